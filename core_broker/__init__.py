@@ -1,0 +1,1 @@
+"""A RocketMQ broker and its client library: the data plane of Gantry."""

@@ -1,0 +1,63 @@
+# Gantry's front door. `make` alone lists the targets; each does its own set-up first.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help up demo test compat lint format bench crash sim lock vendor clean
+
+PY := .venv/bin/python
+READY := .venv/.ready
+ARGS ?=
+# Two workers fit a two-core machine; WORKERS=0 runs in one process, for a debugger.
+WORKERS ?= 2
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
+
+help: ## list the targets
+	@echo 'make TARGET [ARGS="…"]'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+
+up: $(READY) ## start everything: name server, broker, console, jobs (ARGS="--help" lists the options)
+	@exec $(PY) manage.py up $(ARGS)
+
+demo: $(READY) ## the same, with sample producers and consumers, one of which fails
+	@exec $(PY) manage.py demo $(ARGS)
+
+test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat (ARGS="-k word")
+	@tools/setup.sh browser
+	@tools/setup.sh node
+	$(PYTEST) $(ARGS)
+
+compat: $(READY) ## only the tests with foreign RocketMQ clients
+	@tools/setup.sh node
+	$(PYTEST) tests/compat $(ARGS)
+
+crash: $(READY) ## only the tests that kill a process and look at what is left
+	$(PYTEST) tests/crash $(ARGS)
+
+sim: $(READY) ## only the seeded simulations
+	$(PYTEST) tests/sim $(ARGS)
+
+lint: $(READY) ## style, types, layers and house rules
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+	$(PY) -m pytest tests/test_tidy.py -q -p no:randomly
+
+format: $(READY) ## put the source in the house's format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(READY) ## measure the broker and write bench.json
+	$(PY) -m benchmarks $(ARGS)
+
+lock: $(READY) ## resolve pyproject.toml into requirements.lock
+	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock
+
+vendor: $(READY) ## repeat static/vendor from npm (ARGS="--accept" takes new versions)
+	$(PY) tools/vendor.py $(ARGS)
+
+clean: ## remove caches and build output; the virtual environment and ./var stay
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info bench.json
+	find . -path ./.venv -prune -o -path ./var -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+
+$(READY): requirements.lock tools/setup.sh
+	@tools/setup.sh venv

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Sets up what Gantry needs, and says plainly what it cannot.
+#
+#   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
+#   tools/setup.sh browser   Chromium, for the browser tests
+#   tools/setup.sh node      Node and npm, for the tests with a foreign Node client
+#
+# PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+VENV=.venv
+UV_VERSION=0.13.8
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The lock was resolved for 3.11, so that one is asked first.
+find_python() {
+    local name
+    for name in ${PYTHON:-} python3.11 python3.12 python3.13 python3; do
+        if "$name" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    say "Gantry needs Python 3.11 or newer, and none was found."
+    say "Install it (Debian, Ubuntu: apt-get install python3 python3-venv), or set PYTHON=/path/to/python."
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+apt_install() {
+    command -v apt-get >/dev/null || return 1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 && return
+    # A machine that never updated its lists knows no package at all.
+    as_root apt-get update -qq >/dev/null 2>&1 &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
+}
+
+make_venv() {
+    local python=$1
+    "$python" -m venv "$VENV" 2>/dev/null && return
+    say "$python has no venv module; asking apt-get for python3-venv."
+    rm -rf "$VENV"
+    apt_install python3-venv && "$python" -m venv "$VENV" && return
+    rm -rf "$VENV"
+    say "The virtual environment could not be made. Install your system's venv package (Debian, Ubuntu:"
+    say "apt-get install python3-venv) and try again."
+    exit 1
+}
+
+# uv takes half a minute where pip takes several; pip alone is enough.
+install_locked() {
+    local python=$VENV/bin/python
+    if [ "$("$VENV/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" != "$UV_VERSION" ]; then
+        "$python" -m pip install --quiet "uv==$UV_VERSION" 2>/dev/null || true
+    fi
+    if [ -x "$VENV/bin/uv" ]; then
+        VIRTUAL_ENV=$PWD/$VENV "$VENV/bin/uv" pip install --quiet --require-hashes -r requirements.lock && return
+        say "uv could not install the locked packages; trying pip."
+    fi
+    "$python" -m pip install --quiet --require-hashes -r requirements.lock
+}
+
+set_up_venv() {
+    local python
+    if [ ! -x "$VENV/bin/python" ]; then
+        python=$(find_python)
+        say "Making $VENV with $python ($("$python" --version 2>&1)) and installing the locked packages."
+        say "The first time this downloads about 600 MB (Spark is most of it) and takes a minute or two."
+        make_venv "$python"
+    fi
+    if ! install_locked; then
+        say "The locked packages could not be installed; the lines above say which. Nothing was started."
+        exit 1
+    fi
+    touch "$VENV/.ready"
+}
+
+set_up_browser() {
+    if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then
+        return
+    fi
+    say "Installing Chromium for the browser tests."
+    apt_install chromium ||
+        say "Chromium is missing and could not be installed: the browser tests will be skipped. (apt-get install chromium)"
+}
+
+set_up_node() {
+    if command -v node >/dev/null && command -v npm >/dev/null; then
+        return
+    fi
+    say "Installing Node for the compatibility tests."
+    apt_install nodejs npm ||
+        say "Node is missing and could not be installed: the Node client's tests will be skipped. (apt-get install nodejs npm)"
+}
+
+case "${1:-}" in
+    venv) set_up_venv ;;
+    browser) set_up_browser ;;
+    node) set_up_node ;;
+    *) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+esac

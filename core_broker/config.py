@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
@@ -54,13 +54,13 @@ def key(
 ) -> T:
     """Declare one setting with its default and rules; `important` ones are shown by `-m`."""
     rules = KeyRules(low, high, updatable, important)
-    return cast(T, field(default=default, metadata={"rules": rules}))
+    return field(default=default, metadata={"rules": rules})
 
 
 def computed(factory: Callable[[], T], *, important: bool = False) -> T:
     """Declare one setting whose default depends on the machine."""
     rules = KeyRules(important=important)
-    return cast(T, field(default_factory=factory, metadata={"rules": rules}))
+    return field(default_factory=factory, metadata={"rules": rules})
 
 
 def java_key(attribute: str) -> str:
@@ -89,15 +89,14 @@ def _under_home(*parts: str) -> str:
     return str(Path.home().joinpath(*parts))
 
 
-class _Settings:
+@dataclass(frozen=True, slots=True)
+class Settings:
     """What the two tables of settings have in common."""
 
-    __slots__ = ()
-
     @classmethod
-    def keys(cls) -> dict[str, "Field[object]"]:
+    def keys(cls) -> dict[str, "Field[Any]"]:
         """Map RocketMQ's key to the dataclass field that holds it, in declaration order."""
-        return _keys_of(cls)
+        return {java_key(each.name): each for each in fields(cls)}
 
     @classmethod
     def updatable_keys(cls) -> frozenset[str]:
@@ -114,12 +113,7 @@ class _Settings:
         return "".join(f"{name}={value}\n" for name, value in self.items())
 
 
-@cache
-def _keys_of(cls: type) -> dict[str, "Field[object]"]:
-    return {java_key(each.name): each for each in fields(cls)}
-
-
-def rules_of(each: "Field[object]") -> KeyRules:
+def rules_of(each: "Field[Any]") -> KeyRules:
     """Return the rules that `key` attached to a field."""
     rules: KeyRules = each.metadata.get("rules", NO_RULES)
     return rules
@@ -131,7 +125,7 @@ def property_text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(_Settings):
+class BrokerConfig(Settings):
     """Every setting of a broker and of its message store."""
 
     # Who this broker is.
@@ -277,7 +271,7 @@ class BrokerConfig(_Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesrvConfig(_Settings):
+class NamesrvConfig(Settings):
     """Every setting of a name server."""
 
     rocketmq_home: str = ""

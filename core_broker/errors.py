@@ -1,0 +1,228 @@
+"""Everything Gantry raises on purpose, and what each refusal of a broker means.
+
+    GantryError
+    ├── SettingsError        the operator must change a setting (all problems at once)
+    ├── ProtocolError        a peer sent bytes that are not the protocol
+    ├── TransportError       the question may not have been answered
+    │   ├── ConnectFailed
+    │   ├── RequestTimeout
+    │   └── ConnectionClosed
+    ├── RequestRefused       a peer answered with a response code that is not success
+    ├── StoreError           the store on disk
+    │   ├── StoreCorrupt
+    │   ├── StoreLocked
+    │   └── StoreReadOnly
+    └── ClientError          the program misuses the client, for example an illegal topic name
+
+`str(error)` is one full sentence that names the cause and the peer. `REFUSALS` is the one table of
+RocketMQ's response codes with their meaning; console, REST API and command line all show its hints.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class GantryError(Exception):
+    """The root of all errors that are raised on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """One wrong setting: where it stands, what it is, and what was expected instead."""
+
+    key: str
+    expected: str
+    value: str | None = None
+    source: str | None = None
+    line: int | None = None
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        where = ""
+        if self.source is not None:
+            where = f"{self.source}:{self.line}: " if self.line is not None else f"{self.source}: "
+        value = "" if self.value is None else f" = {self.value!r}"
+        nearest = "" if self.nearest is None else f" (did you mean {self.nearest}?)"
+        return f"{where}{self.key}{value}: {self.expected}{nearest}"
+
+
+class SettingsError(GantryError):
+    """The settings cannot be used; `problems` holds every reason, not only the first."""
+
+    def __init__(self, problems: Sequence[SettingProblem]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class ProtocolError(GantryError):
+    """A peer sent bytes that are not the remoting protocol, or a header field of the wrong kind."""
+
+
+class TransportError(GantryError):
+    """A question or its answer was lost on the way; what was asked may have been done."""
+
+    def __init__(self, addr: str, sentence: str) -> None:
+        self.addr = addr
+        super().__init__(sentence)
+
+
+class ConnectFailed(TransportError):
+    """Nobody listens at the address, or it cannot be reached; the question was not sent."""
+
+    def __init__(self, addr: str, reason: str = "") -> None:
+        super().__init__(addr, f"Cannot connect to {addr}{f': {reason}' if reason else ''}.")
+
+
+class RequestTimeout(TransportError):
+    """No answer came in time; the peer may still have done what was asked."""
+
+    def __init__(self, addr: str, code: int, timeout_ms: int) -> None:
+        self.code = code
+        self.timeout_ms = timeout_ms
+        super().__init__(addr, f"{addr} did not answer {_code_text(code)} within {timeout_ms} ms.")
+
+
+class ConnectionClosed(TransportError):
+    """The connection ended before the answer came."""
+
+    def __init__(self, addr: str, reason: str = "") -> None:
+        detail = f": {reason}" if reason else ""
+        super().__init__(addr, f"The connection to {addr} was closed{detail}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a response code means to whoever asked."""
+
+    name: str
+    hint: str
+    #: The same question may succeed at another broker, or here a little later.
+    retriable: bool = False
+    #: The route that led to this broker should be fetched again.
+    route_stale: bool = False
+
+
+REFUSALS: dict[int, Refusal] = {
+    1: Refusal("SYSTEM_ERROR", "The broker failed; its log tells why.", retriable=True),
+    2: Refusal("SYSTEM_BUSY", "The broker is overloaded; send more slowly.", retriable=True),
+    3: Refusal("REQUEST_CODE_NOT_SUPPORTED", "This version of the server cannot do it."),
+    4: Refusal("TRANSACTION_FAILED", "The transaction could not be ended."),
+    10: Refusal("FLUSH_DISK_TIMEOUT", "Stored, but the disk did not confirm in time."),
+    11: Refusal("SLAVE_NOT_AVAILABLE", "Stored, but no replica is connected."),
+    12: Refusal("FLUSH_SLAVE_TIMEOUT", "Stored, but no replica confirmed in time."),
+    13: Refusal("MESSAGE_ILLEGAL", "The message is too large or malformed; see maxMessageSize."),
+    14: Refusal(
+        "SERVICE_NOT_AVAILABLE",
+        "The broker does not take messages now: disk full, shutting down, or a replica.",
+        retriable=True,
+        route_stale=True,
+    ),
+    15: Refusal("VERSION_NOT_SUPPORTED", "The server is too old or too new for this."),
+    16: Refusal(
+        "NO_PERMISSION",
+        "The permission of the broker, topic or group forbids it.",
+        retriable=True,
+        route_stale=True,
+    ),
+    17: Refusal(
+        "TOPIC_NOT_EXIST",
+        "Create the topic first, or turn on autoCreateTopicEnable.",
+        retriable=True,
+        route_stale=True,
+    ),
+    18: Refusal("TOPIC_EXIST_ALREADY", "The topic is already there."),
+    19: Refusal("PULL_NOT_FOUND", "No new message yet.", retriable=True),
+    20: Refusal("PULL_RETRY_IMMEDIATELY", "Nothing matched here; pull on.", retriable=True),
+    21: Refusal("PULL_OFFSET_MOVED", "The offset is outside of the queue."),
+    22: Refusal("QUERY_NOT_FOUND", "Nothing is stored under this key."),
+    23: Refusal("SUBSCRIPTION_PARSE_FAILED", "The filter expression does not parse."),
+    24: Refusal("SUBSCRIPTION_NOT_EXIST", "The group is offline or not subscribed to the topic."),
+    25: Refusal("SUBSCRIPTION_NOT_LATEST", "A heartbeat must bring the new subscription."),
+    26: Refusal(
+        "SUBSCRIPTION_GROUP_NOT_EXIST",
+        "Create the group first, or turn on autoCreateSubscriptionGroup.",
+    ),
+    27: Refusal("FILTER_DATA_NOT_EXIST", "The filter expression is not registered."),
+    28: Refusal("FILTER_DATA_NOT_LATEST", "The filter expression is older than the subscription."),
+    29: Refusal("INVALID_PARAMETER", "A parameter is out of range."),
+    200: Refusal("TRANSACTION_SHOULD_COMMIT", "The transaction should be committed."),
+    201: Refusal("TRANSACTION_SHOULD_ROLLBACK", "The transaction should be rolled back."),
+    202: Refusal("TRANSACTION_STATE_UNKNOW", "The state of the transaction is unknown."),
+    203: Refusal("TRANSACTION_STATE_GROUP_WRONG", "The transaction belongs to another group."),
+    204: Refusal("NO_BUYER_ID", "The request lacks a buyer id.", retriable=True),
+    205: Refusal("NOT_IN_CURRENT_UNIT", "The request is for another unit.", retriable=True),
+    206: Refusal("CONSUMER_NOT_ONLINE", "No consumer of the group is connected to this broker."),
+    207: Refusal("CONSUME_MSG_TIMEOUT", "The consumer did not answer in time."),
+    208: Refusal("NO_MESSAGE", "There is no message at this offset."),
+    209: Refusal("UPDATE_AND_CREATE_ACL_CONFIG_FAILED", "The access rule was not written."),
+    210: Refusal("DELETE_ACL_CONFIG_FAILED", "The access rule was not deleted."),
+    211: Refusal("UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED", "The white list was not written."),
+    212: Refusal("BROKER_DISPATCH_NOT_COMPLETE", "The broker still builds its queues.", True),
+    213: Refusal("BROADCAST_CONSUMPTION", "The group consumes by broadcast."),
+    215: Refusal("FLOW_CONTROL", "The broker asks to slow down.", retriable=True),
+    501: Refusal("NOT_LEADER_FOR_QUEUE", "Another broker leads this queue.", True, True),
+    604: Refusal("ILLEGAL_OPERATION", "The broker does not allow it in its present role."),
+    1500: Refusal("GO_AWAY", "The broker is shutting down.", retriable=True, route_stale=True),
+}
+
+
+class RequestRefused(GantryError):
+    """A peer answered, with a response code that is not success.
+
+    Raised by a processor it becomes the answer; raised by the client it carries the answer.
+    """
+
+    def __init__(self, code: int, remark: str = "", addr: str | None = None) -> None:
+        self.code = int(code)
+        self.remark = remark or ""
+        self.addr = addr
+        refusal = REFUSALS.get(self.code)
+        self.name = refusal.name if refusal else "UNKNOWN"
+        self.hint = refusal.hint if refusal else ""
+        self.retriable = refusal is not None and refusal.retriable
+        self.route_stale = refusal is not None and refusal.route_stale
+        text = self.remark.partition("\n")[0].strip() or self.hint
+        detail = f": {text}" if text else "."
+        super().__init__(f"{addr or 'The server'} refused with {self.name} ({self.code}){detail}")
+
+
+class StoreError(GantryError):
+    """The store on disk cannot do what was asked."""
+
+
+class StoreCorrupt(StoreError):
+    """Bytes on disk are not what they must be; the store stops rather than serve them."""
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+        super().__init__(f"{path} is corrupt at offset {offset}: {reason}.")
+
+
+class StoreLocked(StoreError):
+    """Another process has the store open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} is in use by another broker; stop it or set another storePathRootDir."
+        )
+
+
+class StoreReadOnly(StoreError):
+    """The store takes no messages now; what it holds can still be read."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The store takes no messages now: {reason}.")
+
+
+class ClientError(GantryError):
+    """The program asked the client for something that cannot be right."""
+
+
+def _code_text(code: int) -> str:
+    """Name and number of a request code; callers that hold the enum get its name shown."""
+    return f"{code.name} ({int(code)})" if isinstance(code, IntEnum) else f"request code {code}"

@@ -1,0 +1,1 @@
+"""The remoting protocol: codes, commands, frames, typed headers and bodies, asyncio shell."""

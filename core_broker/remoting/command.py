@@ -1,0 +1,260 @@
+"""RemotingCommand: one request, answer or one-way notice, and its two header encodings.
+
+The JSON header (serialize type 0) is one object:
+
+    code int · flag int (bit 0 answer, bit 1 one-way) · language NAME · opaque int · version int
+    remark string, absent when empty · extFields object of strings, absent when empty
+
+Unknown members are ignored. `opaque` matches an answer to its request; a peer chooses it freely.
+The binary header (serialize type 1) is in `binary_header`. An answer uses the encoding of its
+request. Compatible with RocketMQ's RemotingCommand.
+"""
+
+from struct import Struct
+from typing import TypeVar
+
+import msgspec
+
+from core_broker.errors import ProtocolError
+from core_broker.remoting import binary_header
+from core_broker.remoting.binary_header import BinaryHeader
+from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, SerializeType
+from core_broker.remoting.ext_fields import (
+    DECODE_FAULTS,
+    Header,
+    Int,
+    Long,
+    decode_fields,
+    decode_raw,
+    encode_fields,
+    read_fields,
+)
+
+#: The header length has 24 bits in the header word.
+HEADER_BYTES_MAX = 0xFFFFFF
+
+_RESPONSE = 1
+_ONEWAY = 2
+_NO_FIELDS = msgspec.Raw()
+_LANGUAGES: dict[str | int | None, LanguageCode] = {
+    **{language.name: language for language in LanguageCode},
+    **{language.value: language for language in LanguageCode},
+}
+_LANGUAGE_NAMES = {language: language.name for language in LanguageCode}
+
+H = TypeVar("H", bound=Header)
+
+
+class RemotingCommand:
+    """One command. `opaque` and the one-way flag are set by whoever sends it."""
+
+    __slots__ = (
+        "_fields",
+        "_raw_fields",
+        "body",
+        "code",
+        "flag",
+        "held",
+        "language",
+        "opaque",
+        "remark",
+        "serialize_type",
+        "version",
+    )
+
+    def __init__(
+        self,
+        code: int,
+        fields: dict[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        flag: int = 0,
+        opaque: int = 0,
+        remark: str | None = None,
+        language: LanguageCode = LanguageCode.PYTHON,
+        version: int = PROTOCOL_VERSION,
+        serialize_type: int = SerializeType.JSON,
+    ) -> None:
+        self.code = code
+        self.flag = flag
+        self.opaque = opaque
+        self.remark = remark
+        self.language = language
+        self.version = version
+        self.serialize_type = serialize_type
+        self.body = body
+        self._fields = fields
+        self._raw_fields = _NO_FIELDS
+        #: Set by the connection while the request waits for its answer.
+        self.held = False
+
+    @classmethod
+    def request(
+        cls, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
+    ) -> "RemotingCommand":
+        """A question, or a notice when it is sent one-way."""
+        return cls(code, encode_fields(header) if isinstance(header, Header) else header, body)
+
+    @classmethod
+    def response(
+        cls,
+        code: int = 0,
+        remark: str | None = None,
+        header: Header | dict[str, str] | None = None,
+        body: bytes = b"",
+    ) -> "RemotingCommand":
+        """An answer; the connection gives it the opaque and the encoding of its request."""
+        fields = encode_fields(header) if isinstance(header, Header) else header
+        return cls(code, fields, body, flag=_RESPONSE, remark=remark)
+
+    @property
+    def is_response(self) -> bool:
+        """True for an answer."""
+        return self.flag & _RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        """True for a request that must never be answered."""
+        return self.flag & _ONEWAY != 0
+
+    @property
+    def ext_fields(self) -> dict[str, str]:
+        """All ext fields as text; changes to this dict are sent."""
+        if self._fields is None:
+            self._fields = {} if self._raw_fields is _NO_FIELDS else read_fields(self._raw_fields)
+            self._raw_fields = _NO_FIELDS
+        return self._fields
+
+    @ext_fields.setter
+    def ext_fields(self, fields: dict[str, str]) -> None:
+        self._fields = fields
+        self._raw_fields = _NO_FIELDS
+
+    def header(self, kind: type[H]) -> H:
+        """The ext fields as a typed header; raises ProtocolError when they cannot be one."""
+        if self._raw_fields is not _NO_FIELDS:
+            header = decode_raw(kind, self._raw_fields)
+            if header is not None:
+                return header
+        return decode_fields(kind, self.ext_fields)
+
+    def encode_head(self) -> bytes:
+        """The frame up to its body, which the caller sends right after it."""
+        if self.serialize_type == SerializeType.JSON:
+            header = _encode_json(
+                _JsonHeaderOut(
+                    self.code,
+                    self.flag,
+                    _LANGUAGE_NAMES[self.language],
+                    self.opaque,
+                    self.version,
+                    self.ext_fields or None,
+                    self.remark or None,
+                )
+            )
+        else:
+            header = binary_header.encode(
+                BinaryHeader(
+                    self.code,
+                    self.language,
+                    self.version,
+                    self.opaque,
+                    self.flag,
+                    self.remark,
+                    self.ext_fields,
+                )
+            )
+        size = len(header)
+        if size > HEADER_BYTES_MAX:
+            raise ProtocolError(f"a header of {size} bytes does not fit into a frame")
+        word = self.serialize_type << 24 | size
+        return _HEAD.pack(4 + size + len(self.body), word) + header
+
+    def encode(self) -> bytes:
+        """The whole frame."""
+        return self.encode_head() + self.body
+
+    @staticmethod
+    def decode(frame: bytes) -> "RemotingCommand":
+        """Read exactly one whole frame; raises ProtocolError for anything else."""
+        if len(frame) < _HEAD.size:
+            raise ProtocolError(f"{len(frame)} bytes are no frame")
+        length, word = _HEAD.unpack_from(frame)
+        header_end = _HEAD.size + (word & HEADER_BYTES_MAX)
+        if length + 4 != len(frame) or header_end > len(frame):
+            raise ProtocolError(f"lengths of the frame do not add up to its {len(frame)} bytes")
+        return decode_parts(word >> 24, frame[_HEAD.size : header_end], frame[header_end:])
+
+    def __repr__(self) -> str:
+        kind = "answer" if self.is_response else "oneway" if self.is_oneway else "request"
+        return f"<{kind} code={self.code} opaque={self.opaque} body={len(self.body)}>"
+
+
+class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
+    code: Int
+    opaque: Long = 0
+    flag: Int = 0
+    language: str | int | None = None
+    version: Int = 0
+    remark: str | None = None
+    ext_fields: msgspec.Raw = _NO_FIELDS
+
+
+class _JsonHeaderOut(
+    msgspec.Struct, rename={"ext_fields": "extFields"}, omit_defaults=True, gc=False
+):
+    code: int
+    flag: int
+    language: str
+    opaque: int
+    version: int
+    ext_fields: dict[str, str] | None = None
+    remark: str | None = None
+
+
+_HEAD = Struct(">II")
+_decode_json = msgspec.json.Decoder(_JsonHeader, strict=False).decode
+_encode_json = msgspec.json.Encoder().encode
+
+
+def decode_parts(serialize_type: int, header: bytes, body: bytes) -> RemotingCommand:
+    """A command from the parts of its frame; raises ProtocolError when the header is not one."""
+    if serialize_type == SerializeType.JSON:
+        return _from_json(header, body)
+    if serialize_type == SerializeType.ROCKETMQ:
+        return _from_binary(header, body)
+    raise ProtocolError(f"unknown serialize type {serialize_type}")
+
+
+def _from_json(header: bytes, body: bytes) -> RemotingCommand:
+    try:
+        parsed = _decode_json(header)
+    except DECODE_FAULTS as fault:
+        raise ProtocolError(f"broken JSON header: {fault}") from None
+    command = RemotingCommand(
+        parsed.code,
+        None,
+        body,
+        flag=parsed.flag,
+        opaque=parsed.opaque,
+        remark=parsed.remark or None,
+        language=_LANGUAGES.get(parsed.language, LanguageCode.OTHER),
+        version=parsed.version,
+    )
+    command._raw_fields = parsed.ext_fields
+    return command
+
+
+def _from_binary(header: bytes, body: bytes) -> RemotingCommand:
+    parsed = binary_header.decode(header)
+    return RemotingCommand(
+        parsed.code,
+        parsed.ext_fields,
+        body,
+        flag=parsed.flag,
+        opaque=parsed.opaque,
+        remark=parsed.remark,
+        language=_LANGUAGES.get(parsed.language, LanguageCode.OTHER),
+        version=parsed.version,
+        serialize_type=SerializeType.ROCKETMQ,
+    )

@@ -1,0 +1,138 @@
+"""Ext fields: the flat string-to-string object in which every command carries its parameters.
+
+On the wire each value is a JSON string, numbers and booleans too. C++ and Node clients send bare
+numbers and booleans, which are read as their text. A Java boolean is true only for the text "true"
+in any case: C++ writes "1", and to RocketMQ that is false. Compatible with RocketMQ's
+CommandCustomHeader and RemotingCommand.decodeCommandCustomHeader.
+
+A typed header is a `Header` struct whose attributes are the fields in snake_case. Unknown fields
+are ignored, a missing or unreadable required one raises ProtocolError.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from core_broker.errors import ProtocolError
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+if TYPE_CHECKING:
+    Boolean = bool
+else:
+    # msgspec reads "1" as true, so booleans arrive as they were written and are settled afterwards.
+    Boolean = bool | int | float | str
+
+#: What msgspec raises for bytes that are not the expected JSON.
+DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)
+
+
+class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
+    """Base of all typed headers; None means that the field is absent."""
+
+
+H = TypeVar("H", bound=Header)
+
+
+class _Plan(NamedTuple):
+    decoder: msgspec.json.Decoder[Any]
+    names: tuple[tuple[str, str], ...]
+    booleans: tuple[str, ...]
+
+
+@cache
+def _plan(kind: type[Header]) -> _Plan:
+    fields = msgspec.structs.fields(kind)
+    return _Plan(
+        msgspec.json.Decoder(kind, strict=False),
+        tuple((field.name, field.encode_name) for field in fields),
+        tuple(field.name for field in fields if _is_boolean(field.type)),
+    )
+
+
+def _is_boolean(annotation: Any) -> bool:
+    members = getattr(annotation, "__args__", ())
+    return annotation is bool or bool in members
+
+
+def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
+    """The typed header straight from its JSON text, or None when it needs `decode_fields`."""
+    plan = _plan(kind)
+    try:
+        header = plan.decoder.decode(raw)
+    except DECODE_FAULTS:
+        return None
+    if plan.booleans:
+        _settle(header, plan.booleans)
+    return header  # type: ignore[no-any-return]
+
+
+def decode_fields(kind: type[H], fields: dict[str, str]) -> H:
+    """The typed header from its fields as text."""
+    plan = _plan(kind)
+    try:
+        header = msgspec.convert(fields, kind, strict=False)
+    except DECODE_FAULTS as fault:
+        raise ProtocolError(f"{kind.__name__}: {fault}") from None
+    _settle(header, plan.booleans)
+    return header
+
+
+def encode_fields(header: Header) -> dict[str, str]:
+    """The fields of a typed header as text; None is left out."""
+    fields: dict[str, str] = {}
+    for attribute, name in _plan(header.__class__).names:
+        value = getattr(header, attribute)
+        if value.__class__ is str:
+            fields[name] = value
+        elif value is not None:
+            fields[name] = text_of(value)
+    return fields
+
+
+def text_of(value: str | int | float | bool) -> str:
+    """A value as Java writes it into an ext field."""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return str(value)
+
+
+def read_fields(raw: msgspec.Raw) -> dict[str, str]:
+    """All ext fields as text; raises ProtocolError when the text is not a JSON object."""
+    try:
+        return _decode_strings(raw)
+    except DECODE_FAULTS:
+        pass
+    try:
+        members = _decode_members(raw)
+        return {} if members is None else _member_texts(members)
+    except DECODE_FAULTS as fault:
+        raise ProtocolError(f"extFields is not an object of strings: {fault}") from None
+
+
+_decode_strings = msgspec.json.Decoder(dict[str, str]).decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
+_decode_string = msgspec.json.Decoder(str).decode
+
+
+def _member_texts(members: dict[str, msgspec.Raw]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, raw in members.items():
+        text = bytes(raw)
+        if text.startswith(b'"'):
+            texts[name] = _decode_string(text)
+        elif text != b"null":
+            texts[name] = text.decode()
+    return texts
+
+
+def _settle(header: Header, booleans: tuple[str, ...]) -> None:
+    """Turn what was written for a boolean into one, by Java's rule."""
+    for name in booleans:
+        value = getattr(header, name)
+        if value.__class__ is not bool and value is not None:
+            setattr(header, name, value.__class__ is str and value.lower() == "true")

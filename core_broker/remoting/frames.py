@@ -1,0 +1,94 @@
+"""Cuts a byte stream into commands: the frame layer of the remoting protocol, without I/O.
+
+    4  total length      bytes after this field = 4 + header length + body length
+    4  header word       top byte: serialize type (0 JSON, 1 ROCKETMQ); low 24 bits: header length
+    n  header            JSON text or binary header, see `command`
+    m  body              the rest
+
+All integers are big-endian. Compatible with RocketMQ's NettyDecoder and RemotingCommand.
+"""
+
+from struct import Struct
+
+from core_broker.errors import ProtocolError
+from core_broker.remoting.command import RemotingCommand, decode_parts
+
+#: NettyDecoder's default: a frame may claim this many bytes after its length field.
+FRAME_BYTES_MAX = 16 * 1024 * 1024
+
+_HEAD = Struct(">II")
+_HEAD_BYTES = 8
+_LENGTH_BYTES = 4
+
+
+class FrameSplitter:
+    """Turns received bytes into commands, whatever the pieces they arrive in.
+
+    `feed` returns the commands that the bytes completed. A frame that is not the protocol ends the
+    stream: the commands before it are still returned, `fault` then says what was wrong, and every
+    later `feed` raises it. Nothing is kept of the bytes passed in, so they may be a shared buffer.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_needed", "_rest", "fault", "oversize")
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._rest = bytearray()
+        self._needed = _HEAD_BYTES
+        self.fault: ProtocolError | None = None
+        #: True when the fault is a frame longer than the limit.
+        self.oversize = False
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the unfinished frame that are kept for the next `feed`."""
+        return len(self._rest)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
+        """Take the next bytes of the stream and return the commands they complete, in order."""
+        if self.fault is not None:
+            raise self.fault
+        if not self._rest:
+            with memoryview(data) as view:
+                commands, used = self._split(view)
+                self._rest += view[used:]
+            return commands
+        self._rest += data
+        if len(self._rest) < self._needed:
+            return []
+        with memoryview(self._rest) as view:
+            commands, used = self._split(view)
+        del self._rest[:used]
+        return commands
+
+    def _split(self, view: memoryview) -> tuple[list[RemotingCommand], int]:
+        """Decode every whole frame in `view`; returns them and the number of bytes they took."""
+        commands: list[RemotingCommand] = []
+        start, end = 0, len(view)
+        try:
+            while end - start >= _HEAD_BYTES:
+                length, word = _HEAD.unpack_from(view, start)
+                stop = start + _LENGTH_BYTES + length
+                header_end = start + _HEAD_BYTES + (word & 0xFFFFFF)
+                if header_end > stop or length > self._frame_bytes_max:
+                    raise self._refusal(length, word)
+                if stop > end:
+                    break
+                header = bytes(view[start + _HEAD_BYTES : header_end])
+                commands.append(decode_parts(word >> 24, header, bytes(view[header_end:stop])))
+                start = stop
+        except ProtocolError as fault:
+            self.fault = fault
+            return commands, end
+        self._needed = stop - start if end - start >= _HEAD_BYTES else _HEAD_BYTES
+        return commands, start
+
+    def _refusal(self, length: int, word: int) -> ProtocolError:
+        if length > self._frame_bytes_max:
+            self.oversize = True
+            return ProtocolError(
+                f"a frame of {length} bytes is longer than the limit of {self._frame_bytes_max}"
+            )
+        return ProtocolError(
+            f"a frame of {length} bytes cannot hold a header of {word & 0xFFFFFF} bytes"
+        )

@@ -1,0 +1,350 @@
+"""From the trace records of one message to what happened to it, when, and how it ended.
+
+Pure. The same derivation serves the trace page, the API and the checks of the Spark jobs.
+
+What trace records are like, and what is done about it:
+
+- A retry carries the ORIGINAL unique key, so all attempts of all groups share one message id.
+  ``retry_times`` tells them apart, and the request id pairs a SubBefore with its SubAfter.
+- Records get lost. A start without an end is an attempt whose end was not recorded; an end
+  without a start has no retry count and is put in its place by its time.
+- Trace messages are delivered at least once: a repeated record is counted, not shown twice.
+- Clocks differ. Nothing starts before its cause: an attempt that claims so is moved to its cause,
+  and ``skew_ms`` says by how much. That is the least the clocks must differ, not a measurement.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol
+
+from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
+
+RETRY_TIMES_MAX_DEFAULT: Final = 16
+"""Retries a group allows before the dead letter, unless the caller knows better."""
+
+
+class EventKind(StrEnum):
+    SENT = "sent"
+    SEND_FAILED = "send_failed"
+    STORED = "stored"
+    TRANSACTION_ENDED = "transaction_ended"
+    RECALLED = "recalled"
+    CONSUME_STARTED = "consume_started"
+    CONSUMED = "consumed"
+    CONSUME_FAILED = "consume_failed"
+
+
+class AttemptState(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNFINISHED = "unfinished"
+    """No end was recorded: it still runs, its consumer died, or the record was lost."""
+
+
+class Outcome(StrEnum):
+    """How it stands. The last three are outcomes of a message only, never of a group."""
+
+    CONSUMED = "consumed"
+    RETRYING = "retrying"
+    DEAD_LETTERED = "dead_lettered"
+    PENDING = "pending"
+    SEND_FAILED = "send_failed"
+    ROLLED_BACK = "rolled_back"
+    RECALLED = "recalled"
+
+
+class StoredMessage(Protocol):
+    """What the timeline wants from the message itself; a MessageExt fits."""
+
+    @property
+    def msg_id(self) -> str: ...
+    @property
+    def store_timestamp(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One delivery to one group's listener. Times are corrected for skew."""
+
+    group: str
+    request_id: str
+    retry_times: int | None
+    """None when the record of the start was lost."""
+    state: AttemptState
+    start_ms: int | None
+    duration_ms: int | None
+    context_code: int | None = None
+    skew_ms: int = 0
+
+    @property
+    def end_ms(self) -> int | None:
+        if self.start_ms is None or self.duration_ms is None:
+            return None
+        return self.start_ms + self.duration_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A point of the timeline. ``at_ms`` is corrected; ``at_ms - skew_ms`` is what was recorded."""
+
+    kind: EventKind
+    at_ms: int
+    group: str = ""
+    retry_times: int | None = None
+    cost_ms: int | None = None
+    skew_ms: int = 0
+    record: TraceRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Milliseconds; None where a record is missing, never a made-up 0."""
+
+    send_to_consume_ms: int | None = None
+    """From the producer's call to the first start of a listener."""
+    store_to_consume_ms: int | None = None
+    end_to_end_ms: int | None = None
+    """From the producer's call to the end of the first success."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupJourney:
+    group: str
+    attempts: tuple[Attempt, ...]
+    outcome: Outcome
+    latencies: Latencies
+
+    @property
+    def skew_ms(self) -> int:
+        return max((attempt.skew_ms for attempt in self.attempts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    events: tuple[Event, ...]
+    """In order of corrected time; a cause stands before its effect."""
+    groups: tuple[GroupJourney, ...]
+    outcome: Outcome
+    """Of the message: the worst of its groups, so one dead letter is not hidden by a success."""
+    send_cost_ms: int | None
+    duplicate_count: int
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        return tuple(attempt for journey in self.groups for attempt in journey.attempts)
+
+    @property
+    def latencies(self) -> Mapping[str, Latencies]:
+        return {journey.group: journey.latencies for journey in self.groups}
+
+
+def build_timeline(
+    records: Iterable[TraceRecord],
+    message: StoredMessage | None = None,
+    *,
+    msg_id: str | None = None,
+    retry_times_max: Mapping[str, int] | None = None,
+    dead_letter_groups: Collection[str] = (),
+) -> Timeline:
+    """Derive the journey of one message.
+
+    Records of other messages are left out when ``msg_id`` or ``message`` tells which one is meant;
+    with neither, all records must be about one message.
+    ``retry_times_max`` gives the limit of groups that do not use 16; ``dead_letter_groups`` names
+    groups whose dead-letter topic is known to hold the message.
+    """
+    wanted = msg_id or (message.msg_id if message else None)
+    about, duplicate_count = _distinct(records, wanted)
+    sends = sorted((r for r in about if isinstance(r, Pub)), key=lambda r: r.timestamp_ms)
+    sent_ms = min((send.timestamp_ms for send in sends), default=None)
+    stored_ms = message.store_timestamp if message else _estimated_store_ms(sends)
+    limits = retry_times_max or {}
+    journeys = []
+    for group, attempts in _attempts_by_group(about).items():
+        settled = _in_causal_order(attempts, sent_ms)
+        outcome = _group_outcome(settled, limits.get(group, RETRY_TIMES_MAX_DEFAULT))
+        if group in dead_letter_groups and outcome is not Outcome.CONSUMED:
+            outcome = Outcome.DEAD_LETTERED
+        latencies = _latencies(settled, sent_ms, stored_ms)
+        journeys.append(GroupJourney(group, settled, outcome, latencies))
+    stored = [Event(EventKind.STORED, message.store_timestamp)] if message else []
+    return Timeline(
+        events=_ordered([*map(_send_event, sends), *stored, *_other_events(about, journeys)]),
+        groups=tuple(journeys),
+        outcome=_message_outcome(about, sends, journeys),
+        send_cost_ms=next((send.cost_ms for send in sends if send.success), None),
+        duplicate_count=duplicate_count,
+    )
+
+
+def _distinct(records: Iterable[TraceRecord], msg_id: str | None) -> tuple[list[TraceRecord], int]:
+    """The records about the message, each once. Of two ends of one request the first counts."""
+    seen: dict[object, TraceRecord] = {}
+    duplicate_count = 0
+    for record in records:
+        if msg_id is not None and not _is_about(record, msg_id):
+            continue
+        identity: object = record
+        if isinstance(record, SubBefore | SubAfter):
+            identity = type(record), record.request_id, record.msg_id
+        duplicate_count += identity in seen
+        seen.setdefault(identity, record)
+    return list(seen.values()), duplicate_count
+
+
+def _is_about(record: TraceRecord, msg_id: str) -> bool:
+    if record.msg_id == msg_id:
+        return True
+    # The Pub of a Java batch carries all its ids, joined by commas.
+    return isinstance(record, Pub) and msg_id in record.msg_id.split(",")
+
+
+def _estimated_store_ms(sends: list[Pub]) -> int | None:
+    """RocketMQ's own estimate: the middle of the send, when nobody asked the broker."""
+    return next((send.timestamp_ms + send.cost_ms // 2 for send in sends if send.success), None)
+
+
+def _attempts_by_group(records: list[TraceRecord]) -> dict[str, list[Attempt]]:
+    befores = {r.request_id: r for r in records if isinstance(r, SubBefore)}
+    afters = {r.request_id: r for r in records if isinstance(r, SubAfter)}
+    groups: dict[str, list[Attempt]] = {}
+    for request_id in befores | afters:
+        attempt = _attempt(request_id, befores.get(request_id), afters.get(request_id))
+        groups.setdefault(attempt.group, []).append(attempt)
+    return groups
+
+
+def _attempt(request_id: str, before: SubBefore | None, after: SubAfter | None) -> Attempt:
+    state = AttemptState.UNFINISHED
+    start_ms, duration_ms = before.timestamp_ms if before else None, None
+    if after:
+        state = AttemptState.SUCCEEDED if after.success else AttemptState.FAILED
+        duration_ms = max(after.cost_ms, 0)
+        # Java divides the cost by the messages of the call; the two stamps, of one clock, do not.
+        if before and after.timestamp_ms is not None:
+            duration_ms = max(after.timestamp_ms - before.timestamp_ms, duration_ms)
+        elif after.timestamp_ms is not None:
+            start_ms = after.timestamp_ms - duration_ms
+    return Attempt(
+        group=before.group if before else after.group if after else "",
+        request_id=request_id,
+        retry_times=before.retry_times if before else None,
+        state=state,
+        start_ms=start_ms,
+        duration_ms=duration_ms,
+        context_code=after.context_code if after else None,
+    )
+
+
+def _in_causal_order(attempts: list[Attempt], sent_ms: int | None) -> tuple[Attempt, ...]:
+    """Sort by retry, then time, and move what claims to start before its cause."""
+    ordered = sorted(
+        (attempt for attempt in attempts if attempt.retry_times is not None),
+        key=lambda attempt: (attempt.retry_times, attempt.start_ms),
+    )
+    for lost in (attempt for attempt in attempts if attempt.retry_times is None):
+        later = (
+            place
+            for place, other in enumerate(ordered)
+            if lost.start_ms is not None and (other.start_ms or 0) > lost.start_ms
+        )
+        ordered.insert(next(later, len(ordered)), lost)
+    settled: list[Attempt] = []
+    cause_ms = level_end_ms = sent_ms or 0
+    level: int | None = None
+    for attempt in ordered:
+        if attempt.retry_times != level:
+            cause_ms, level = level_end_ms, attempt.retry_times
+        if attempt.start_ms is None:
+            settled.append(attempt)
+            continue
+        start_ms = max(attempt.start_ms, cause_ms)
+        level_end_ms = max(level_end_ms, start_ms + (attempt.duration_ms or 0))
+        skew_ms = start_ms - attempt.start_ms
+        settled.append(replace(attempt, start_ms=start_ms, skew_ms=skew_ms))
+    return tuple(settled)
+
+
+def _group_outcome(attempts: tuple[Attempt, ...], retry_times_max: int) -> Outcome:
+    """Judge by the attempts of the highest retry: earlier ones are history."""
+    level = attempts[-1].retry_times
+    last = [attempt for attempt in attempts if attempt.retry_times == level]
+    states = {attempt.state for attempt in last}
+    if AttemptState.FAILED in states:
+        is_last_retry = level is not None and level >= retry_times_max
+        return Outcome.DEAD_LETTERED if is_last_retry else Outcome.RETRYING
+    if AttemptState.SUCCEEDED in states:
+        return Outcome.CONSUMED
+    return Outcome.RETRYING if len(attempts) > len(last) else Outcome.PENDING
+
+
+def _latencies(
+    attempts: tuple[Attempt, ...], sent_ms: int | None, stored_ms: int | None
+) -> Latencies:
+    starts = [attempt.start_ms for attempt in attempts if attempt.start_ms is not None]
+    ends = [
+        attempt.end_ms
+        for attempt in attempts
+        if attempt.state is AttemptState.SUCCEEDED and attempt.end_ms is not None
+    ]
+    first_start_ms, first_end_ms = min(starts, default=None), min(ends, default=None)
+    return Latencies(
+        send_to_consume_ms=_elapsed(sent_ms, first_start_ms),
+        store_to_consume_ms=_elapsed(stored_ms, first_start_ms),
+        end_to_end_ms=_elapsed(sent_ms, first_end_ms),
+    )
+
+
+def _elapsed(begin_ms: int | None, end_ms: int | None) -> int | None:
+    return None if begin_ms is None or end_ms is None else max(end_ms - begin_ms, 0)
+
+
+def _send_event(send: Pub) -> Event:
+    kind = EventKind.SENT if send.success else EventKind.SEND_FAILED
+    return Event(kind, send.timestamp_ms, send.group, cost_ms=send.cost_ms, record=send)
+
+
+def _other_events(records: list[TraceRecord], journeys: list[GroupJourney]) -> Iterable[Event]:
+    for record in records:
+        if isinstance(record, EndTransaction):
+            kind = EventKind.TRANSACTION_ENDED
+            yield Event(kind, record.timestamp_ms, record.group, record=record)
+        elif isinstance(record, Recall) and record.success:
+            yield Event(EventKind.RECALLED, record.timestamp_ms, record.group, record=record)
+    for journey in journeys:
+        for attempt in journey.attempts:
+            yield from _attempt_events(attempt)
+
+
+def _attempt_events(attempt: Attempt) -> Iterable[Event]:
+    group, retry_times, skew_ms = attempt.group, attempt.retry_times, attempt.skew_ms
+    if attempt.start_ms is not None:
+        kind = EventKind.CONSUME_STARTED
+        yield Event(kind, attempt.start_ms, group, retry_times, skew_ms=skew_ms)
+    if attempt.end_ms is not None:
+        succeeded = attempt.state is AttemptState.SUCCEEDED
+        kind = EventKind.CONSUMED if succeeded else EventKind.CONSUME_FAILED
+        yield Event(kind, attempt.end_ms, group, retry_times, attempt.duration_ms, skew_ms)
+
+
+def _ordered(events: list[Event]) -> tuple[Event, ...]:
+    """By time; what happened in the same millisecond stays in causal order (the sort is stable)."""
+    return tuple(sorted(events, key=lambda event: event.at_ms))
+
+
+def _message_outcome(
+    records: list[TraceRecord], sends: list[Pub], journeys: list[GroupJourney]
+) -> Outcome:
+    outcomes = {journey.outcome for journey in journeys}
+    for worst in (Outcome.DEAD_LETTERED, Outcome.RETRYING, Outcome.PENDING, Outcome.CONSUMED):
+        if worst in outcomes:
+            return worst
+    if any(isinstance(record, Recall) and record.success for record in records):
+        return Outcome.RECALLED
+    decisions = [r.transaction_state for r in records if isinstance(r, EndTransaction)]
+    if "ROLLBACK_MESSAGE" in decisions:
+        return Outcome.ROLLED_BACK
+    if sends and not any(send.success for send in sends):
+        return Outcome.SEND_FAILED
+    return Outcome.PENDING

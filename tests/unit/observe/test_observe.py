@@ -1,0 +1,153 @@
+"""The side port over a real socket: pages, status codes, and what hostile clients get."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core_broker import observe
+from core_broker.observe import Family, Metrics, Readiness, SidePort, serve_http
+
+
+@pytest.fixture
+async def side() -> AsyncIterator[SidePort]:
+    metrics = Metrics({"cluster": "c", "node_type": "broker"})
+    metrics.source(
+        lambda: [
+            Family("rocketmq_messages_in_total", [({"topic": 'T"1'}, 3), ({"topic": "T2"}, 4)]),
+            Family("rocketmq_topic_number", [({}, 2)]),
+            Family("rocketmq_consumer_lag_messages", []),
+        ]
+    )
+    readiness = Readiness()
+    readiness.set("store")
+    started = await serve_http("127.0.0.1", 0, readiness, lambda: {"brokers": {"b": 1}}, metrics)
+    yield started
+    await started.close()
+
+
+async def exchange(side: SidePort, data: bytes) -> tuple[int, dict[str, str], str]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", side.port)
+    writer.write(data)
+    try:
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+    except ConnectionResetError:  # closed without reading what we sent
+        answer = b""
+    writer.close()
+    await asyncio.wait({asyncio.ensure_future(writer.wait_closed())})
+    if not answer:
+        return 0, {}, ""
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    first, *rest = head.split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
+    assert int(headers["content-length"]) == len(body.encode())
+    return int(first.split()[1]), headers, body
+
+
+async def get(side: SidePort, path: str) -> tuple[int, str]:
+    status, _, body = await exchange(side, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return status, body
+
+
+async def test_liveness_and_readiness(side: SidePort) -> None:
+    assert await get(side, "/livez") == (200, "ok\n")
+    assert await get(side, "/readyz") == (200, "ok\n")
+    side.readiness.set("registered", "no name server has answered")
+    assert await get(side, "/livez") == (200, "ok\n")
+    assert await get(side, "/healthz") == (
+        503,
+        "[-] registered: no name server has answered\nnot ready\n",
+    )
+    assert await get(side, "/readyz?verbose") == (
+        503,
+        "[+] store\n[-] registered: no name server has answered\nnot ready\n",
+    )
+
+
+def test_ready_means_that_no_check_objects() -> None:
+    readiness = Readiness()
+    assert readiness.ready
+    readiness.set("disk", "full")
+    assert readiness.report() == {"disk": "full"}
+    assert not readiness.ready
+
+
+async def test_a_check_is_asked_every_time(side: SidePort) -> None:
+    reasons = iter(["disk full", ""])
+    side.readiness.check("disk", lambda: next(reasons))
+    assert (await get(side, "/readyz"))[0] == 503
+    assert (await get(side, "/readyz"))[0] == 200
+
+
+async def test_metrics_are_prometheus_text_with_rocketmqs_names(side: SidePort) -> None:
+    status, body = await get(side, "/metrics")
+    assert status == 200
+    lines = body.splitlines()
+    labels = 'cluster="c",node_type="broker"'
+    assert "# TYPE rocketmq_messages_in_total counter" in lines
+    assert f'rocketmq_messages_in_total{{{labels},topic="T\\"1"}} 3.0' in lines
+    assert f"rocketmq_topic_number{{{labels}}} 2.0" in lines
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+    assert (await get(side, "/metrics"))[0] == 200
+
+
+async def test_varz_is_json(side: SidePort) -> None:
+    status, body = await get(side, "/varz")
+    assert status == 200
+    assert json.loads(body) == {"brokers": {"b": 1}}
+
+
+async def test_other_paths_and_methods(side: SidePort) -> None:
+    assert (await get(side, "/nope"))[0] == 404
+    assert "/varz" in (await get(side, "/"))[1]
+    status, headers, _ = await exchange(side, b"POST /livez HTTP/1.1\r\n\r\n")
+    assert status == 405
+    assert headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\r\n\r\n", 400),
+        (b"GET\r\n\r\n", 400),
+        (b"\x00\xff\xfe\r\n\r\n", 400),
+        (b"GET livez HTTP/1.1\r\n\r\n", 400),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 400),
+        (b"GET /\xff\x00%zz HTTP/1.1\r\n\r\n", 404),
+        (b"GET /livez\r\n\r\n", 200),
+    ],
+)
+async def test_hostile_requests_get_an_answer(side: SidePort, data: bytes, status: int) -> None:
+    assert (await exchange(side, data))[0] == status
+    assert await get(side, "/livez") == (200, "ok\n")
+
+
+async def test_a_silent_client_is_cut_off(side: SidePort, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observe, "REQUEST_SECONDS_MAX", 0.05)
+    assert await exchange(side, b"GET /livez HT") == (0, {}, "")
+
+
+async def test_connections_are_bounded(side: SidePort, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observe, "CONNECTIONS_MAX", 1)
+    _, holder = await asyncio.open_connection("127.0.0.1", side.port)
+    async with asyncio.timeout(10):
+        while not side.open_requests:  # noqa: ASYNC110 - the accept is not ours to signal
+            await asyncio.sleep(0)
+    assert await exchange(side, b"GET /livez HTTP/1.1\r\n\r\n") == (0, {}, "")
+    holder.close()
+    await holder.wait_closed()
+
+
+async def test_a_page_that_fails_answers_500_and_is_logged(
+    side: SidePort, caplog: pytest.LogCaptureFixture
+) -> None:
+    side.readiness.check("bug", lambda: str(1 // 0))
+    assert (await get(side, "/readyz"))[0] == 500
+    assert "the page /readyz failed" in caplog.text
+
+
+async def test_a_taken_port_is_an_oserror(side: SidePort) -> None:
+    with pytest.raises(OSError, match="in use"):
+        await serve_http("127.0.0.1", side.port, Readiness(), dict, Metrics())

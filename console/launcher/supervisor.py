@@ -1,0 +1,209 @@
+"""Runs the programs of a Gantry: starts them in order, restarts what dies, stops all.
+
+One task per service (`_keep`) owns that service's child. What they share: `_settled`, set when a
+service is ready or known to be off; `_ready`, the names that may be built upon; `_failure`, the
+first reason to end everything; and the request to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.launcher.child import Child
+from console.launcher.errors import StartError
+from console.launcher.logs import ProgramLog
+from console.launcher.service import Service
+from console.launcher.terminal import Relay, Say
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """How often a program that dies is started again, and how long after."""
+
+    restarts_max: int = 5
+    delay_first_s: float = 1.0
+    delay_max_s: float = 30.0
+    steady_after_s: float = 60.0  # having run so long, its earlier deaths are forgotten
+
+    def delay_s(self, restarts: int) -> float:
+        return float(min(self.delay_first_s * 2**restarts, self.delay_max_s))
+
+
+class Supervisor:
+    """Create with all services, then `run` once, inside an event loop of the main thread."""
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        *,
+        log_folder: Path,
+        say: Say,
+        policy: RestartPolicy | None = None,
+    ) -> None:
+        self._services = services
+        self._say = say
+        self._log_folder = log_folder
+        self._policy = policy or RestartPolicy()
+        self._logs = {service.name: self._log_of(service) for service in services}
+        self._settled = {service.name: asyncio.Event() for service in services}
+        self._ready: set[str] = set()
+        self._children: dict[str, Child] = {}
+        self._stop = asyncio.Event()
+        self._failure: StartError | None = None
+
+    def _log_of(self, service: Service) -> ProgramLog:
+        path = None if service.private_output else self._log_folder / f"{service.name}.log"
+        relay = Relay(service.name, self._say)
+        return ProgramLog(path, relay, important=service.important)
+
+    def request_stop(self) -> None:
+        """Stop everything in order; asked again, kill everything now."""
+        if not self._stop.is_set():
+            self._say("Stopping; Ctrl-C again to stop at once.")
+            self._stop.set()
+            return
+        for child in self._children.values():
+            child.kill()
+
+    async def run(self, on_ready: Callable[[frozenset[str]], None]) -> None:
+        """Run until a stop is requested; `on_ready` gets the names of what is up.
+
+        Raises StartError when a needed program cannot be started or kept. Whatever happens, no
+        program is left when this returns.
+        """
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.request_stop)
+        keepers = [
+            asyncio.create_task(self._keep(service), name=f"keeper of {service.name}")
+            for service in self._services
+        ]
+        try:
+            await self._until_all_settled()
+            if not self._stop.is_set():
+                on_ready(frozenset(self._ready))
+                await self._stop.wait()
+        finally:
+            self._stop.set()
+            for keeper in keepers:
+                keeper.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
+            await self._stop_all()
+            for log in self._logs.values():
+                log.close()
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+        if self._failure:
+            raise self._failure
+
+    async def _until_all_settled(self) -> None:
+        settled = asyncio.gather(*(event.wait() for event in self._settled.values()))
+        stop = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait((settled, stop), return_when=asyncio.FIRST_COMPLETED)
+        for waiter in (settled, stop):
+            waiter.cancel()
+        with suppress(asyncio.CancelledError):
+            await settled
+
+    async def _keep(self, service: Service) -> None:
+        """Own one service from its start to the end of `run`."""
+        try:
+            for name in service.after:
+                await self._settled[name].wait()
+                if name not in self._ready:
+                    self._give_up(service, f"{service.name} is not started, for {name} is off.")
+                    return
+            await self._run_and_restart(service, self._logs[service.name])
+        finally:
+            self._settled[service.name].set()
+
+    async def _run_and_restart(self, service: Service, log: ProgramLog) -> None:
+        restarts = 0
+        while True:
+            began = time.monotonic()
+            ended = await self._run_once(service, log)
+            if ended is None:
+                return
+            if time.monotonic() - began >= self._policy.steady_after_s:
+                restarts = 0
+            never_ran = service.needed and service.name not in self._ready
+            if never_ran or restarts >= self._policy.restarts_max:
+                self._give_up(service, describe_end(service, ended, log))
+                return
+            delay_s = self._policy.delay_s(restarts)
+            self._say(describe_end(service, ended, log))
+            self._say(f"[{service.name}] starting it again in {delay_s:g} s.")
+            self._settled[service.name].set()
+            await asyncio.sleep(delay_s)
+            restarts += 1
+
+    async def _run_once(self, service: Service, log: ProgramLog) -> str | None:
+        """Run the program to its end and say how it ended; None when a one-time step is done."""
+        child = Child(service, log)
+        try:
+            await child.start()
+        except OSError as problem:
+            return f"could not be started: {problem.strerror} ({service.command[0]})"
+        self._children[service.name] = child
+        try:
+            ready = await child.until_ready()
+        except TimeoutError:
+            if service.needed:
+                await child.stop()
+                return f"did not become ready within {service.ready_timeout_s:g} s"
+            self._say(f"[{service.name}] not ready yet. {service.when_off}")
+            self._settled[service.name].set()
+            ready = False
+        if ready:
+            self._ready.add(service.name)
+            self._settled[service.name].set()
+        if ready and service.once:
+            return None
+        return ending(await child.wait())
+
+    def _give_up(self, service: Service, reason: str) -> None:
+        self._ready.discard(service.name)
+        if service.needed and self._failure is None:
+            self._failure = StartError(f"{reason}\n{service.hint}".rstrip())
+            self._stop.set()
+        elif not service.needed:
+            self._say(reason)
+            self._say(f"[{service.name}] off. {service.when_off}")
+
+    async def _stop_all(self) -> None:
+        for rank in sorted({service.stop_rank for service in self._services}):
+            children = [
+                child for child in self._children.values() if child.service.stop_rank == rank
+            ]
+            await asyncio.gather(*(self._stop_one(child) for child in children))
+
+    async def _stop_one(self, child: Child) -> None:
+        if not await child.stop():
+            grace_s = child.service.stop_grace_s
+            self._say(f"[{child.service.name}] did not stop within {grace_s:g} s and was killed.")
+
+
+def ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def describe_end(service: Service, ended: str, log: ProgramLog) -> str:
+    """The program's end and its last words, for the terminal."""
+    lines = [f"[{service.name}] {ended}."]
+    if log.last_lines and not service.private_output:
+        lines.append("Its last lines:")
+        lines += [f"    {line}" for line in log.last_lines]
+    return "\n".join(lines)

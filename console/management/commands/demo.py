@@ -1,0 +1,17 @@
+"""`manage.py demo`: listed here for `manage.py help`; the work is the launcher's."""
+
+from __future__ import annotations
+
+import sys
+
+from django.core.management.base import BaseCommand
+
+from console.launcher.main import main
+
+
+class Command(BaseCommand):
+    help = "Like up, with sample producers and consumers, one of which fails."
+    requires_system_checks: list[str] = []
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        sys.exit(main(argv[2:], demo=True))

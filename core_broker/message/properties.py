@@ -1,0 +1,81 @@
+"""Message properties: names with a meaning, and their text form.
+
+    name 0x01 value 0x02 name 0x01 value …
+
+RocketMQ 4.9 leaves the last 0x02 out and 5.x writes it; readers take both. A name and a value have
+at least one character each, so an empty value drops its property; a later duplicate wins. The text
+is stored as UTF-8 behind a signed 16-bit length. Compatible with RocketMQ's MessageConst and
+MessageDecoder.messageProperties2String.
+"""
+
+from collections.abc import Mapping
+
+#: The length field of stored properties is a signed short.
+PROPERTIES_BYTES_MAX = 32767
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+KEY_SEPARATOR = " "
+
+PROPERTY_KEYS = "KEYS"
+PROPERTY_TAGS = "TAGS"
+PROPERTY_WAIT_STORE_MSG_OK = "WAIT"
+PROPERTY_DELAY_TIME_LEVEL = "DELAY"
+PROPERTY_RETRY_TOPIC = "RETRY_TOPIC"
+PROPERTY_REAL_TOPIC = "REAL_TOPIC"
+PROPERTY_REAL_QUEUE_ID = "REAL_QID"
+PROPERTY_TRANSACTION_PREPARED = "TRAN_MSG"
+PROPERTY_PRODUCER_GROUP = "PGROUP"
+PROPERTY_MIN_OFFSET = "MIN_OFFSET"
+PROPERTY_MAX_OFFSET = "MAX_OFFSET"
+PROPERTY_ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+PROPERTY_RECONSUME_TIME = "RECONSUME_TIME"
+PROPERTY_MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+PROPERTY_MSG_REGION = "MSG_REGION"
+PROPERTY_TRACE_SWITCH = "TRACE_ON"
+PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX = "UNIQ_KEY"
+PROPERTY_UNIQ_KEY = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+PROPERTY_CONSUME_START_TIMESTAMP = "CONSUME_START_TIME"
+PROPERTY_TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+PROPERTY_TRANSACTION_ID = "__transactionId__"
+PROPERTY_SHARDING_KEY = "__SHARDINGKEY"
+PROPERTY_CLUSTER = "CLUSTER"
+PROPERTY_MESSAGE_TYPE = "MSG_TYPE"
+PROPERTY_CORRELATION_ID = "CORRELATION_ID"
+PROPERTY_MESSAGE_REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+PROPERTY_MESSAGE_TTL = "TTL"
+PROPERTY_PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
+PROPERTY_DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
+PROPERTY_DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+
+_SHORTEST = 3
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """The text form, in the order of the mapping; properties without a value are left out."""
+    return PROPERTY_SEPARATOR.join(
+        [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items() if value]
+    )
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """The text form as it is stored."""
+    return properties_text(properties).encode("utf-8", "replace")
+
+
+def decode_properties(text: str | bytes) -> dict[str, str]:
+    """Read either form; whatever is not a property is passed over, as RocketMQ does."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    properties: dict[str, str] = {}
+    for segment in text.split(PROPERTY_SEPARATOR):
+        if len(segment) >= _SHORTEST:
+            name, _, value = segment.partition(NAME_VALUE_SEPARATOR)
+            if name and value:
+                properties[name] = value
+    return properties
+
+
+def split_keys(keys: str | None) -> list[str]:
+    """The single keys of a KEYS property."""
+    return keys.split() if keys else []

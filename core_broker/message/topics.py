@@ -1,0 +1,124 @@
+"""Names of topics and groups: the system's own, the derived ones, and which are legal.
+
+Compatible with RocketMQ's TopicValidator, Validators and MixAll.
+"""
+
+import re
+
+from core_broker.errors import ClientError
+
+TOPIC_BYTES_MAX = 127
+#: A record keeps topics of up to 127 bytes in its first layout; only derived ones may be longer.
+DERIVED_TOPIC_BYTES_MAX = 255
+GROUP_BYTES_MAX = 255
+
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+SYSTEM_TOPIC_PREFIX = "rmq_sys_"
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+REPLY_TOPIC_SUFFIX = "_REPLY_TOPIC"
+
+#: The template from which topics are created on first use.
+AUTO_CREATE_TOPIC = "TBW102"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+BENCHMARK_TOPIC = "BenchmarkTest"
+TRANS_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+TRANS_OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
+OFFSET_MOVED_EVENT_TOPIC = "OFFSET_MOVED_EVENT"
+
+SYSTEM_TOPICS = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        TRACE_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT_TOPIC,
+    }
+)
+#: System topics that only the broker itself may write to.
+SEND_FORBIDDEN_TOPICS = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT_TOPIC,
+    }
+)
+
+TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
+SELF_TEST_CONSUMER_GROUP = "SELF_TEST_C_GROUP"
+CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+SYSTEM_GROUPS = frozenset(
+    {
+        TOOLS_CONSUMER_GROUP,
+        SELF_TEST_CONSUMER_GROUP,
+        "FILTERSRV_CONSUMER",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_PULL",
+    }
+)
+
+_LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+")
+_LEGAL_TEXT = "^[%|a-zA-Z0-9_-]+$"
+
+
+def retry_topic(group: str) -> str:
+    """The topic from which a group receives again what it failed to consume."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """The topic that keeps what a group failed to consume too often."""
+    return DLQ_PREFIX + group
+
+
+def reply_topic(cluster: str) -> str:
+    """The topic through which answers of request-reply travel in a cluster."""
+    return cluster + REPLY_TOPIC_SUFFIX
+
+
+def is_system_topic(topic: str) -> bool:
+    """True for the topics that the system keeps for itself."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
+
+
+def is_system_group(group: str) -> bool:
+    """True for the groups that the system and its tools use."""
+    return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def validate_topic(topic: str) -> None:
+    """Raise ClientError with RocketMQ's words when the name cannot be a topic's."""
+    if not topic.strip():
+        raise ClientError("The specified topic is blank.")
+    if not _LEGAL.fullmatch(topic):
+        raise ClientError(
+            f"The specified topic contains illegal characters, allowing only {_LEGAL_TEXT}"
+        )
+    derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    limit = DERIVED_TOPIC_BYTES_MAX if derived else TOPIC_BYTES_MAX
+    if len(topic) > limit:
+        raise ClientError(f"The specified topic is longer than topic max length {limit}.")
+
+
+def validate_group(group: str) -> None:
+    """Raise ClientError with RocketMQ's words when the name cannot be a group's."""
+    if not group.strip():
+        raise ClientError("the specified group is blank")
+    if not _LEGAL.fullmatch(group):
+        raise ClientError(
+            f"the specified group[{group}] contains illegal characters, allowing only {_LEGAL_TEXT}"
+        )
+    if len(group) > GROUP_BYTES_MAX:
+        raise ClientError(f"the specified group is longer than group max length {GROUP_BYTES_MAX}.")

@@ -31,7 +31,7 @@ def java_string_hash(text: str, seed: int = 0) -> int:
         units = array("H", text.encode("utf-16-le", "surrogatepass"))
     count = len(units)
     powers = _POWERS[count] if count < _CACHED_POWERS else _powers(count)
-    total = sum(map(mul, units, powers))
+    total: int = sum(map(mul, units, powers))
     if seed and count:
         total += seed * powers[0] * 31
     elif seed:

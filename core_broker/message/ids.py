@@ -14,10 +14,10 @@ Compatible with RocketMQ's MessageDecoder.createMessageId and MessageClientIDSet
 
 import time
 from dataclasses import dataclass
-from ipaddress import ip_address
 from struct import Struct
 
 from core_broker.errors import ClientError
+from core_broker.message.hosts import address_text, packed_address
 
 _OFFSET_ID_V4 = Struct(">4siq")
 _OFFSET_ID_V6 = Struct(">16siq")
@@ -28,25 +28,27 @@ _V6_DIGITS = 56
 
 def offset_msg_id(ip: str, port: int, offset_physical: int) -> str:
     """The offset id of a message stored at `offset_physical` by the broker at ip:port."""
-    return offset_msg_id_of(ip_address(ip).packed, port, offset_physical)
-
-
-def offset_msg_id_of(address: bytes, port: int, offset_physical: int) -> str:
-    """The offset id, from an address of 4 or 16 bytes."""
+    address = packed_address(ip)
     layout = _OFFSET_ID_V4 if len(address) == 4 else _OFFSET_ID_V6
     return layout.pack(address, port, offset_physical).hex().upper()
 
 
 def parse_offset_msg_id(text: str) -> tuple[str, int, int]:
     """Address, port and offset_physical of an offset id; raises ClientError when it is none."""
-    layout = {_V4_DIGITS: _OFFSET_ID_V4, _V6_DIGITS: _OFFSET_ID_V6}.get(len(text))
+    data = _id_bytes(text)
+    layout = _OFFSET_ID_V4 if len(text) == _V4_DIGITS else _OFFSET_ID_V6
+    address, port, offset = layout.unpack(data)
+    return address_text(address), port, offset
+
+
+def _id_bytes(text: str) -> bytes:
     try:
-        if layout is None:
-            raise ValueError(f"{len(text)} digits")
-        address, port, offset = layout.unpack(bytes.fromhex(text))
-    except ValueError as fault:
-        raise ClientError(f"{text!r} is no offset message id: {fault}") from None
-    return str(ip_address(address)), port, offset
+        data = bytes.fromhex(text) if len(text) in {_V4_DIGITS, _V6_DIGITS} else b""
+    except ValueError:
+        data = b""
+    if 2 * len(data) != len(text) or not data:
+        raise ClientError(f"{text!r} is no message id: it has 32 or 56 hexadecimal digits")
+    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class UniqKeyFactory:
     """Creates the unique keys of one process, up to 65536 in one millisecond."""
 
     def __init__(self, ip: str, pid: int, process_number: int) -> None:
-        self._head = ip_address(ip).packed.hex().upper()
+        self._head = packed_address(ip).hex().upper()
         self._pid = pid & 0xFFFF
         self._process_number = process_number & 0xFFFFFFFF
         self._counter = 0
@@ -82,18 +84,13 @@ class UniqKeyFactory:
 
 def parse_uniq_key(text: str, now_ms: int) -> UniqKey:
     """Read a unique key; the month is the latest that does not put it into the future of now_ms."""
-    size = {_V4_DIGITS: 4, _V6_DIGITS: 16}.get(len(text))
-    try:
-        if size is None:
-            raise ValueError(f"{len(text)} digits")
-        data = bytes.fromhex(text)
-        pid, _, elapsed, counter = _UNIQ_KEY_TAIL.unpack_from(data, size)
-    except ValueError as fault:
-        raise ClientError(f"{text!r} is no unique key: {fault}") from None
+    data = _id_bytes(text)
+    size = len(data) - _UNIQ_KEY_TAIL.size
+    pid, _, elapsed, counter = _UNIQ_KEY_TAIL.unpack_from(data, size)
     start = _month_around(now_ms)[0]
     if start + elapsed >= now_ms:
         start = _month_around(start - 1)[0]
-    return UniqKey(str(ip_address(data[:size])), pid, start + elapsed, counter)
+    return UniqKey(address_text(data[:size]), pid, start + elapsed, counter)
 
 
 def _month_around(moment_ms: int) -> tuple[int, int]:

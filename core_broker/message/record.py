@@ -16,13 +16,12 @@ used for topics of more than 127 bytes only. The end of a log file is marked by 
 left and BLANK_MAGIC. Compatible with RocketMQ's CommitLog and MessageDecoder.
 """
 
-from functools import lru_cache
-from ipaddress import ip_address
 from struct import Struct, error
 from zlib import crc32
 
 from core_broker.errors import ProtocolError
 from core_broker.message import sysflag
+from core_broker.message.hosts import address_text, packed_address
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.properties import decode_properties, encode_properties
 
@@ -64,8 +63,6 @@ _STORE_TIMESTAMP = Struct(">q")
 _END = Struct(">iqI")
 _SHORT = Struct(">H")
 _V6_EXTRA = 12
-
-_HOSTS_CACHED = 4096
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -127,13 +124,19 @@ def encode_record(
     store, store_port = inner.store_host
     if not flags & (sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6):
         head = _V4_HEAD.pack(
-            *start, _packed(born), born_port, store_timestamp, _packed(store), store_port, *end
+            *start,
+            packed_address(born),
+            born_port,
+            store_timestamp,
+            packed_address(store),
+            store_port,
+            *end,
         )
         return b"".join((head, body, *tail))
     hosts = (
-        _host_layout(flags & sysflag.BORN_HOST_V6).pack(_packed(born), born_port),
+        _host_layout(flags & sysflag.BORN_HOST_V6).pack(packed_address(born), born_port),
         _STORE_TIMESTAMP.pack(store_timestamp),
-        _host_layout(flags & sysflag.STORE_HOST_V6).pack(_packed(store), store_port),
+        _host_layout(flags & sysflag.STORE_HOST_V6).pack(packed_address(store), store_port),
     )
     return b"".join((_START.pack(*start), *hosts, _END.pack(*end), body, *tail))
 
@@ -215,18 +218,8 @@ def _read_bytes(record: memoryview, at: int, count: int) -> tuple[bytes, int]:
 def _read_host(record: memoryview, at: int, is_v6: int) -> tuple[tuple[str, int], int]:
     layout = _host_layout(is_v6)
     address, port = layout.unpack_from(record, at)
-    return (_unpacked(address), port), at + layout.size
+    return (address_text(address), port), at + layout.size
 
 
 def _host_layout(is_v6: int) -> Struct:
     return _V6_HOST if is_v6 else _V4_HOST
-
-
-@lru_cache(_HOSTS_CACHED)
-def _packed(ip: str) -> bytes:
-    return ip_address(ip).packed
-
-
-@lru_cache(_HOSTS_CACHED)
-def _unpacked(address: bytes) -> str:
-    return str(ip_address(address))

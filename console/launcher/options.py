@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,6 @@ def parse_options(
 
 def port_number(text: str) -> int:
     """Parse a port; `argparse` shows the complaint beside the option's name."""
-    if not text.isascii() or not text.isdecimal() or int(text) > PORT_MAX:
+    if not re.fullmatch("[0-9]{1,5}", text) or int(text) > PORT_MAX:
         raise argparse.ArgumentTypeError(f"expected a port from 0 to {PORT_MAX}, got {text!r}")
     return int(text)

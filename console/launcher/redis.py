@@ -68,8 +68,8 @@ def quoted(path: Path) -> str:
 
 def why_unreachable(url: str) -> str | None:
     """Return why the Redis at a URL takes no connection, or None when it does."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         if parts.scheme == "unix":
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(CONNECT_TIMEOUT_S)

@@ -1,0 +1,76 @@
+"""Small real programs for the supervisor to run, and a way to wait for what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from console.launcher.service import Service
+from console.launcher.supervisor import RestartPolicy, Supervisor
+
+DEADLINE_S = 20.0
+POLL_S = 0.02
+AT_ONCE = RestartPolicy(restarts_max=2, delay_first_s=0.01, delay_max_s=0.01)
+
+# Prints its line, then waits for the end of the world or SIGTERM.
+SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
+STUBBORN = (
+    "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('up', flush=True)\nwhile True: signal.pause()"
+)
+
+
+def script(source: str) -> tuple[str, ...]:
+    return (sys.executable, "-S", "-c", source)
+
+
+async def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Poll until the condition holds; fail with `what` after the deadline."""
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise AssertionError(f"not within {DEADLINE_S:g} s: {what}") from None
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; a zombie that nobody collects does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+class Run:
+    """A supervisor under test: what it said, when it was ready, how it ended."""
+
+    def __init__(self, tmp_path: Path, *services: Service, policy: RestartPolicy = AT_ONCE):
+        self.said: list[str] = []
+        self.up: frozenset[str] | None = None
+        self.supervisor = Supervisor(
+            services, log_folder=tmp_path, say=self.said.append, policy=policy
+        )
+        self.task = asyncio.create_task(self.supervisor.run(self._on_ready))
+
+    def _on_ready(self, names: frozenset[str]) -> None:
+        self.up = names
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.said)
+
+    async def until_ready(self) -> frozenset[str]:
+        await eventually(lambda: self.up is not None or self.task.done(), "ready line")
+        if self.task.done():
+            await self.task
+        assert self.up is not None, self.text
+        return self.up
+
+    async def stop(self) -> None:
+        self.supervisor.request_stop()
+        async with asyncio.timeout(DEADLINE_S):
+            await self.task

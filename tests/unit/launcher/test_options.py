@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.launcher.options import parse_options
+
+
+def test_defaults_are_rocketmqs_ports_on_this_machine_only() -> None:
+    options = parse_options([], {})
+    assert (options.namesrv_port, options.broker_port, options.console_port) == (9876, 10911, 8082)
+    assert options.host == "127.0.0.1"
+    assert options.home == Path("var").resolve()
+    assert options.with_worker
+    assert not options.with_demo
+
+
+def test_environment_gives_defaults_and_options_win() -> None:
+    environ = {"GANTRY_HOME": "/srv/gantry", "PORT": "9000"}
+    assert parse_options([], environ).home == Path("/srv/gantry")
+    assert parse_options([], environ).console_port == 9000
+    assert parse_options(["--home", "/x", "--console-port", "0"], environ).home == Path("/x")
+    assert parse_options(["--console-port", "0"], environ).console_port == 0
+
+
+@pytest.mark.parametrize("text", ["-1", "65536", "x", "", "\uff11\uff10", "9" * 5000])
+def test_a_bad_port_is_a_usage_error_that_names_the_option(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse_options([f"--broker-port={text}"], {})
+    assert caught.value.code == 2
+    assert "--broker-port: expected a port" in capsys.readouterr().err
+
+
+def test_a_bad_port_in_the_environment_is_a_usage_error_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_options([], {"PORT": "http"})
+    assert "got 'http'" in capsys.readouterr().err

@@ -212,7 +212,7 @@ def _read(fields: list[str]) -> TraceRecord:
     if len(fields) < layout.fields_min:
         raise ValueError(f"{fields[0]} has only {len(fields)} fields")
     if layout.record is Pub and len(fields) == 13:
-        fields.insert(12, "")
+        fields = [*fields[:12], "", fields[12]]
     return layout.record(
         **{
             name: parse(text)

@@ -1,0 +1,176 @@
+"""Headers of administration that a broker answers.
+
+Compatible with the RocketMQ classes of the same names.
+"""
+
+import msgspec
+
+from core_broker.remoting.ext_fields import Boolean, Header, Int, Long
+
+
+class CreateTopicRequestHeader(Header):
+    """Request of UPDATE_AND_CREATE_TOPIC (17)."""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int
+    write_queue_nums: Int
+    perm: Int
+    topic_filter_type: str
+    topic_sys_flag: Int = 0
+    order: Boolean = False
+    attributes: str | None = None
+
+
+class DeleteTopicRequestHeader(Header):
+    """Request of DELETE_TOPIC_IN_BROKER (215)."""
+
+    topic: str
+
+
+class DeleteSubscriptionGroupRequestHeader(Header):
+    """Request of DELETE_SUBSCRIPTIONGROUP (207). 4.9 clients say removeOffset, 5.x cleanOffset."""
+
+    group_name: str
+    clean_offset: Boolean = False
+    remove_offset: Boolean = False
+
+
+class GetTopicStatsInfoRequestHeader(Header):
+    """Request of GET_TOPIC_STATS_INFO (202)."""
+
+    topic: str
+
+
+class GetTopicConfigRequestHeader(Header):
+    """Request of GET_TOPIC_CONFIG (351)."""
+
+    topic: str
+
+
+class GetSubscriptionGroupConfigRequestHeader(Header):
+    """Request of GET_SUBSCRIPTIONGROUP_CONFIG (352)."""
+
+    group: str
+
+
+class GetConsumerConnectionListRequestHeader(Header):
+    """Request of GET_CONSUMER_CONNECTION_LIST (203)."""
+
+    consumer_group: str
+
+
+class GetProducerConnectionListRequestHeader(Header):
+    """Request of GET_PRODUCER_CONNECTION_LIST (204)."""
+
+    producer_group: str
+
+
+class GetConsumeStatsRequestHeader(Header):
+    """Request of GET_CONSUME_STATS (208); without topic all topics of the group."""
+
+    consumer_group: str
+    topic: str | None = None
+
+
+class GetConsumeStatsInBrokerHeader(Header):
+    """Request of GET_BROKER_CONSUME_STATS (317)."""
+
+    is_order: Boolean = False
+
+
+class QueryTopicConsumeByWhoRequestHeader(Header):
+    """Request of QUERY_TOPIC_CONSUME_BY_WHO (300)."""
+
+    topic: str
+
+
+class QueryTopicsByConsumerRequestHeader(Header):
+    """Request of QUERY_TOPICS_BY_CONSUMER (343)."""
+
+    group: str
+
+
+class QuerySubscriptionByConsumerRequestHeader(Header):
+    """Request of QUERY_SUBSCRIPTION_BY_CONSUMER (345)."""
+
+    group: str
+    topic: str | None = None
+
+
+class QueryConsumeTimeSpanRequestHeader(Header):
+    """Request of QUERY_CONSUME_TIME_SPAN (303)."""
+
+    topic: str
+    group: str
+
+
+class QueryCorrectionOffsetHeader(Header):
+    """Request of QUERY_CORRECTION_OFFSET (308)."""
+
+    topic: str
+    compare_group: str
+    filter_groups: str | None = None
+
+
+class CloneGroupOffsetRequestHeader(Header):
+    """Request of CLONE_GROUP_OFFSET (314)."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: Boolean = False
+
+
+class ViewBrokerStatsDataRequestHeader(Header):
+    """Request of VIEW_BROKER_STATS_DATA (315)."""
+
+    stats_name: str
+    stats_key: str
+
+
+class QueryConsumeQueueRequestHeader(Header):
+    """Request of QUERY_CONSUME_QUEUE (321)."""
+
+    topic: str
+    queue_id: Int = 0
+    index: Long = 0
+    count: Int = 0
+    consumer_group: str | None = None
+
+
+class ResumeCheckHalfMessageRequestHeader(Header):
+    """Request of RESUME_CHECK_HALF_MESSAGE (323)."""
+
+    msg_id: str
+    topic: str | None = None
+
+
+class GetBrokerConfigResponseHeader(Header):
+    """Answer to GET_BROKER_CONFIG (26); the version is a DataVersion as JSON."""
+
+    version: str
+
+
+class GetAllTopicConfigResponseHeader(Header):
+    """Answer to GET_ALL_TOPIC_CONFIG (21), where it pages."""
+
+    total_topic_num: Int | None = None
+
+
+class UpdateGroupForbiddenRequestHeader(Header):
+    """Request of UPDATE_AND_GET_GROUP_FORBIDDEN (353)."""
+
+    group: str
+    topic: str
+    readable: Boolean | None = None
+
+
+class GetBrokerAclConfigResponseHeader(Header):
+    """Answer to GET_BROKER_CLUSTER_ACL_INFO (52)."""
+
+    version: str
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    all_acl_file_version: str | None = msgspec.field(default=None, name="allAclFileVersion")

@@ -76,11 +76,12 @@ def download(spec: str, folder: Path) -> Path:
 
 def content_of(file: dict[str, Any], members: tarfile.TarFile) -> bytes:
     if "source" not in file:
-        return (VENDOR / file["path"]).read_bytes()
+        return (VENDOR / str(file["path"])).read_bytes()
     member = members.extractfile(f"package/{file['source']}")
     if member is None:
         raise SystemExit(f"{file['source']} is not a file of the package")
-    return SOURCE_MAP_LINE.sub(b"", member.read()).rstrip() + b"\n"
+    content: bytes = SOURCE_MAP_LINE.sub(b"", member.read())
+    return content.rstrip() + b"\n"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from console.launcher.logs import ProgramLog
 from console.launcher.service import Service
@@ -48,17 +49,28 @@ class Child:
     async def start(self) -> None:
         """Start the program; raises OSError when it cannot be executed."""
         self._log.begin(awaited=self.service.ready_line, on_seen=self._seen.set)
-        self._process = await asyncio.create_subprocess_exec(
-            *self.service.command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={**os.environ, **self.service.env},
-            cwd=PROJECT_ROOT,
-            start_new_session=True,
-            preexec_fn=dies_with_parent(),
+        # A pipe of our own: with asyncio's, Process.wait() also waits for whoever holds the pipe.
+        read_end, write_end = os.pipe()
+        reader = os.fdopen(read_end, "rb", buffering=0)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.service.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                env={**os.environ, **self.service.env},
+                cwd=PROJECT_ROOT,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(),
+            )
+        except BaseException:
+            reader.close()
+            raise
+        finally:
+            os.close(write_end)
+        self._output = asyncio.create_task(
+            self._pump(reader), name=f"output of {self.service.name}"
         )
-        self._output = asyncio.create_task(self._pump(), name=f"output of {self.service.name}")
 
     async def until_ready(self) -> bool:
         """Wait until the program is ready (True) or has ended without being so (False).
@@ -107,12 +119,17 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    async def _pump(self) -> None:
-        stdout = self._running.stdout
-        assert stdout is not None
-        while data := await stdout.read(READ_BYTES):
-            self._log.feed(data)
-        self._log.end()
+    async def _pump(self, pipe: IO[bytes]) -> None:
+        output = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(output), pipe
+        )
+        try:
+            while data := await output.read(READ_BYTES):
+                self._log.feed(data)
+        finally:
+            transport.close()
+            self._log.end()
 
 
 def dies_with_parent() -> Callable[[], None] | None:

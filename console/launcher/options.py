@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 NAMESRV_PORT = 9876
@@ -56,10 +57,10 @@ def parse_options(
     add = parser.add_argument
     add("--home", type=Path, default=Path(home), metavar="DIR", help=f"data folder ({home})")
     add("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine only)")
-    port = {"type": port_number, "metavar": "N"}
-    add("--namesrv-port", **port, default=NAMESRV_PORT, help="name server (%(default)s; 0: any)")
-    add("--broker-port", **port, default=BROKER_PORT, help="broker (%(default)s; 0: any)")
-    add("--console-port", **port, default=console_port, help="console (%(default)s; 0: any)")
+    port = partial(add, type=port_number, metavar="N")
+    port("--namesrv-port", default=NAMESRV_PORT, help="name server (%(default)s; 0: any)")
+    port("--broker-port", default=BROKER_PORT, help="broker (%(default)s; 0: any)")
+    port("--console-port", default=console_port, help="console (%(default)s; 0: any)")
     add("--no-worker", action="store_true", help="no background jobs: no Celery, no Spark")
     given = parser.parse_args(arguments)
     return Options(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,9 @@ def test_any_bytes_in_any_pieces_give_the_same_lines(pieces: list[bytes]) -> Non
     assert log.last_lines == split.last_lines
 
 
-def test_the_file_and_its_predecessors_are_bounded(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_file_and_its_predecessors_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(logs, "LOG_BYTES_MAX", 1000)
     log = new_log(tmp_path / "broker.log", [])
     for number in range(1000):

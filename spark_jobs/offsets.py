@@ -1,0 +1,116 @@
+"""Which part of each queue to read: from options and the queues' bounds to slices. Pure.
+
+Offsets are given as `earliest`, `latest` or JSON by broker name and queue:
+
+    {"broker-a": {"0": 100, "1": -2}, "broker-b": {"0": -1}}
+
+with -2 for earliest and -1 for latest. A queue that is not named starts at its first message, or
+ends at its last.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from core_broker.errors import ClientError
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Broker name, queue: offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """What a broker says about one queue: its first offset, and the one after its last."""
+
+    broker_name: str
+    queue_id: int
+    offset_min: int
+    offset_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRange:
+    """What to read of one queue: `start` up to and without `end`."""
+
+    broker_name: str
+    queue_id: int
+    start: int
+    end: int
+    lost: int = 0
+    """Messages that were asked for and are gone: expired, or the queue was made anew."""
+
+    @property
+    def count(self) -> int:
+        return self.end - self.start
+
+
+def parse_offsets(option: str, text: str) -> Offsets | int:
+    """The value of `startingOffsets` or `endingOffsets`: EARLIEST, LATEST, or offsets by queue."""
+    words = {"earliest": EARLIEST, "latest": LATEST}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    try:
+        offsets = msgspec.json.decode(text, type=dict[str, dict[int, int]])
+    except msgspec.MsgspecError as error:
+        raise ClientError(
+            f"{option} must be earliest, latest or JSON like "
+            f'{{"broker-a": {{"0": 100}}}}, not {text[:80]!r}: {error}'
+        ) from error
+    if any(offset < EARLIEST for queues in offsets.values() for offset in queues.values()):
+        raise ClientError(f"{option} holds an offset below {EARLIEST}: {text[:80]!r}")
+    return offsets
+
+
+def ranges_to_read(
+    bounds: Iterable[QueueBounds], starting: Offsets | int, ending: Offsets | int = LATEST
+) -> list[QueueRange]:
+    """The range of each queue, cut to what is there. Empty ranges are kept: they carry offsets."""
+    return [_range(queue, starting, ending) for queue in bounds]
+
+
+def slices(ranges: Iterable[QueueRange], rows_max: int) -> list[QueueRange]:
+    """The ranges cut into parts of about equal size, none longer than `rows_max`."""
+    parts = []
+    for whole in ranges:
+        count = -(-whole.count // rows_max)
+        for index in range(count):
+            start = whole.start + whole.count * index // count
+            end = whole.start + whole.count * (index + 1) // count
+            parts.append(QueueRange(whole.broker_name, whole.queue_id, start, end))
+    return parts
+
+
+def next_offsets(ranges: Iterable[QueueRange]) -> dict[str, dict[int, int]]:
+    """Where to go on after all of `ranges` were read."""
+    offsets: dict[str, dict[int, int]] = {}
+    for done in ranges:
+        offsets.setdefault(done.broker_name, {})[done.queue_id] = done.end
+    return offsets
+
+
+def _range(queue: QueueBounds, starting: Offsets | int, ending: Offsets | int) -> QueueRange:
+    asked = _offset(queue, starting, EARLIEST)
+    start = _absolute(queue, asked)
+    end = min(_absolute(queue, _offset(queue, ending, LATEST)), queue.offset_max)
+    lost = 0
+    if start < queue.offset_min:
+        lost, start = queue.offset_min - start, queue.offset_min
+    elif start > queue.offset_max:
+        # The queue was made anew since: what is in it now has not been read.
+        start = queue.offset_min
+    return QueueRange(queue.broker_name, queue.queue_id, start, max(start, end), lost)
+
+
+def _offset(queue: QueueBounds, given: Offsets | int, absent: int) -> int:
+    if isinstance(given, int):
+        return given
+    return given.get(queue.broker_name, {}).get(queue.queue_id, absent)
+
+
+def _absolute(queue: QueueBounds, offset: int) -> int:
+    return {EARLIEST: queue.offset_min, LATEST: queue.offset_max}.get(offset, offset)

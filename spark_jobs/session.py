@@ -1,0 +1,85 @@
+"""One Spark session with the settings every job of ours needs.
+
+The session runs on SPARK_MASTER (default `local[*]`) and writes an event log, so that the Spark
+history server can show a job after it is over. Java is chosen by `spark_jobs.java`.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spark_jobs.java import SparkUnavailableError, choose_java, missing_packages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[*]"
+LOOPBACK: Final = "127.0.0.1"
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.driver.memory": "1g",
+    "spark.executor.heartbeatInterval": "2s",  # live row counts come with it
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "16",  # adaptive execution merges what stays small
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def start_session(
+    app_name: str,
+    *,
+    run_dir: Path,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """Start Spark, or raise SparkUnavailableError with what to install.
+
+    `run_dir` holds the event logs and the Java shim. `settings` win over the defaults here.
+    """
+    if missing := missing_packages():
+        raise SparkUnavailableError(
+            f"Spark needs the Python packages {', '.join(missing)}: pip install 'gantry[spark]'."
+        )
+    java = choose_java(os.environ, run_dir)
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Without this the workers may use another Python, one that lacks pyarrow and this project.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
+    return _build(app_name, chosen, _all_settings(chosen, run_dir, settings or {}))
+
+
+def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    event_log = run_dir / "spark-events"
+    event_log.mkdir(parents=True, exist_ok=True)
+    merged = {
+        **SETTINGS,
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log.resolve().as_uri(),
+        "spark.sql.warehouse.dir": (run_dir / "spark-warehouse").resolve().as_uri(),
+    }
+    if master.startswith("local"):
+        # All of Spark is in this process: nothing of it, its UI included, belongs on the network.
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+        merged |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return merged | dict(settings)
+
+
+def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise SparkUnavailableError(f"Spark did not start on {master}: {error}") from error

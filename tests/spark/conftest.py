@@ -1,0 +1,31 @@
+"""One Spark session per worker for all tests in this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs.session import start_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+TEST_SETTINGS = {
+    "spark.driver.memory": "768m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    run_dir: Path = tmp_path_factory.mktemp("spark")
+    session = start_session(
+        "gantry-tests", run_dir=run_dir, master="local[2]", settings=TEST_SETTINGS
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,191 @@
+"""Bodies decoded in Spark are what `trace.codec` reads from the same bytes."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs.decode import BROKEN, EVENT_SCHEMA, decode_events
+from trace.codec import (
+    EndTransaction,
+    Pub,
+    Recall,
+    SubAfter,
+    SubBefore,
+    TraceRecord,
+    decode_trace,
+    encode_trace,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+NOW_MS = 1_762_300_000_000
+SEED = 20261105
+MESSAGE_SCHEMA = (
+    "broker_name string, queue_id int, queue_offset bigint, store_timestamp timestamp, body binary"
+)
+# In the order of codec's own attributes; the names differ where a column serves several kinds.
+COLUMN_OF = {"group": "group_name"}
+
+
+def decoded(spark: SparkSession, bodies: list[bytes]) -> dict[int, list[Row]]:
+    """The events of each body, by its place in the list."""
+    stored = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+    rows = [("broker-a", 0, place, stored, body) for place, body in enumerate(bodies)]
+    events = decode_events(spark.createDataFrame(rows, MESSAGE_SCHEMA)).collect()
+    found: dict[int, list[Row]] = {place: [] for place in range(len(bodies))}
+    for event in sorted(events, key=lambda row: (row.queue_offset, row.record_index)):
+        found[event.queue_offset].append(event)
+    return found
+
+
+def as_codec_reads(record: TraceRecord) -> dict[str, Any]:
+    values = {COLUMN_OF.get(name, name): getattr(record, name) for name in record.__struct_fields__}
+    return {"kind": type(record).__name__, **values}
+
+
+def check_same(body: bytes, events: list[Row]) -> None:
+    expected = decode_trace(body)
+    sound = [event for event in events if event.kind != BROKEN]
+    got = []
+    for event, record in zip(sound, expected.records, strict=True):
+        wanted = as_codec_reads(record)
+        got.append({name: event[name] for name in wanted})
+    assert got == [as_codec_reads(record) for record in expected.records], body
+    broken = [event for event in events if event.kind == BROKEN]
+    assert len(broken) == expected.broken_count, body
+    assert [event.raw for event in broken] == [kept.text for kept in expected.broken], body
+    assert all(event.msg_id is None and event.success is None for event in broken)
+
+
+def sample_records() -> list[TraceRecord]:
+    return [
+        Pub(
+            timestamp_ms=NOW_MS,
+            region_id="DefaultRegion",
+            group="orders-producer",
+            topic="orders",
+            msg_id="7F0000010001",
+            tags="paid",
+            keys="k1 k2",
+            store_host="10.0.0.1:10911",
+            body_bytes=120,
+            cost_ms=7,
+            msg_type=3,
+            offset_msg_id="0A000001",
+            success=False,
+            client_host="10.0.0.9",
+        ),
+        SubBefore(
+            timestamp_ms=NOW_MS + 20, group="billing", request_id="R1", msg_id="M1", retry_times=2
+        ),
+        SubAfter(
+            request_id="R1",
+            msg_id="M1",
+            cost_ms=5,
+            success=True,
+            keys="k",
+            context_code=0,
+            timestamp_ms=NOW_MS + 25,
+            group="billing",
+        ),
+        SubAfter(request_id="R2", msg_id="M2", cost_ms=5, success=False),
+        EndTransaction(
+            timestamp_ms=NOW_MS,
+            group="g",
+            topic="t",
+            msg_id="M",
+            transaction_id="T",
+            transaction_state="COMMIT_MESSAGE",
+            from_transaction_check=True,
+        ),
+        Recall(timestamp_ms=NOW_MS, group="g", topic="t", msg_id="M", success=False),
+    ]
+
+
+def old_and_odd_bodies() -> list[bytes]:
+    """Forms that other writers use, and what no writer should send."""
+    pub = "Pub\x011762300000000\x01r\x01g\x01t\x01m\x01null\x01k\x01h\x0112\x013\x010"
+    after = "SubAfter\x01R\x01M\x014\x01true\x01k\x010"
+    return [
+        text.encode() if isinstance(text, str) else text
+        for text in (
+            "",
+            "\x02\x02",
+            f"{pub}\x01true\x02",
+            f"{pub}\x01offset\x01TRUE\x02",
+            f"{pub}\x01offset\x01true\x01host\x01later\x01fields\x02",
+            f"{pub}\x02",
+            "SubAfter\x01R\x01M\x014\x01true\x02",
+            "SubAfter\x01R\x01M\x014\x01true\x01k\x02",
+            f"{after}\x02",
+            f"{after}\x01\x02",
+            f"{after}\x01junk\x02",
+            f"{after}\x01junk\x01g\x02",
+            f"{after}\x01null\x01null\x02",
+            f"{after}\x01{after}\x01{after}\x01",
+            f"{after}\x01Pub\x02",
+            f"{after}\x01{pub}\x01true\x02",
+            f"{after}\x01SubBeforeX\x01g\x02",
+            "SubBefore\x01-5\x01r\x01g\x01R\x01M\x0199999999999999999999\x02",
+            "SubBefore\x019223372036854775807\x01r\x01g\x01R\x01M\x010\x02",
+            "SubBefore\x01-9223372036854775808\x01r\x01g\x01R\x01M\x010\x01k\x02",
+            "SubBefore\x019223372036854775808\x01r\x01g\x01R\x01M\x010\x02",
+            "SubBefore\x01 5\x01r\x01g\x01R\x01M\x010\x02",
+            "SubBefore\x015\n\x01r\x01g\x01R\x01M\x010\x02",
+            "SubBefore\x01٣\x01r\x01g\x01R\x01M\x010\x02",
+            "SubBefore\x01--5\x01r\x01g\x01R\x01M\x010\x02",
+            "Pub\x02",
+            "pub\x011\x02",
+            "\x01\x01\x02",
+            "just text, " * 100,
+            f"{pub}\x01true\x02 rest without an end".encode(),
+            b"Recall\x011\x01\xff\xfe\x01\xe4\xb8\x01\xf0\x9f\x98\x01m\x01true\x02",
+            "Recall\x011\x01r\x01组\x01主题😀\x01m\x01True\x02",
+        )
+    ]
+
+
+def mangled_bodies(count: int) -> list[bytes]:
+    """Good bodies with bytes replaced, cut out and put in, on a seed."""
+    luck = random.Random(SEED)
+    good = encode_trace(sample_records())
+    pool = [b"\x01", b"\x02", b"null", b"SubAfter", b"Pub", b"-", b"7", b"\xff", b"\x01\x01", b"true"]
+    bodies = []
+    for _ in range(count):
+        body = bytearray(good)
+        for _ in range(luck.randint(1, 6)):
+            place = luck.randrange(len(body))
+            body[place : place + luck.choice((0, 1, 1, 20))] = luck.choice(pool)
+        bodies.append(bytes(body))
+    return bodies
+
+
+def test_every_kind_and_every_odd_form_reads_as_in_the_codec(spark: SparkSession) -> None:
+    bodies = [encode_trace(sample_records()), *old_and_odd_bodies(), *mangled_bodies(300)]
+    for place, events in decoded(spark, bodies).items():
+        check_same(bodies[place], events)
+
+
+def test_events_have_the_declared_columns_in_order(spark: SparkSession) -> None:
+    frame = decode_events(spark.createDataFrame([], MESSAGE_SCHEMA))
+    assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
+        tuple(column.split()) for column in EVENT_SCHEMA.split(", ")
+    ]
+
+
+def test_an_unbelievable_clock_gives_way_to_the_brokers(spark: SparkSession) -> None:
+    event_ms_by_clock = {NOW_MS - 3600_000: NOW_MS - 3600_000, 0: NOW_MS, -(2**63): NOW_MS}
+    event_ms_by_clock[2**63 - 1] = NOW_MS
+    bodies = [
+        encode_trace([SubBefore(timestamp_ms=clock, group="g", request_id="R", msg_id="M")])
+        for clock in event_ms_by_clock
+    ]
+    found = {events[0].timestamp_ms: events[0].event_ms for events in decoded(spark, bodies).values()}
+    assert found == event_ms_by_clock

@@ -1,0 +1,201 @@
+"""Facts and rollups on literal rows, and against the timeline of single messages."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_jobs import facts, rollup
+from spark_jobs.decode import EVENT_SCHEMA
+from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
+from trace.lake import HOUR_MS
+from trace.latency import bucket_of
+from trace.timeline import AttemptState, build_timeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+HOUR = 489_000
+START_MS = HOUR * HOUR_MS
+SEED = 7
+COLUMN_OF = {"group": "group_name"}
+COLUMNS = [field.split()[0] for field in EVENT_SCHEMA.split(", ")]
+
+
+def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
+    """Events as `decode_events` makes them, each record in a trace message of its own."""
+    rows = []
+    for place, record in enumerate(records):
+        values: dict[str, Any] = {
+            COLUMN_OF.get(name, name): getattr(record, name) for name in record.__struct_fields__
+        }
+        values |= {"broker": "b", "queue_id": 0, "queue_offset": place, "record_index": 0}
+        stored_ms = (record.timestamp_ms or START_MS) + 5000  # type: ignore[union-attr]
+        values |= {"kind": type(record).__name__, "stored_ms": stored_ms}
+        values["event_ms"] = values.get("timestamp_ms") or stored_ms
+        rows.append(tuple(values.get(name) for name in COLUMNS))
+    return spark.createDataFrame(rows, EVENT_SCHEMA)
+
+
+def sent(at_ms: int, msg_id: str, cost_ms: int = 10, **more: Any) -> Pub:
+    given = {"group": "shop", "topic": "orders", "body_bytes": 100, "msg_type": 0} | more
+    return Pub(timestamp_ms=START_MS + at_ms, msg_id=msg_id, cost_ms=cost_ms, **given)
+
+
+def consumed(
+    at_ms: int, msg_id: str, request_id: str, cost_ms: int = 5, **more: Any
+) -> list[TraceRecord]:
+    given = {"group": "billing", "retry_times": 0, "success": True} | more
+    return [
+        SubBefore(
+            timestamp_ms=START_MS + at_ms,
+            group=given["group"],
+            request_id=request_id,
+            msg_id=msg_id,
+            retry_times=given["retry_times"],
+        ),
+        SubAfter(
+            request_id=request_id,
+            msg_id=msg_id,
+            cost_ms=cost_ms,
+            success=given["success"],
+            context_code=0,
+            timestamp_ms=START_MS + at_ms + cost_ms,
+            group=given["group"],
+        ),
+    ]
+
+
+def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[Any, ...], Row]:
+    events = events_of(spark, records)
+    frame = rollup.per_minute(facts.sends(events), facts.deliveries(events))
+    return {
+        ((row.minute_ms - START_MS) // 60_000, row.topic, row.producer_group, row.consumer_group): row
+        for row in frame.collect()
+    }
+
+
+def test_minutes_count_what_was_sent_and_consumed(spark: SparkSession) -> None:
+    records: list[TraceRecord] = [
+        sent(0, "A", cost_ms=10),
+        sent(1_000, "B", cost_ms=30),
+        sent(2_000, "C", cost_ms=3000, success=False),
+        sent(6_000, "C", cost_ms=20),
+        sent(61_000, "D1,D2,D3", cost_ms=4, body_bytes=300),
+        *consumed(1_005, "A", "r1"),
+        *consumed(2_015, "B", "r2", success=False),
+        *consumed(12_000, "B", "r3", retry_times=1),
+        *consumed(61_102, "D2", "r4"),
+        *consumed(5_000, "unknown", "r5"),
+    ]
+    rows = minute_rows(spark, [*records, records[0], *records[5:7]])  # some came twice
+
+    sends = rows[0, "orders", "shop", None]
+    assert (sends.sends, sends.send_failures, sends.bytes) == (4, 1, 300)
+    assert (sends.send_cost_p50, sends.send_cost_max) == (25.0, 3000.0)
+    assert (sends.attempts, sends.latency_p50) == (0, None)
+    assert rows[1, "orders", "shop", None].sends == 3
+
+    billing = rows[0, "orders", "shop", "billing"]
+    assert (billing.attempts, billing.successes, billing.failures, billing.retries) == (3, 2, 1, 1)
+    assert (billing.latency_p50, billing.latency_max) == (1000.0, 1000.0)
+    assert billing.sends == 0
+    assert rows[1, "orders", "shop", "billing"].latency_max == 100.0  # a batch is one send
+
+    lost_origin = rows[0, None, None, "billing"]
+    assert (lost_origin.attempts, lost_origin.latency_max) == (1, None)
+    assert len(rows) == 5
+
+
+def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
+    begin_only, end_only = consumed(500, "A", "r1")[0], consumed(900, "B", "r2", cost_ms=50)[1]
+    rows = {row.msg_id: row for row in facts.attempts(events_of(spark, [begin_only, end_only])).collect()}
+    assert (rows["A"].finished, rows["A"].success, rows["A"].duration_ms) == (False, None, None)
+    assert rows["A"].start_ms == START_MS + 500
+    assert (rows["B"].finished, rows["B"].success, rows["B"].retry_times) == (True, True, None)
+    assert (rows["B"].start_ms, rows["B"].consumer_group) == (START_MS + 900, "billing")
+
+
+def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
+    count = rollup.SLOW_PER_HOUR_MAX + 5
+    records: list[TraceRecord] = []
+    for i in range(count):
+        records += [sent(i, f"M{i:02}", cost_ms=2), *consumed(i + 1 + i * 100, f"M{i:02}", f"r{i}")]
+    events = events_of(spark, records)
+    sends, deliveries = facts.sends(events), facts.deliveries(events)
+
+    buckets = rollup.latency_histograms(sends, deliveries).collect()
+    by_measure: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for row in buckets:
+        by_measure[row.measure][row.bucket] += row["count"]
+    assert by_measure["send_cost"] == {bucket_of(2): count}
+    expected: dict[int, int] = defaultdict(int)
+    for i in range(count):
+        expected[bucket_of(i * 100)] += 1
+    assert by_measure["latency"] == expected
+
+    slow = sorted(rollup.slowest(deliveries).collect(), key=lambda row: -row.latency_ms)
+    assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
+
+
+def random_journeys(luck: random.Random, count: int) -> dict[str, list[TraceRecord]]:
+    """Messages with send retries, several groups, redeliveries, skewed clocks, lost records."""
+    journeys: dict[str, list[TraceRecord]] = {}
+    for number in range(count):
+        msg_id, at_ms = f"M{number}", luck.randrange(1_000_000)
+        records: list[TraceRecord] = []
+        if luck.random() < 0.2:
+            records.append(sent(at_ms, msg_id, 3000, success=False))
+            at_ms += 3001
+        if luck.random() < 0.9:
+            records.append(sent(at_ms, msg_id, luck.randrange(1, 200)))
+        for group in luck.sample(["billing", "stock", "mail"], luck.randint(0, 3)):
+            skew_ms, begin = luck.choice((0, 0, -400, 300)), at_ms
+            for retry in range(luck.randint(1, 3)):
+                begin += luck.randrange(1, 3000) * (retry + 1)
+                request = f"{msg_id}-{group}-{retry}"
+                pair = consumed(
+                    begin + (skew_ms if retry == 0 else 0),
+                    msg_id,
+                    request,
+                    luck.randrange(50),
+                    group=group,
+                    retry_times=retry,
+                    success=luck.random() < 0.5,
+                )
+                records += pair if luck.random() < 0.9 else [luck.choice(pair)]
+        records += luck.sample(records, len(records) // 5)
+        luck.shuffle(records)
+        journeys[msg_id] = records
+    return journeys
+
+
+def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession) -> None:
+    journeys = random_journeys(random.Random(SEED), 150)
+    everything = [record for records in journeys.values() for record in records if records]
+    rows: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in facts.deliveries(events_of(spark, everything)).collect():
+        rows[row.msg_id][row.consumer_group].append(row)
+
+    for msg_id, records in journeys.items():
+        timeline = build_timeline(records, msg_id=msg_id)
+        assert {journey.group for journey in timeline.groups} == rows[msg_id].keys()
+        for journey in timeline.groups:
+            mine = rows[msg_id][journey.group]
+            assert len(mine) == len(journey.attempts)
+            states = [attempt.state for attempt in journey.attempts]
+            assert sum(row.success is True for row in mine) == states.count(AttemptState.SUCCEEDED)
+            assert sum(not row.finished for row in mine) == states.count(AttemptState.UNFINISHED)
+            waited = [row.latency_ms for row in mine if row.latency_ms is not None]
+            expected = journey.latencies.store_to_consume_ms
+            assert waited == ([] if expected is None else [expected]), (msg_id, records)
+
+
+def test_only_rows_of_the_wanted_hours_are_kept(spark: SparkSession) -> None:
+    times = spark.createDataFrame([(START_MS - 1,), (START_MS,), (START_MS + HOUR_MS,)], "t bigint")
+    assert [row.t for row in rollup.in_hours(times, "t", [HOUR]).collect()] == [START_MS]

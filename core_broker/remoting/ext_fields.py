@@ -29,7 +29,7 @@ else:
 DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
-class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
+class Header(msgspec.Struct, rename="camel", kw_only=True):
     """Base of all typed headers; None means that the field is absent."""
 
 

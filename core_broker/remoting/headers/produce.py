@@ -34,7 +34,7 @@ class SendMessageRequestHeader(Header, gc=False):
 
 
 class SendMessageRequestHeaderV2(SendMessageRequestHeader, gc=False):
-    """Request of SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320) and SEND_REPLY_MESSAGE_V2 (325)."""
+    """Request of SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320), SEND_REPLY_MESSAGE_V2 (325)."""
 
     producer_group: str = msgspec.field(name="a")
     topic: str = msgspec.field(name="b")

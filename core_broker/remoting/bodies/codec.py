@@ -1,0 +1,45 @@
+"""Reading and writing bodies.
+
+Standard JSON takes the fast way through msgspec. What it refuses, because Java's fastjson or a C++
+client wrote it, is read by `fastjson` and then brought into the same types.
+"""
+
+from collections.abc import Hashable
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from core_broker.errors import ProtocolError
+from core_broker.remoting import fastjson
+from core_broker.remoting.ext_fields import DECODE_FAULTS
+from core_broker.remoting.fastjson import Dialect
+
+T = TypeVar("T")
+
+
+def decode_body(kind: type[T], data: bytes) -> T:
+    """Read a body; raises ProtocolError when it is none of that kind."""
+    try:
+        body: T = _decoder(kind).decode(data)
+    except DECODE_FAULTS:
+        return _decode_lenient(kind, data)
+    return body
+
+
+def encode_body(body: Any, dialect: Dialect = Dialect.STANDARD) -> bytes:
+    """Write a body. Keys that are structs are written as Java does in either dialect."""
+    return fastjson.dumps(body, dialect)
+
+
+def _decode_lenient(kind: type[T], data: bytes) -> T:
+    value = fastjson.loads(data)
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except DECODE_FAULTS as fault:
+        raise ProtocolError(f"a body is no {kind.__name__}: {fault}") from None
+
+
+@cache
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, strict=False)

@@ -1,0 +1,77 @@
+"""What clients tell brokers about themselves.
+
+Compatible with RocketMQ's HeartbeatData, ConsumerData, ProducerData and SubscriptionData.
+"""
+
+from msgspec import Struct, field
+
+from core_broker.remoting.bodies.enum_names import (
+    ConsumeFromWhere,
+    ConsumeType,
+    EnumName,
+    MessageModel,
+    settle,
+)
+
+EXPRESSION_TAG = "TAG"
+EXPRESSION_SQL92 = "SQL92"
+SUBSCRIBE_ALL = "*"
+
+
+class SubscriptionData(Struct, rename="camel", kw_only=True):
+    """What a group wants of a topic. Empty tags mean all; `code_set` holds the tags' Java hashes.
+
+    Do not filter by the `code_set` of C++ clients, which is wrong ([0, 0] for any two tags).
+    """
+
+    topic: str
+    sub_string: str = SUBSCRIBE_ALL
+    tags_set: set[str] = set()
+    code_set: set[int] = set()
+    sub_version: int = 0
+    expression_type: str = EXPRESSION_TAG
+    class_filter_mode: bool = False
+
+
+class ConsumerData(Struct, rename="camel", kw_only=True):
+    """One consumer group of a client."""
+
+    group_name: str
+    consume_type: EnumName = ConsumeType.CONSUME_PASSIVELY.value
+    message_model: EnumName = MessageModel.CLUSTERING.value
+    consume_from_where: EnumName = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value
+    subscription_data_set: list[SubscriptionData] = []
+    unit_mode: bool = False
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            consume_type=ConsumeType,
+            message_model=MessageModel,
+            consume_from_where=ConsumeFromWhere,
+        )
+
+
+class ProducerData(Struct, rename="camel", kw_only=True):
+    """One producer group of a client."""
+
+    group_name: str
+
+
+class HeartbeatData(Struct, rename="camel", kw_only=True):
+    """Request of HEART_BEAT (34). The last two fields come from 5.x clients only."""
+
+    client_id: str = field(name="clientID")
+    producer_data_set: list[ProducerData] = []
+    consumer_data_set: list[ConsumerData] = []
+    heartbeat_fingerprint: int | None = None
+    without_sub: bool | None = None
+
+
+class CheckClientRequestBody(Struct, rename="camel", kw_only=True):
+    """Request of CHECK_CLIENT_CONFIG (46), for filters that are not by tag."""
+
+    client_id: str
+    group: str
+    subscription_data: SubscriptionData
+    namespace: str | None = None

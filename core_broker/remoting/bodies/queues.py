@@ -1,0 +1,58 @@
+"""Locks and offsets of single queues.
+
+Compatible with the RocketMQ classes of the same names. Tables by queue have object keys.
+"""
+
+from msgspec import Struct, field
+
+from core_broker.remoting.bodies.route import MessageQueue
+
+
+class LockBatchRequestBody(Struct, rename="camel", kw_only=True):
+    """Request of LOCK_BATCH_MQ (41)."""
+
+    consumer_group: str
+    client_id: str
+    mq_set: list[MessageQueue] = []
+
+
+class LockBatchResponseBody(Struct, rename="camel", kw_only=True):
+    """Answer to LOCK_BATCH_MQ: the queues that the client now holds."""
+
+    lock_ok_mq_set: list[MessageQueue] = field(default_factory=list, name="lockOKMQSet")
+
+
+class UnlockBatchRequestBody(Struct, rename="camel", kw_only=True):
+    """Request of UNLOCK_BATCH_MQ (42)."""
+
+    consumer_group: str
+    client_id: str
+    mq_set: list[MessageQueue] = []
+
+
+class ResetOffsetBody(Struct, rename="camel", kw_only=True):
+    """Where a group goes on: answer to 222, request of 220."""
+
+    offset_table: dict[MessageQueue, int] = {}
+
+
+class MessageQueueForC(Struct, rename="camel", kw_only=True):
+    """A queue with its offset, for C++ clients."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int
+
+
+class ResetOffsetBodyForC(Struct, rename="camel", kw_only=True):
+    """ResetOffsetBody in the form that C++ clients read."""
+
+    offset_table: list[MessageQueueForC] = []
+
+
+class GetConsumerStatusBody(Struct, rename="camel", kw_only=True):
+    """Answer to 221 (offset by queue) and 223 (the same by client id)."""
+
+    message_queue_table: dict[MessageQueue, int] = {}
+    consumer_table: dict[str, dict[MessageQueue, int]] = {}

@@ -4,8 +4,6 @@ Standard JSON takes the fast way through msgspec. What it refuses, because Java'
 client wrote it, is read by `fastjson` and then brought into the same types.
 """
 
-from collections.abc import Hashable
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,6 +38,11 @@ def _decode_lenient(kind: type[T], data: bytes) -> T:
         raise ProtocolError(f"a body is no {kind.__name__}: {fault}") from None
 
 
-@cache
-def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind, strict=False)
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind, strict=False)
+    return decoder

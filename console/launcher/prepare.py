@@ -46,7 +46,9 @@ def main() -> None:
     django.setup()
     call_command("migrate", interactive=False, verbosity=0)
     call_command("ensure_admin")
-    (home / STAMP_NAME).write_text(fingerprint(), encoding="ascii")
+    stamp = home / STAMP_NAME
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(fingerprint(), encoding="ascii")
 
 
 if __name__ == "__main__":

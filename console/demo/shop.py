@@ -1,0 +1,91 @@
+"""The shop: topics, groups, messages, and what its accounting cannot book. Pure.
+
+orders    ─▶ fulfilment (tags paid and shipped)   ─┐
+payments  ─▶ accounting (fails for a lost card)    ├─▶ audit (everything)
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from core_broker.message.model import Message
+from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+
+ORDERS: Final = "orders"
+PAYMENTS: Final = "payments"
+QUEUES: Final = 4
+ORDER_TAGS: Final = ("created", "paid", "shipped")
+REGIONS: Final = ("north", "south", "east", "west")
+MESSAGES_PER_SECOND: Final = 6
+LOST_CARD_EVERY: Final = 25  # payments
+
+# Two retries, after 10 and 30 seconds: a refused payment is a dead letter within a minute.
+RETRIES_OF_ACCOUNTING: Final = 2
+
+
+class LostCardError(Exception):
+    """Accounting cannot book this payment, however often it tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """One consumer group and what it wants."""
+
+    group: str
+    subscriptions: dict[str, str]
+    work_s: tuple[float, float] = (0.001, 0.02)
+
+
+FULFILMENT: Final = Subscriber("fulfilment", {ORDERS: "paid || shipped"})
+ACCOUNTING: Final = Subscriber("accounting", {PAYMENTS: "*"}, work_s=(0.005, 0.06))
+AUDIT: Final = Subscriber("audit", {ORDERS: "*", PAYMENTS: "*"})
+SUBSCRIBERS: Final = (FULFILMENT, ACCOUNTING, AUDIT)
+
+
+def topics() -> list[TopicConfig]:
+    return [
+        TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+        for name in (ORDERS, PAYMENTS)
+    ]
+
+
+def groups() -> list[SubscriptionGroupConfig]:
+    retries = {ACCOUNTING.group: RETRIES_OF_ACCOUNTING}
+    return [
+        SubscriptionGroupConfig(group_name=each.group, retry_max_times=retries.get(each.group, 16))
+        for each in SUBSCRIBERS
+    ]
+
+
+def messages(source: random.Random) -> Iterator[Message]:
+    """An endless day in the shop: each order is created, paid and shipped."""
+    payments = 0
+    for number in range(1, 1_000_000_000):
+        order = f"ORDER-{number:06d}"
+        region = source.choice(REGIONS)
+        for tag in ORDER_TAGS:
+            yield shop_message(ORDERS, tag, order, {"order": order, "state": tag, "region": region})
+            if tag != "paid":
+                continue
+            payments += 1
+            card = "lost" if payments % LOST_CARD_EVERY == 0 else "valid"
+            amount = source.randrange(5_00, 500_00) / 100
+            yield shop_message(
+                PAYMENTS, card, order, {"order": order, "card": card, "amount": amount}
+            )
+
+
+def shop_message(topic: str, tag: str, order: str, content: dict[str, object]) -> Message:
+    return Message(topic, json.dumps(content).encode(), tags=tag, keys=(order,))
+
+
+def book(body: bytes) -> float:
+    """What accounting does with a payment; raises LostCardError for those it refuses."""
+    payment = json.loads(body)
+    if payment["card"] == "lost":
+        raise LostCardError(f"{payment['order']}: the card was reported lost")
+    return float(payment["amount"])

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import random
+from itertools import islice
+
+import pytest
+
+from console.demo import shop
+
+
+def test_the_same_seed_makes_the_same_day() -> None:
+    def day() -> list[tuple[str, bytes]]:
+        return [(each.topic, each.body) for each in islice(shop.messages(random.Random(1)), 50)]
+
+    assert day() == day()
+
+
+def test_accounting_refuses_some_payments_and_books_the_rest() -> None:
+    payments = [
+        each
+        for each in islice(shop.messages(random.Random(1)), 4 * 2 * shop.LOST_CARD_EVERY)
+        if each.topic == shop.PAYMENTS
+    ]
+    refused = [each for each in payments if each.tags == "lost"]
+    assert len(refused) == 2
+    for payment in payments:
+        if payment in refused:
+            with pytest.raises(shop.LostCardError, match=payment.keys[0]):
+                shop.book(payment.body)
+        else:
+            assert shop.book(payment.body) > 0
+
+
+def test_a_refused_payment_is_a_dead_letter_within_a_minute() -> None:
+    delays_s = [1, 5, 10, 30, 60]  # levels 1 to 5; the first retry waits level 3
+    retries = {each.group_name: each.retry_max_times for each in shop.groups()}["accounting"]
+    assert sum(delays_s[2 : 2 + retries]) < 60

@@ -10,7 +10,7 @@ Counters live where things are counted; nothing is copied until somebody scrapes
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ class Family:
     """One metric with its samples: pairs of labels and value."""
 
     name: str
-    samples: list[tuple[Mapping[str, str], float]]
+    samples: Sequence[tuple[Mapping[str, str], float]]
 
 
 @dataclass(slots=True)

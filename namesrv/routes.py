@@ -1,0 +1,272 @@
+"""The route table: brokers, their addresses, the topics they serve, and who is alive.
+
+    topics    topic -> broker name -> QueueData
+    brokers   broker name -> BrokerData (cluster, id -> address)
+    clusters  cluster -> broker names
+    live      address -> LiveBroker (last sign of life, data version, connection)
+
+A broker lives as long as it registers or probes at least every 120 s and keeps its connection. The
+table is pure: time comes in as `now_ms`, a connection is only compared. Compatible with RocketMQ's
+RouteInfoManager.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from core_broker.remoting.bodies import (
+    MASTER_ID,
+    PERM_READ,
+    PERM_WRITE,
+    BrokerData,
+    ClusterInfo,
+    DataVersion,
+    QueueData,
+    TopicConfig,
+    TopicRouteData,
+)
+
+BROKER_EXPIRY_MS = 120_000
+
+# Bits of topicSysFlag.
+UNIT = 1
+UNIT_SUBSCRIPTION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """How a broker names itself in codes 103, 104 and 322."""
+
+    cluster: str
+    name: str
+    broker_id: int
+    addr: str
+
+
+class BrokerLink(Protocol):
+    """The connection over which a broker registered; compared, and closed by the server."""
+
+    def close(self, reason: str) -> None: ...
+
+
+@dataclass(slots=True)
+class LiveBroker:
+    """A broker address that has shown a sign of life."""
+
+    name: str
+    connection: BrokerLink
+    last_update_ms: int
+    data_version: DataVersion
+    ha_server_addr: str
+    filter_servers: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MasterOfSlave:
+    """What a slave is told when it registers; empty for a master."""
+
+    master_addr: str | None = None
+    ha_server_addr: str | None = None
+
+
+class RouteTable:
+    """All routes of the clusters that register here; nothing is kept on disk."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, dict[str, QueueData]] = {}
+        self.brokers: dict[str, BrokerData] = {}
+        self.clusters: dict[str, set[str]] = {}
+        self.live: dict[str, LiveBroker] = {}
+        #: Grows with every change that an answer could show; caches compare it.
+        self.generation = 0
+
+    def register(
+        self,
+        identity: BrokerIdentity,
+        live: LiveBroker,
+        topics: Iterable[TopicConfig],
+    ) -> MasterOfSlave:
+        """Enter a broker, or refresh it. Topics count only from a master, and only when its data
+        version changed or it is new; a topic that is absent stays, as registrations may be partial.
+        """
+        is_new = self._enter_broker(identity)
+        known = self.live.get(identity.addr)
+        changed = known is None or known.data_version != live.data_version
+        if identity.broker_id == MASTER_ID and (is_new or changed):
+            for topic in topics:
+                self._enter_topic(identity.name, topic)
+        if known is None or known.filter_servers != live.filter_servers:
+            self.generation += 1
+        self.live[identity.addr] = live
+        if identity.broker_id == MASTER_ID:
+            return MasterOfSlave()
+        return self._master_of(identity.name)
+
+    def unregister(self, identity: BrokerIdentity) -> None:
+        """Remove a broker that says goodbye.
+
+        RocketMQ removes whatever address stands under the id; here it must be the same address, so
+        that the late goodbye of a replaced process does not remove its successor.
+        """
+        self.live.pop(identity.addr, None)
+        self._leave(identity.name, identity.addr)
+
+    def connection_lost(self, connection: BrokerLink) -> list[str]:
+        """Remove the brokers that registered over this connection; return their addresses."""
+        gone = [addr for addr, live in self.live.items() if live.connection is connection]
+        for addr in gone:
+            self._remove(addr)
+        return gone
+
+    def expire(self, now_ms: int) -> list[LiveBroker]:
+        """Remove the brokers without a sign of life for 120 s; return them."""
+        limit = now_ms - BROKER_EXPIRY_MS
+        gone = [addr for addr, live in self.live.items() if live.last_update_ms < limit]
+        return [self._remove(addr) for addr in gone]
+
+    def refresh(self, addr: str, now_ms: int) -> None:
+        """Note a sign of life of a broker whose topics did not change."""
+        if addr in self.live:
+            self.live[addr].last_update_ms = now_ms
+
+    def data_version(self, addr: str) -> DataVersion | None:
+        """Return the data version of the last registration from this address."""
+        live = self.live.get(addr)
+        return None if live is None else live.data_version
+
+    def route(self, topic: str) -> TopicRouteData | None:
+        """Return the brokers and queues of a topic, or None when nobody serves it."""
+        queues = self.topics.get(topic)
+        brokers = [self.brokers[name] for name in queues or () if name in self.brokers]
+        if not queues or not brokers:
+            return None
+        filters = {
+            addr: self.live[addr].filter_servers
+            for broker in brokers
+            for addr in broker.broker_addrs.values()
+            if addr in self.live and self.live[addr].filter_servers
+        }
+        return TopicRouteData(
+            queue_datas=list(queues.values()), broker_datas=brokers, filter_server_table=filters
+        )
+
+    def cluster_info(self) -> ClusterInfo:
+        """Return all brokers and clusters."""
+        members = {cluster: sorted(names) for cluster, names in self.clusters.items()}
+        return ClusterInfo(broker_addr_table=self.brokers, cluster_addr_table=members)
+
+    def topics_of_cluster(self, cluster: str) -> list[str]:
+        """Return the topics that a broker of the cluster serves."""
+        members = self.clusters.get(cluster, set())
+        return [topic for topic, queues in self.topics.items() if not members.isdisjoint(queues)]
+
+    def system_topics(self) -> tuple[list[str], str | None]:
+        """Return the cluster and broker names, which are topics too, and the address of a broker
+        that can be asked for its own system topics."""
+        names = [each for cluster, members in self.clusters.items() for each in (cluster, *members)]
+        addrs = (addr for broker in self.brokers.values() for addr in broker.broker_addrs.values())
+        return names, next(addrs, None)
+
+    def topics_by_flag(self, matches: Callable[[int], bool]) -> list[str]:
+        """Return the topics whose first broker's topicSysFlag matches."""
+        return [
+            topic
+            for topic, queues in self.topics.items()
+            if matches(next(iter(queues.values())).topic_sys_flag)
+        ]
+
+    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
+        """Remove a topic everywhere, or only from the brokers of one cluster."""
+        members = self.topics.keys() if cluster is None else self.clusters.get(cluster, set())
+        queues = self.topics.get(topic, {})
+        for broker in [name for name in queues if cluster is None or name in members]:
+            self._drop_queues(topic, broker)
+
+    def wipe_write_perm(self, broker: str) -> int:
+        """Take the write permission from all topics of a broker; return how many it has."""
+        return self._change_perm(broker, lambda perm: perm & ~PERM_WRITE)
+
+    def add_write_perm(self, broker: str) -> int:
+        """Make all topics of a broker readable and writable; return how many it has."""
+        return self._change_perm(broker, lambda _: PERM_READ | PERM_WRITE)
+
+    def _enter_broker(self, identity: BrokerIdentity) -> bool:
+        self.clusters.setdefault(identity.cluster, set()).add(identity.name)
+        broker = self.brokers.get(identity.name)
+        if broker is None:
+            broker = BrokerData(
+                cluster=identity.cluster, broker_name=identity.name, broker_addrs={}
+            )
+            self.brokers[identity.name] = broker
+        addrs = broker.broker_addrs
+        # A slave that became master comes back with the same address under another id.
+        for other in [key for key, addr in addrs.items() if addr == identity.addr]:
+            if other != identity.broker_id:
+                del addrs[other]
+        before = addrs.get(identity.broker_id)
+        if before != identity.addr:
+            addrs[identity.broker_id] = identity.addr
+            self.generation += 1
+        return before is None
+
+    def _enter_topic(self, broker: str, topic: TopicConfig) -> None:
+        fresh = QueueData(
+            broker_name=broker,
+            read_queue_nums=topic.read_queue_nums,
+            write_queue_nums=topic.write_queue_nums,
+            perm=topic.perm,
+            topic_sys_flag=topic.topic_sys_flag,
+        )
+        queues = self.topics.setdefault(topic.topic_name, {})
+        if queues.get(broker) != fresh:
+            queues[broker] = fresh
+            self.generation += 1
+
+    def _master_of(self, name: str) -> MasterOfSlave:
+        addr = self.brokers[name].broker_addrs.get(MASTER_ID)
+        master = self.live.get(addr) if addr is not None else None
+        return MasterOfSlave() if master is None else MasterOfSlave(addr, master.ha_server_addr)
+
+    def _remove(self, addr: str) -> LiveBroker:
+        live = self.live.pop(addr)
+        self._leave(live.name, addr)
+        return live
+
+    def _leave(self, name: str, addr: str) -> None:
+        broker = self.brokers.get(name)
+        if broker is None:
+            return
+        for broker_id in [key for key, each in broker.broker_addrs.items() if each == addr]:
+            del broker.broker_addrs[broker_id]
+            self.generation += 1
+        if not broker.broker_addrs:
+            self._forget_broker(name)
+
+    def _forget_broker(self, name: str) -> None:
+        del self.brokers[name]
+        for cluster in [each for each, names in self.clusters.items() if name in names]:
+            self.clusters[cluster].discard(name)
+            if not self.clusters[cluster]:
+                del self.clusters[cluster]
+        for topic in list(self._topics_of(name)):
+            self._drop_queues(topic, name)
+
+    def _drop_queues(self, topic: str, broker: str) -> None:
+        del self.topics[topic][broker]
+        if not self.topics[topic]:
+            del self.topics[topic]
+        self.generation += 1
+
+    def _topics_of(self, broker: str) -> Iterator[str]:
+        return (topic for topic, queues in self.topics.items() if broker in queues)
+
+    def _change_perm(self, broker: str, change: Callable[[int], int]) -> int:
+        count = 0
+        for topic in self._topics_of(broker):
+            queues = self.topics[topic]
+            queues[broker] = replace(queues[broker], perm=change(queues[broker].perm))
+            count += 1
+        self.generation += 1
+        return count

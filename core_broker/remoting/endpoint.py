@@ -1,0 +1,181 @@
+"""What a server and a client share: their connections, the read buffer, and the end of the turn.
+
+A turn is one round of the event loop. Everything that arrives in it is handled to completion and
+its answers pile up per connection. When the turn ends, `before_write` runs once (a broker writes
+what it staged for its files there), then each connection that has answers gets one write. When
+`before_write` fails, those answers are dropped and their connections closed: nothing that was not
+written is ever acknowledged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core_broker.errors import GantryError, RequestRefused
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.frames import FRAME_BYTES_MAX
+
+if TYPE_CHECKING:
+    from core_broker.remoting.connection import Connection
+
+#: Handles a request to completion; None when it is answered later, or never as a notice.
+Dispatch = Callable[["Connection", RemotingCommand], RemotingCommand | None]
+
+#: One buffer takes the reads of all connections; a cut-off frame is copied out of it.
+READ_BUFFER_BYTES = 256 * 1024
+
+#: A connection is looked at this many times before it counts as idle.
+_IDLE_LOOKS = 4
+_CLOSE_TIMEOUT_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Everything that a peer could otherwise make grow without end."""
+
+    #: Connections at the same time; one more is closed at once.
+    connections_max: int = 10_000
+    #: A frame may claim this many bytes; a larger claim closes the connection.
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    #: Requests of one peer that wait for their answers; one more is answered SYSTEM_BUSY.
+    in_flight_max: int = 8_192
+    #: Our own questions to one peer that wait for their answers.
+    asked_max: int = 65_535
+    #: With this many bytes unsent nothing more is read from the peer.
+    write_high_water_bytes: int = 1024 * 1024
+    #: With this many bytes unsent the peer is cut off.
+    write_bytes_max: int = 64 * 1024 * 1024
+    #: A connection without traffic in either direction is closed after this, or a quarter more.
+    idle_close_s: float = 120.0
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since the start, for metrics."""
+
+    opened: int = 0
+    refused: int = 0
+    malformed: int = 0
+    oversize: int = 0
+    busy: int = 0
+    failed: int = 0
+    slow_readers: int = 0
+    idle: int = 0
+    dropped_answers: int = 0
+    late_answers: int = 0
+
+
+class Endpoint:
+    """Owner of connections; its methods are called by them and by subclasses only."""
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        *,
+        name: str,
+        limits: Limits,
+        before_write: Callable[[], None] | None = None,
+        on_close: "Callable[[Connection], None] | None" = None,
+    ) -> None:
+        self.name = name
+        self.dispatch = dispatch
+        self.limits = limits
+        self.counters = Counters()
+        self.connections: set[Connection] = set()
+        self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
+        self._before_write = before_write
+        self._on_close = on_close
+        self._dirty: list[Connection] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_lost = asyncio.Event()
+
+    def opened(self, connection: "Connection") -> bool:
+        """Take a new connection in; False when there are too many already."""
+        if len(self.connections) >= self.limits.connections_max:
+            self.counters.refused += 1
+            return False
+        self._all_lost.clear()
+        self.counters.opened += 1
+        self.connections.add(connection)
+        if self._sweeper is None:
+            self._sweep()
+        return True
+
+    def lost(self, connection: "Connection") -> None:
+        """Forget a connection and tell whoever wants to know."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._all_lost.set()
+        if self._on_close is None:
+            return
+        try:
+            self._on_close(connection)
+        except Exception:  # noqa: BLE001 - one peer's end must not stop the loop
+            _log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
+
+    def mark_dirty(self, connection: "Connection") -> None:
+        """The connection has something to write at the end of this turn."""
+        if not self._dirty:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._dirty.append(connection)
+
+    def failure(
+        self, connection: "Connection", request: RemotingCommand, error: Exception
+    ) -> RemotingCommand:
+        """The answer to a request whose handling raised."""
+        if isinstance(error, RequestRefused):
+            return RemotingCommand.response(error.code, error.remark)
+        self.counters.failed += 1
+        if isinstance(error, GantryError):
+            _log.info("%s: %s from %s: %s", self.name, request, connection.peer, error)
+        else:
+            _log.error("%s: %s from %s failed", self.name, request, connection.peer, exc_info=error)
+        return RemotingCommand.response(
+            ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}"
+        )
+
+    def _end_turn(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        if self._before_write is not None:
+            try:
+                self._before_write()
+            except Exception:  # noqa: BLE001 - whatever failed, nothing may be acknowledged
+                _log.exception("%s: dropping the answers of %d peers", self.name, len(dirty))
+                for connection in dirty:
+                    self.counters.dropped_answers += connection.drop_answers()
+                return
+        for connection in dirty:
+            connection.flush()
+
+    def _sweep(self) -> None:
+        """Close what has been quiet for too long; runs a few times per idle limit."""
+        for connection in list(self.connections):
+            if connection.looked_at() > _IDLE_LOOKS:
+                self.counters.idle += 1
+                connection.abort("no traffic")
+        interval_s = self.limits.idle_close_s / _IDLE_LOOKS
+        self._sweeper = asyncio.get_running_loop().call_later(interval_s, self._sweep)
+
+    async def _close_all(self, reason: str) -> None:
+        """Close every connection, at once those that do not go in time."""
+        for connection in list(self.connections):
+            connection.close(reason)
+        await self._wait_all_lost()
+        for connection in list(self.connections):
+            connection.abort(reason)
+        await self._wait_all_lost()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    async def _wait_all_lost(self) -> None:
+        if self.connections:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                    await self._all_lost.wait()

@@ -1,0 +1,1 @@
+"""Dead letters: which groups have any, what failed, and sending it again with a ledger."""

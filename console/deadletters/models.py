@@ -1,0 +1,37 @@
+"""The ledger of dead letters that were sent again."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Resend(models.Model):
+    """One dead letter that somebody sent again, and what became of it.
+
+    Rows are only ever added. The dead letter itself stays where it is, so this is what tells
+    whether it was dealt with.
+    """
+
+    cluster = models.CharField(max_length=64)
+    group = models.CharField(max_length=255)
+    #: Where the dead letter is stored; it names the message within its cluster.
+    offset_msg_id = models.CharField(max_length=56)
+    msg_id = models.CharField(max_length=255, blank=True)
+    target = models.CharField(max_length=16)
+    topic = models.CharField(max_length=255, blank=True)
+    result = models.CharField(max_length=16)
+    reason = models.TextField(blank=True)
+    new_offset_msg_id = models.CharField(max_length=56, blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("resent dead letter")
+        verbose_name_plural = _("resent dead letters")
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["cluster", "group", "offset_msg_id"], name="resend_letter")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster}/{self.group}/{self.offset_msg_id}: {self.result}"

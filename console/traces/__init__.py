@@ -1,0 +1,1 @@
+"""Traces: the journey of one message, live from the cluster."""

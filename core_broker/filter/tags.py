@@ -1,0 +1,56 @@
+"""Subscriptions by tag: "A || B" wants the messages tagged A or B, "*" or nothing wants all.
+
+The broker compares only the Java hash of a message's tags, which stands in its consume-queue unit;
+consumers compare the strings again. A message without tags has the code 0 and matches only "*".
+Compatible with RocketMQ's FilterAPI and DefaultMessageFilter.
+"""
+
+from collections.abc import Callable
+
+from core_broker.errors import ProtocolError
+from core_broker.message.hashing import java_string_hash
+from core_broker.remoting.bodies import EXPRESSION_TAG, SUBSCRIBE_ALL, SubscriptionData
+
+SEPARATOR = "||"
+
+
+def parse_subscription(
+    topic: str, expression: str | None, expression_type: str | None
+) -> SubscriptionData:
+    """The subscription of a pull request; raises ProtocolError when it is not one."""
+    text = (expression or "").strip()
+    if expression_type not in {None, "", EXPRESSION_TAG}:
+        if not text:
+            raise ProtocolError(f"Expression can't be null! {expression_type}")
+        return SubscriptionData(topic=topic, sub_string=text, expression_type=expression_type)
+    if text in {"", SUBSCRIBE_ALL}:
+        return SubscriptionData(
+            topic=topic, sub_string=SUBSCRIBE_ALL, expression_type=EXPRESSION_TAG
+        )
+    tags = tags_of(text)
+    if not tags:
+        raise ProtocolError("subString split error")
+    return SubscriptionData(
+        topic=topic,
+        sub_string=text,
+        expression_type=EXPRESSION_TAG,
+        tags_set=tags,
+        code_set={java_string_hash(tag) for tag in tags},
+    )
+
+
+def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
+    """The test on a message's tags code, or None when everything is wanted.
+
+    The codes are computed here: those that C++ clients put into their heartbeats are wrong.
+    """
+    text = (subscription.sub_string or "").strip()
+    if text in {"", SUBSCRIBE_ALL} or subscription.class_filter_mode:
+        return None
+    tags = subscription.tags_set or tags_of(text)
+    return frozenset(java_string_hash(tag) for tag in tags).__contains__
+
+
+def tags_of(text: str) -> set[str]:
+    """The single tags of an expression, without the blanks around them."""
+    return {part.strip() for part in text.split(SEPARATOR)} - {""}

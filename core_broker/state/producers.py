@@ -1,0 +1,60 @@
+"""Which producers are connected, by group.
+
+A producer is one connection that named the group in a heartbeat. Compatible with RocketMQ's
+ProducerManager.
+"""
+
+from core_broker.state.channels import CHANNEL_EXPIRED_MS, Channel, ClientChannel
+
+
+class ProducerSessions:
+    """The producers of every group."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Channel, ClientChannel]] = {}
+        self._groups_of: dict[Channel, set[str]] = {}
+
+    def register(self, group: str, client: ClientChannel) -> None:
+        """Note a heartbeat of a producer."""
+        self._groups.setdefault(group, {})[client.channel] = client
+        self._groups_of.setdefault(client.channel, set()).add(group)
+
+    def unregister(self, group: str, channel: Channel) -> None:
+        """Forget a producer that says good-bye to one group."""
+        members = self._groups.get(group)
+        if members is None or members.pop(channel, None) is None:
+            return
+        if not members:
+            del self._groups[group]
+        groups = self._groups_of[channel]
+        groups.discard(group)
+        if not groups:
+            del self._groups_of[channel]
+
+    def disconnect(self, channel: Channel) -> None:
+        """Forget everything a closed connection had registered."""
+        for group in list(self._groups_of.get(channel, ())):
+            self.unregister(group, channel)
+
+    def expired(self, now_ms: int) -> list[ClientChannel]:
+        """The clients without a heartbeat for too long; their connections are to be closed."""
+        return [
+            client
+            for members in self._groups.values()
+            for client in members.values()
+            if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS
+        ]
+
+    def members(self, group: str) -> list[ClientChannel]:
+        """The producers of a group; empty when the group is unknown."""
+        return list(self._groups.get(group, {}).values())
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have a producer."""
+        return list(self._groups)
+
+    @property
+    def connections(self) -> int:
+        """How many connections produce."""
+        return len(self._groups_of)

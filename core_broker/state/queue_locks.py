@@ -1,0 +1,62 @@
+"""Locks on queues for consumers that must keep the order of messages.
+
+A lock belongs to one client of one group and dies when it is not renewed for LOCK_LIVE_MS. Locks
+live in memory only. Compatible with RocketMQ's RebalanceLockManager.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from core_broker.remoting.bodies import MessageQueue
+
+#: rocketmq.broker.rebalance.lockMaxLiveTime
+LOCK_LIVE_MS = 60_000
+#: More locks than this are refused, so that forged requests cannot fill the memory.
+LOCKS_MAX = 100_000
+
+
+class _Lock(NamedTuple):
+    client_id: str
+    renewed_ms: int
+
+    def held_against(self, client_id: str, now_ms: int) -> bool:
+        return self.client_id != client_id and now_ms - self.renewed_ms <= LOCK_LIVE_MS
+
+
+class QueueLocks:
+    """Which client of which group holds which queue."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[str, MessageQueue], _Lock] = {}
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    def lock(
+        self, group: str, client_id: str, queues: Iterable[MessageQueue], now_ms: int
+    ) -> list[MessageQueue]:
+        """Take or renew the queues that are free, expired or already the client's; returns them."""
+        granted = []
+        for queue in queues:
+            held = self._locks.get((group, queue))
+            if held is None and len(self._locks) >= LOCKS_MAX:
+                self.expire(now_ms)
+                if len(self._locks) >= LOCKS_MAX:
+                    break
+            if held is None or not held.held_against(client_id, now_ms):
+                self._locks[group, queue] = _Lock(client_id, now_ms)
+                granted.append(queue)
+        return granted
+
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Give up queues; those of other clients are left alone."""
+        for queue in queues:
+            held = self._locks.get((group, queue))
+            if held is not None and held.client_id == client_id:
+                del self._locks[group, queue]
+
+    def expire(self, now_ms: int) -> None:
+        """Forget locks that nobody renewed."""
+        dead = [key for key, lock in self._locks.items() if now_ms - lock.renewed_ms > LOCK_LIVE_MS]
+        for key in dead:
+            del self._locks[key]

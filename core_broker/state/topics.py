@@ -1,0 +1,212 @@
+"""The topics of a broker: topics.json.
+
+    {"dataVersion":{…},"topicConfigTable":{topic: TopicConfig}}
+
+A topic that nobody created is made on first use from a template with the inherit bit, usually
+TBW102. Configurations are replaced, never changed. Compatible with RocketMQ's TopicConfigManager.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from core_broker.errors import ClientError
+from core_broker.message.topics import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_EVENT_TOPIC,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    reply_topic,
+    validate_topic,
+)
+from core_broker.remoting.bodies import (
+    FILTER_SINGLE_TAG,
+    PERM_INHERIT,
+    PERM_READ,
+    PERM_WRITE,
+    DataVersion,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    decode_body,
+    encode_body,
+)
+
+#: More topics than this are not made, so that forged sends cannot fill the memory.
+TOPICS_MAX = 100_000
+QUEUES_PER_TOPIC_MAX = 65_536
+
+#: Bits of `topic_sys_flag`, as in RocketMQ's TopicSysFlag.
+UNIT = 0x1
+UNIT_SUB = 0x2
+
+
+class TopicTable:
+    """All topics, which of them the system owns, and the version of the table."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, TopicConfig] = {}
+        self.version = DataVersion()
+        self.system_topics: set[str] = set()
+        #: Look-up by name; None when there is no such topic.
+        self.get = self._topics.get
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    @property
+    def configs(self) -> list[TopicConfig]:
+        """All topics."""
+        return list(self._topics.values())
+
+    def add_system_topics(self, topics: Iterable[TopicConfig]) -> None:
+        """Add what the broker itself needs; topics that are already known keep their settings."""
+        for topic in topics:
+            self._topics.setdefault(topic.topic_name, topic)
+            self.system_topics.add(topic.topic_name)
+
+    def put(self, topic: TopicConfig, now_ms: int) -> None:
+        """Add a topic, or replace the one of the same name."""
+        self._topics[topic.topic_name] = topic
+        self.version = self.version.next(now_ms)
+
+    def remove(self, name: str, now_ms: int) -> bool:
+        """Delete a topic; False when there was none."""
+        if self._topics.pop(name, None) is None:
+            return False
+        self.version = self.version.next(now_ms)
+        return True
+
+    def inherit(
+        self, name: str, template: str, queues: int, *, sys_flag: int, now_ms: int
+    ) -> TopicConfig | None:
+        """Make a topic from a template; None when the template or the name does not allow it."""
+        parent = self._topics.get(template)
+        if parent is None or not parent.perm & PERM_INHERIT:
+            return None
+        count = max(min(queues, parent.write_queue_nums), 1)
+        return self._make(
+            TopicConfig(
+                topic_name=name,
+                read_queue_nums=count,
+                write_queue_nums=count,
+                perm=parent.perm & ~PERM_INHERIT,
+                topic_filter_type=parent.topic_filter_type,
+                topic_sys_flag=sys_flag,
+            ),
+            now_ms,
+        )
+
+    def ensure(
+        self, name: str, queues: int, perm: int, *, sys_flag: int = 0, now_ms: int
+    ) -> tuple[TopicConfig | None, bool]:
+        """The topic, made now if need be, and whether it was; None when the name cannot be one's.
+
+        This is how retry and dead-letter topics come to be.
+        """
+        topic = self._topics.get(name)
+        if topic is not None:
+            return topic, False
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            topic_sys_flag=sys_flag,
+        )
+        made = self._make(config, now_ms)
+        return made, made is not None
+
+    def apply_order(self, order_table: Mapping[str, str], now_ms: int) -> list[TopicConfig]:
+        """Mark exactly the topics of a name server's order table as ordered; return the changed."""
+        changed = [
+            msgspec.structs.replace(topic, order=not topic.order)
+            for topic in self._topics.values()
+            if topic.order != (topic.topic_name in order_table)
+        ]
+        for topic in changed:
+            self._topics[topic.topic_name] = topic
+        if changed:
+            self.version = self.version.next(now_ms)
+        return changed
+
+    def touch(self, now_ms: int) -> None:
+        """Count a change that concerns all topics, such as that of the broker's permission."""
+        self.version = self.version.next(now_ms)
+
+    def encode(self) -> bytes:
+        """The table as it is kept in the file and answered to code 21."""
+        return encode_body(
+            TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.version)
+        )
+
+    def restore(self, content: bytes) -> None:
+        """Add what a file holds; raises ProtocolError when it is no such file."""
+        wrapper = decode_body(TopicConfigSerializeWrapper, content)
+        self._topics.update(wrapper.topic_config_table)
+        self.version = wrapper.data_version
+
+    def _make(self, topic: TopicConfig, now_ms: int) -> TopicConfig | None:
+        if len(self._topics) >= TOPICS_MAX or topic.write_queue_nums > QUEUES_PER_TOPIC_MAX:
+            return None
+        try:
+            validate_topic(topic.topic_name)
+        except ClientError:
+            return None
+        self.put(topic, now_ms)
+        return topic
+
+
+def perm_text(perm: int) -> str:
+    """A permission as RocketMQ's remarks show it: RW- for 6."""
+    bits = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
+    return "".join(letter if perm & bit else "-" for bit, letter in bits)
+
+
+def topic_text(topic: TopicConfig) -> str:
+    """A topic as RocketMQ's remarks show it."""
+    return (
+        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "
+        f"writeQueueNums={topic.write_queue_nums}, perm={perm_text(topic.perm)}, "
+        f"topicFilterType={topic.topic_filter_type}, topicSysFlag={topic.topic_sys_flag}, "
+        f"order={str(topic.order).lower()}]"
+    )
+
+
+def system_topics(
+    *,
+    cluster: str,
+    broker: str,
+    template_queues: int,
+    delay_levels: int,
+    auto_create: bool,
+    cluster_topic: bool,
+    broker_topic: bool,
+    trace_topic: str | None,
+) -> list[TopicConfig]:
+    """What a broker of 4.9 creates at its start."""
+    plain = PERM_READ | PERM_WRITE
+    inherit = plain | PERM_INHERIT
+    rows = [
+        (SELF_TEST_TOPIC, 1, plain),
+        (BENCHMARK_TOPIC, 1024, plain),
+        (cluster, 16, inherit if cluster_topic else PERM_INHERIT),
+        (broker, 1, inherit if broker_topic else PERM_INHERIT),
+        (OFFSET_MOVED_EVENT_TOPIC, 1, plain),
+        (SCHEDULE_TOPIC, delay_levels, plain),
+        (reply_topic(cluster), 1, plain),
+    ]
+    if auto_create:
+        rows.append((AUTO_CREATE_TOPIC, template_queues, inherit))
+    if trace_topic is not None:
+        rows.append((trace_topic, 1, plain))
+    return [
+        TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            topic_filter_type=FILTER_SINGLE_TAG,
+        )
+        for name, queues, perm in rows
+    ]

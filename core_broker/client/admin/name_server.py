@@ -1,0 +1,80 @@
+"""The name servers' own: key-value configuration, settings, write permissions."""
+
+from collections.abc import Mapping
+
+from core_broker.client.admin.base import AdminBase
+from core_broker.client.admin.settings_text import read_settings, write_settings
+from core_broker.errors import RequestRefused
+from core_broker.remoting.bodies import KVTable, decode_body
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+
+
+class NameServerAdmin(AdminBase):
+    """Reading asks one name server; changing tells all of them."""
+
+    async def kv_get(self, namespace: str, key: str) -> str | None:
+        """The value; None when there is none."""
+        header = GetKVConfigRequestHeader(namespace=namespace, key=key)
+        try:
+            answer = await self._ask_name_server(RequestCode.GET_KV_CONFIG, header)
+        except RequestRefused as refused:
+            if refused.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return answer.header(GetKVConfigResponseHeader).value
+
+    async def kv_list(self, namespace: str) -> dict[str, str]:
+        """All keys of a namespace; empty when there is none."""
+        header = GetKVListByNamespaceRequestHeader(namespace=namespace)
+        try:
+            answer = await self._ask_name_server(RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+        except RequestRefused as refused:
+            if refused.code == ResponseCode.QUERY_NOT_FOUND:
+                return {}
+            raise
+        return decode_body(KVTable, answer.body).table
+
+    async def kv_put(self, namespace: str, key: str, value: str) -> None:
+        header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
+        await self._tell_name_servers(RequestCode.PUT_KV_CONFIG, header)
+
+    async def kv_delete(self, namespace: str, key: str) -> None:
+        header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
+        await self._tell_name_servers(RequestCode.DELETE_KV_CONFIG, header)
+
+    async def namesrv_config(self, addr: str | None = None) -> dict[str, str]:
+        """All settings of one name server: the given one, or whichever answers."""
+        code = RequestCode.GET_NAMESRV_CONFIG
+        if addr is None:
+            return read_settings((await self._ask_name_server(code)).body)
+        return read_settings((await self._ask(addr, code)).body)
+
+    async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
+        """Change settings of all name servers."""
+        body = write_settings(settings)
+        await self._tell_name_servers(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+
+    async def wipe_write_perm(self, broker_name: str) -> int:
+        """Take a broker out of sending before its maintenance; the answer counts its topics."""
+        header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        code = RequestCode.WIPE_WRITE_PERM_OF_BROKER
+        answers = await self._tell_name_servers(code, header)
+        return answers[0].header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count
+
+    async def add_write_perm(self, broker_name: str) -> int:
+        """Undo ``wipe_write_perm``; the answer counts the broker's topics."""
+        header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        code = RequestCode.ADD_WRITE_PERM_OF_BROKER
+        answers = await self._tell_name_servers(code, header)
+        return answers[0].header(AddWritePermOfBrokerResponseHeader).add_topic_count

@@ -1,0 +1,23 @@
+"""Settings as codes 25, 26, 318 and 319 carry them: Java properties text."""
+
+from collections.abc import Mapping
+
+from core_broker.errors import ClientError
+from core_broker.property_file import parse_properties
+
+
+def read_settings(body: bytes) -> dict[str, str]:
+    return {entry.key: entry.value for entry in parse_properties(body.decode("utf-8", "replace"))}
+
+
+def write_settings(settings: Mapping[str, str]) -> bytes:
+    """Raise ClientError for a key or value that would be read back as something else."""
+    lines = []
+    for key, value in settings.items():
+        if not key or any(character in key for character in "=: \t\r\n\\#!"):
+            raise ClientError(f"{key!r} cannot be the key of a setting.")
+        if any(character in value for character in "\r\n"):
+            raise ClientError(f"The value of {key} holds a line break.")
+        escaped = value.replace("\\", "\\\\")
+        lines.append(f"{key}={escaped}\n")
+    return "".join(lines).encode()

@@ -1,0 +1,151 @@
+"""Which queues of a topic belong to which client of a group.
+
+Compatible with RocketMQ's AllocateMessageQueueStrategy classes of the same names. Every member of
+a group runs the same function on the same sorted lists, so nobody has to coordinate:
+
+    queues   by topic, broker name, queue id
+    clients  by client id, in Java's string order
+
+A client that is not in the list gets nothing. All functions are pure.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from hashlib import md5
+
+from core_broker.remoting.bodies import MessageQueue
+
+AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+"""(client id, sorted queues, sorted client ids) -> the queues of that client."""
+
+VIRTUAL_NODES_DEFAULT = 10
+
+
+def sorted_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    return sorted(queues)
+
+
+def sorted_client_ids(client_ids: Iterable[str]) -> list[str]:
+    """Java compares UTF-16 units, which is not the order of code points beyond the first plane."""
+    return sorted(client_ids, key=lambda client_id: client_id.encode("utf-16-be", "surrogatepass"))
+
+
+def averagely(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG: one run of neighbouring queues per client; the first clients take the remainder."""
+    if client_id not in client_ids:
+        return []
+    index = client_ids.index(client_id)
+    size, remainder = divmod(len(queues), len(client_ids))
+    start = index * size + min(index, remainder)
+    return list(queues[start : start + size + (index < remainder)])
+
+
+def averagely_by_circle(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: deal the queues out like cards."""
+    if client_id not in client_ids:
+        return []
+    return list(queues[client_ids.index(client_id) :: len(client_ids)])
+
+
+def by_configuration(own_queues: Iterable[MessageQueue]) -> AllocateStrategy:
+    """CONFIG: this client takes the queues it was told, whatever the others do."""
+    fixed = list(own_queues)
+
+    def allocate(
+        _client_id: str, _queues: Sequence[MessageQueue], _client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        return list(fixed)
+
+    return allocate
+
+
+def by_machine_room(rooms: Collection[str]) -> AllocateStrategy:
+    """MACHINE_ROOM: only brokers named ``room@name`` with the room among the given ones."""
+
+    def allocate(
+        client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client_id not in client_ids:
+            return []
+        near = [queue for queue in queues if _room_in_name(queue) in rooms]
+        index, size = client_ids.index(client_id), len(near) // len(client_ids)
+        own = near[index * size : (index + 1) * size]
+        # The remainder lies behind all the runs, unlike in AVG.
+        rest = near[size * len(client_ids) :]
+        return own + rest[index : index + 1]
+
+    return allocate
+
+
+def machine_room_nearby(
+    inner: AllocateStrategy,
+    room_of_queue: Callable[[MessageQueue], str],
+    room_of_client: Callable[[str], str],
+) -> AllocateStrategy:
+    """MACHINE_ROOM_NEARBY: a room's queues to its own clients; a room without any, to everybody."""
+
+    def allocate(
+        client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client_id not in client_ids:
+            return []
+        clients_by_room: dict[str, list[str]] = defaultdict(list)
+        for other in client_ids:
+            clients_by_room[room_of_client(other)].append(other)
+        queues_by_room: dict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in queues:
+            queues_by_room[room_of_queue(queue)].append(queue)
+        own_room = room_of_client(client_id)
+        result = inner(client_id, queues_by_room.pop(own_room, []), clients_by_room[own_room])
+        for room in sorted(queues_by_room):
+            if room not in clients_by_room:
+                result += inner(client_id, queues_by_room[room], client_ids)
+        return result
+
+    return allocate
+
+
+def consistent_hash(virtual_nodes: int = VIRTUAL_NODES_DEFAULT) -> AllocateStrategy:
+    """CONSISTENT_HASH: a joining or leaving client moves few queues."""
+
+    def allocate(
+        client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client_id not in client_ids:
+            return []
+        ring = {
+            _ring_hash(f"{other}-{replica}"): other
+            for other in client_ids
+            for replica in range(virtual_nodes)
+        }
+        points = sorted(ring)
+
+        def owner(queue: MessageQueue) -> str:
+            place = bisect_left(points, _ring_hash(_java_text(queue)))
+            return ring[points[place % len(points)]]
+
+        return [queue for queue in queues if owner(queue) == client_id]
+
+    return allocate
+
+
+def _room_in_name(queue: MessageQueue) -> str | None:
+    room, at, name = queue.broker_name.partition("@")
+    return room if at and name and "@" not in name else None
+
+
+def _java_text(queue: MessageQueue) -> str:
+    """MessageQueue.toString() of Java; its text is what is hashed."""
+    return (
+        f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, "
+        f"queueId={queue.queue_id}]"
+    )
+
+
+def _ring_hash(key: str) -> int:
+    return int.from_bytes(md5(key.encode(), usedforsecurity=False).digest()[:4], "big")

@@ -1,0 +1,108 @@
+"""Where others look on while a client sends and consumes: tracing, metrics, tests.
+
+Compatible in meaning with RocketMQ's SendMessageHook and ConsumeMessageHook.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from core_broker.client.results import SendResult
+from core_broker.client.sending import Outgoing
+from core_broker.message.model import MessageExt
+from core_broker.remoting.bodies import MessageQueue
+
+log = logging.getLogger(__name__)
+
+C = TypeVar("C")
+
+
+@dataclass(slots=True)
+class SendContext:
+    """One try to send. ``result`` or ``error`` is there afterwards; a one-way send has neither."""
+
+    group: str
+    outgoing: Outgoing
+    queue: MessageQueue
+    broker_addr: str
+    started_ms: int
+    cost_ms: int = 0
+    result: SendResult | None = None
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class ConsumeContext:
+    """One call of a listener."""
+
+    group: str
+    queue: MessageQueue
+    messages: Sequence[MessageExt]
+    call_id: str
+    """Unique to this call, in the form of a unique key."""
+    started_ms: int
+    cost_ms: int = 0
+    success: bool = False
+    return_type: int = 0
+    """RocketMQ's ConsumeReturnType: 0 success, 1 time-out, 2 exception, 3 null, 4 failed."""
+
+
+class ClientHook(Protocol):
+    """Called on the client's event loop, so it must be quick. What it raises is logged once and
+    never reaches the send or the listener."""
+
+    async def start(self, namesrv_addr: str, group: str) -> None:
+        """The client that carries the hook has started."""
+
+    async def stop(self) -> None:
+        """The client will send and consume nothing more."""
+
+    def before_send(self, context: SendContext) -> None: ...
+    def after_send(self, context: SendContext) -> None: ...
+    def before_consume(self, context: ConsumeContext) -> None: ...
+    def after_consume(self, context: ConsumeContext) -> None: ...
+
+
+class HookChain:
+    """The hooks of one client, kept from disturbing it."""
+
+    def __init__(self, hooks: Iterable[ClientHook]) -> None:
+        self._hooks = tuple(hooks)
+        self._failed: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
+    async def start(self, namesrv_addr: str, group: str) -> None:
+        for hook in self._hooks:
+            await hook.start(namesrv_addr, group)
+
+    async def stop(self) -> None:
+        for hook in self._hooks:
+            await hook.stop()
+
+    def before_send(self, context: SendContext) -> None:
+        for hook in self._hooks:
+            self._call(hook, hook.before_send, context)
+
+    def after_send(self, context: SendContext) -> None:
+        for hook in self._hooks:
+            self._call(hook, hook.after_send, context)
+
+    def before_consume(self, context: ConsumeContext) -> None:
+        for hook in self._hooks:
+            self._call(hook, hook.before_consume, context)
+
+    def after_consume(self, context: ConsumeContext) -> None:
+        for hook in self._hooks:
+            self._call(hook, hook.after_consume, context)
+
+    def _call(self, hook: ClientHook, method: Callable[[C], None], context: C) -> None:
+        try:
+            method(context)
+        except Exception:
+            # The shell around foreign code: an onlooker must not break what it looks at.
+            if id(hook) not in self._failed:
+                self._failed.add(id(hook))
+                log.exception("The hook %r failed; further failures of it are not logged", hook)

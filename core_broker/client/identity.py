@@ -1,0 +1,34 @@
+"""Who a client is: its client id, and the unique keys it gives to messages.
+
+Compatible with RocketMQ's ClientConfig.buildMQClientId and MessageClientIDSetter.
+"""
+
+import os
+import secrets
+import time
+
+from core_broker.config import local_address
+from core_broker.message.ids import UniqKeyFactory
+
+_keys: UniqKeyFactory | None = None
+_keys_pid = -1
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970: the clock of born times and trace records."""
+    return time.time_ns() // 1_000_000
+
+
+def new_client_id(instance_name: str | None = None) -> str:
+    """``ip@instance``; without a name each client of the process gets one of its own, as Java's
+    pid#nanoTime."""
+    return f"{local_address()}@{instance_name or f'{os.getpid()}#{time.monotonic_ns()}'}"
+
+
+def new_uniq_key() -> str:
+    """The next unique key of this process; a forked child does not repeat its parent's."""
+    global _keys, _keys_pid  # noqa: PLW0603 - the counter is one per process by definition
+    if _keys is None or _keys_pid != os.getpid():
+        _keys_pid = os.getpid()
+        _keys = UniqKeyFactory(local_address(), _keys_pid, secrets.randbits(32))
+    return _keys.create(now_ms())

@@ -1,0 +1,118 @@
+"""What producers and consumers have in common: connections, routes, heartbeats, a client id.
+
+Compatible with RocketMQ's MQClientInstance; here each producer or consumer has one of its own.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from core_broker.client.identity import new_client_id
+from core_broker.client.loops import Loop
+from core_broker.client.name_servers import NameServers, checked
+from core_broker.client.route_cache import RouteCache
+from core_broker.errors import GantryError, RequestRefused, TransportError
+from core_broker.remoting.bodies import HeartbeatData, encode_body
+from core_broker.remoting.client import RemotingClient, RpcHook
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.endpoint import Dispatch
+from core_broker.remoting.ext_fields import Header
+from core_broker.remoting.headers import UnregisterClientRequestHeader
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_INTERVAL_S: Final = 30.0
+ROUTE_REFRESH_INTERVAL_S: Final = 30.0
+CALL_TIMEOUT_MS: Final = 3000
+UNREGISTER_TIMEOUT_MS: Final = 1000
+
+
+class ClientInstance:
+    """Started and stopped by the producer or consumer that owns it, on one event loop."""
+
+    def __init__(
+        self,
+        namesrv_addr: str,
+        *,
+        name: str,
+        heartbeat: Callable[[str], HeartbeatData],
+        dispatch: Dispatch | None = None,
+        rpc_hooks: Sequence[RpcHook] = (),
+    ) -> None:
+        self.client_id = new_client_id()
+        self.namesrv_addr = namesrv_addr
+        self.remoting = RemotingClient(name=name, dispatch=dispatch, rpc_hooks=rpc_hooks)
+        self._heartbeat = heartbeat
+        self._heartbeats = Loop(f"{name} heartbeat", HEARTBEAT_INTERVAL_S, self.send_heartbeats)
+        self.routes = RouteCache(
+            NameServers(self.remoting, namesrv_addr), CALL_TIMEOUT_MS, self._heartbeats.wake
+        )
+        self._refresh = Loop(
+            f"{name} routes",
+            ROUTE_REFRESH_INTERVAL_S,
+            self.routes.refresh,
+            first_delay_s=ROUTE_REFRESH_INTERVAL_S,
+        )
+
+    def start(self) -> None:
+        self._heartbeats.start()
+        self._refresh.start()
+
+    async def stop(self) -> None:
+        """Tell the brokers, then close every connection."""
+        await self._heartbeats.stop()
+        await self._refresh.stop()
+        await self.routes.close()
+        await self._unregister()
+        await self.remoting.close()
+
+    async def ask(
+        self,
+        addr: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: bytes = b"",
+        timeout_ms: int = CALL_TIMEOUT_MS,
+    ) -> RemotingCommand:
+        """Ask a broker; raises RequestRefused for any answer but success."""
+        command = RemotingCommand.request(code, header, body)
+        return checked(await self.remoting.invoke(addr, command, timeout_ms), addr)
+
+    async def send_heartbeats(self) -> None:
+        """Tell every known broker who is here; one that is away does not keep it from the rest."""
+        data = self._heartbeat(self.client_id)
+        addrs = self.routes.broker_addrs(masters_only=not data.consumer_data_set)
+        body = encode_body(data)
+        outcomes = await asyncio.gather(
+            *(self.ask(addr, RequestCode.HEART_BEAT, body=body) for addr in addrs),
+            return_exceptions=True,
+        )
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, GantryError):
+                raise failure
+        if failures:
+            raise failures[0]
+
+    async def _unregister(self) -> None:
+        data = self._heartbeat(self.client_id)
+        headers = [
+            UnregisterClientRequestHeader(client_id=self.client_id, producer_group=it.group_name)
+            for it in data.producer_data_set
+        ]
+        headers += [
+            UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=it.group_name)
+            for it in data.consumer_data_set
+        ]
+        addrs = self.routes.broker_addrs(masters_only=not data.consumer_data_set)
+        await asyncio.gather(*(self._say_goodbye(a, h) for a in addrs for h in headers))
+
+    async def _say_goodbye(self, addr: str, header: UnregisterClientRequestHeader) -> None:
+        try:
+            code = RequestCode.UNREGISTER_CLIENT
+            await self.ask(addr, code, header, timeout_ms=UNREGISTER_TIMEOUT_MS)
+        except (TransportError, RequestRefused) as error:
+            # The broker finds out by the closed connection.
+            log.info("Could not unregister: %s", error)

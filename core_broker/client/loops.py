@@ -1,0 +1,70 @@
+"""Background jobs of a client: run at an interval, or at once when woken."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from core_broker.errors import GantryError
+
+log = logging.getLogger(__name__)
+
+
+class Loop:
+    """Runs ``step`` again and again until stopped. A failing step is logged once, not each time."""
+
+    def __init__(
+        self,
+        name: str,
+        interval_s: float,
+        step: Callable[[], Awaitable[None]],
+        *,
+        first_delay_s: float = 0.0,
+    ) -> None:
+        self._name = name
+        self._interval_s = interval_s
+        self._first_delay_s = first_delay_s
+        self._step = step
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._last_failure = ""
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self._name)
+
+    def wake(self) -> None:
+        """Have the next step begin now; several calls before it begins count as one."""
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """Cancel the job and wait until it is gone."""
+        if self._task is None:
+            return
+        task, self._task = self._task, None
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def _run(self) -> None:
+        await self._pause(self._first_delay_s)
+        while True:
+            self._woken.clear()
+            try:
+                await self._step()
+            except GantryError as error:
+                self._report(str(error))
+            except Exception:
+                # The shell of this task: a slip in one step must not end the job for good.
+                log.exception("%s failed", self._name)
+            else:
+                self._last_failure = ""
+            await self._pause(self._interval_s)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._woken.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _report(self, failure: str) -> None:
+        if failure != self._last_failure:
+            log.warning("%s: %s", self._name, failure)
+        self._last_failure = failure

@@ -1,0 +1,77 @@
+"""The name servers of a cluster, asked one at a time, with fail-over.
+
+Compatible with the address list of RocketMQ's NAMESRV_ADDR: ``host:port`` joined by ``;`` (commas
+are accepted too).
+"""
+
+import random
+from collections.abc import Callable
+
+from core_broker.client.deadline import Deadline
+from core_broker.errors import ClientError, RequestRefused, TransportError
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+
+
+def parse_addrs(text: str) -> list[str]:
+    """Split an address list; raises ClientError when there is none or one is not host:port."""
+    addrs = list(dict.fromkeys(addr.strip() for addr in text.replace(",", ";").split(";")))
+    addrs = [addr for addr in addrs if addr]
+    if not addrs:
+        raise ClientError("No name server address was given; set NAMESRV_ADDR=host:port.")
+    for addr in addrs:
+        host, _, port = addr.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ClientError(f"The name server address {addr!r} is not of the form host:port.")
+    return addrs
+
+
+class NameServers:
+    """Sticks to one name server while it answers and moves on when it does not."""
+
+    def __init__(self, remoting: RemotingClient, addrs: str) -> None:
+        self.addrs = parse_addrs(addrs)
+        self._remoting = remoting
+        # Clients start at different servers, so that the load spreads.
+        self._current = random.randrange(len(self.addrs))
+
+    async def ask(self, make: Callable[[], RemotingCommand], timeout_ms: int) -> RemotingCommand:
+        """Ask until one answers, each within its share of the time. Refusals are final."""
+        deadline = Deadline(timeout_ms)
+        failure: TransportError | None = None
+        for left in range(len(self.addrs), 0, -1):
+            addr = self.addrs[self._current]
+            share_ms = max(deadline.left_ms() // left, 1)
+            try:
+                answer = await self._remoting.invoke(addr, make(), share_ms)
+            except TransportError as error:
+                failure = error
+                self._current = (self._current + 1) % len(self.addrs)
+                continue
+            return checked(answer, addr)
+        assert failure is not None
+        raise failure
+
+    async def ask_all(
+        self, make: Callable[[], RemotingCommand], timeout_ms: int
+    ) -> list[RemotingCommand]:
+        """Tell every name server, for they do not tell each other; the first failure is raised
+        after all were asked."""
+        answers: list[RemotingCommand] = []
+        failure: TransportError | RequestRefused | None = None
+        for addr in self.addrs:
+            try:
+                answers.append(checked(await self._remoting.invoke(addr, make(), timeout_ms), addr))
+            except (TransportError, RequestRefused) as error:
+                failure = failure or error
+        if failure:
+            raise failure
+        return answers
+
+
+def checked(answer: RemotingCommand, addr: str) -> RemotingCommand:
+    """Give back a successful answer; raise RequestRefused for any other."""
+    if answer.code != ResponseCode.SUCCESS:
+        raise RequestRefused(answer.code, answer.remark or "", addr)
+    return answer

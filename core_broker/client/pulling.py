@@ -1,0 +1,101 @@
+"""The pull request and its answer (code 11), for consumers, tools and Spark alike. Pure.
+
+Compatible with RocketMQ's PullMessageRequestHeader, PullSysFlag and PullAPIWrapper.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from core_broker.client.results import PullResult, PullStatus, RawPull
+from core_broker.client.subscription import matches_tags
+from core_broker.errors import RequestRefused
+from core_broker.message.record import decode_records
+from core_broker.message.sysflag import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from core_broker.remoting.bodies import EXPRESSION_TAG, MessageQueue, SubscriptionData
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import PullMessageRequestHeader, PullMessageResponseHeader
+
+_STATUSES: Final[dict[int, PullStatus]] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """One question to one queue."""
+
+    queue: MessageQueue
+    group: str
+    offset: int
+    count: int
+    subscription: str | None = "*"
+    """None: the broker uses what the group's heartbeat said."""
+    sub_version: int = 0
+    expression_type: str = EXPRESSION_TAG
+    commit_offset: int = 0
+    """An offset to commit on the way; 0 for none."""
+    suspend_ms: int = 0
+    """How long the broker may hold the question when there is nothing; 0 answers at once."""
+
+    def request(self) -> RemotingCommand:
+        sys_flag = 0
+        if self.commit_offset > 0:
+            sys_flag |= PULL_COMMIT_OFFSET
+        if self.suspend_ms > 0:
+            sys_flag |= PULL_SUSPEND
+        if self.subscription is not None:
+            sys_flag |= PULL_SUBSCRIPTION
+        header = PullMessageRequestHeader(
+            consumer_group=self.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.queue_id,
+            queue_offset=self.offset,
+            max_msg_nums=self.count,
+            sys_flag=sys_flag,
+            commit_offset=self.commit_offset,
+            suspend_timeout_millis=self.suspend_ms,
+            subscription=self.subscription,
+            sub_version=self.sub_version,
+            expression_type=self.expression_type,
+            broker_name=self.queue.broker_name or None,
+        )
+        return RemotingCommand.request(RequestCode.PULL_MESSAGE, header)
+
+
+def read_raw_pull(answer: RemotingCommand, addr: str) -> RawPull:
+    """The answer without looking into its body; raises RequestRefused when it is a refusal."""
+    status = _STATUSES.get(answer.code)
+    if status is None:
+        raise RequestRefused(answer.code, answer.remark or "", addr)
+    header = answer.header(PullMessageResponseHeader)
+    return RawPull(
+        status,
+        answer.body if status is PullStatus.FOUND else b"",
+        header.next_begin_offset,
+        header.min_offset,
+        header.max_offset,
+        header.suggest_which_broker_id,
+    )
+
+
+def decode_pull(
+    raw: RawPull, broker_name: str, subscription: SubscriptionData | None
+) -> PullResult:
+    """Decode the messages and drop those whose tag only shares its hash with a wanted one."""
+    messages = decode_records(raw.body)
+    if subscription is not None:
+        messages = [message for message in messages if matches_tags(subscription, message.tags)]
+    for message in messages:
+        message.broker_name = broker_name
+    return PullResult(
+        raw.status,
+        messages,
+        raw.next_offset,
+        raw.min_offset,
+        raw.max_offset,
+        raw.suggested_broker_id,
+    )

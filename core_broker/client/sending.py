@@ -1,0 +1,185 @@
+"""The send request and its answer (codes 310 and 320). Pure.
+
+Compatible with RocketMQ's SendMessageRequestHeaderV2, MessageBatch and MQClientAPIImpl's reading of
+the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from core_broker.client.results import SendResult, SendStatus
+from core_broker.errors import ClientError, RequestRefused
+from core_broker.message import sysflag
+from core_broker.message.batch import encode_batch
+from core_broker.message.compression import compress
+from core_broker.message.model import Message
+from core_broker.message.properties import (
+    PROPERTIES_BYTES_MAX,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_UNIQ_KEY,
+    PROPERTY_WAIT_STORE_MSG_OK,
+    properties_text,
+)
+from core_broker.message.topics import (
+    AUTO_CREATE_TOPIC,
+    RETRY_PREFIX,
+    SEND_FORBIDDEN_TOPICS,
+    validate_topic,
+)
+from core_broker.remoting.bodies import MessageQueue
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHeader
+
+DEFAULT_TOPIC_QUEUE_NUMS: Final = 4
+MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
+COMPRESS_OVER_BYTES: Final = 4096
+
+_STATUSES: Final[dict[int, SendStatus]] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What goes into a request, the same for each try: made once, sent to one queue or another."""
+
+    topic: str
+    body: bytes
+    properties: str
+    messages: Sequence[Message]
+    """What the application gave; more than one in a batch."""
+    msg_ids: Sequence[str]
+    """The unique keys of the messages, in their order."""
+    flag: int = 0
+    sys_flag: int = 0
+    is_batch: bool = False
+
+    @property
+    def msg_id(self) -> str:
+        return ",".join(self.msg_ids)
+
+    def request(
+        self,
+        queue: MessageQueue,
+        *,
+        group: str,
+        now_ms: int,
+        default_topic: str = AUTO_CREATE_TOPIC,
+        default_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS,
+        reconsume_times: int = 0,
+        max_reconsume_times: int | None = None,
+    ) -> RemotingCommand:
+        header = SendMessageRequestHeaderV2(
+            producer_group=group,
+            topic=self.topic,
+            default_topic=default_topic,
+            default_topic_queue_nums=default_topic_queue_nums,
+            queue_id=queue.queue_id,
+            sys_flag=self.sys_flag,
+            born_timestamp=now_ms,
+            flag=self.flag,
+            properties=self.properties,
+            reconsume_times=reconsume_times,
+            unit_mode=False,
+            max_reconsume_times=max_reconsume_times,
+            batch=self.is_batch,
+            broker_name=queue.broker_name or None,
+        )
+        code = RequestCode.SEND_BATCH_MESSAGE if self.is_batch else RequestCode.SEND_MESSAGE_V2
+        return RemotingCommand.request(code, header, self.body)
+
+
+def check_message(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
+    """Raise ClientError for a topic or body that no broker would take."""
+    validate_topic(message.topic)
+    if message.topic in SEND_FORBIDDEN_TOPICS:
+        raise ClientError(f"Sending messages to topic {message.topic} is forbidden.")
+    if not message.body:
+        raise ClientError("The message body is empty.")
+    if len(message.body) > bytes_max:
+        raise ClientError(
+            f"The message body of {len(message.body)} bytes is larger than {bytes_max} bytes."
+        )
+
+
+def prepare(message: Message, uniq_key: str, compress_over: int = COMPRESS_OVER_BYTES) -> Outgoing:
+    """Give a message its unique key, unless it has one, and compress a large body."""
+    properties = {PROPERTY_UNIQ_KEY: uniq_key, **message.properties}
+    body, sys_flag = message.body, 0
+    if len(body) >= compress_over:
+        body = compress(body, sysflag.COMPRESSION_ZLIB)
+        sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
+    return Outgoing(
+        message.topic,
+        body,
+        _checked_properties(properties),
+        messages=(message,),
+        msg_ids=(properties[PROPERTY_UNIQ_KEY],),
+        flag=message.flag,
+        sys_flag=sys_flag,
+    )
+
+
+def prepare_batch(
+    messages: Sequence[Message], uniq_keys: Sequence[str], bytes_max: int = MESSAGE_BYTES_MAX
+) -> Outgoing:
+    """One request for several messages of one topic; raises ClientError when they do not agree."""
+    if not messages:
+        raise ClientError("The batch is empty.")
+    first = messages[0]
+    waits = {message.properties.get(PROPERTY_WAIT_STORE_MSG_OK) for message in messages}
+    if any(message.topic != first.topic for message in messages) or len(waits) > 1:
+        raise ClientError("Messages of a batch must have one topic and one wait_store_ok.")
+    if first.topic.startswith(RETRY_PREFIX):
+        raise ClientError("Messages of a retry topic cannot be sent as a batch.")
+    keyed = []
+    for message, uniq_key in zip(messages, uniq_keys, strict=True):
+        if PROPERTY_DELAY_TIME_LEVEL in message.properties:
+            raise ClientError("Delayed messages cannot be sent as a batch.")
+        check_message(message, bytes_max)
+        copy = Message(message.topic, message.body, flag=message.flag)
+        copy.properties = {PROPERTY_UNIQ_KEY: uniq_key, **message.properties}
+        _checked_properties(copy.properties)
+        keyed.append(copy)
+    body = encode_batch(keyed)
+    if len(body) > bytes_max:
+        raise ClientError(f"The batch of {len(body)} bytes is larger than {bytes_max} bytes.")
+    wait = properties_text({PROPERTY_WAIT_STORE_MSG_OK: waits.pop() or "true"})
+    msg_ids = tuple(message.properties[PROPERTY_UNIQ_KEY] for message in keyed)
+    return Outgoing(first.topic, body, wait, messages, msg_ids, is_batch=True)
+
+
+def _checked_properties(properties: dict[str, str]) -> str:
+    text = properties_text(properties)
+    size = len(text.encode("utf-8", "replace"))
+    if size > PROPERTIES_BYTES_MAX:
+        raise ClientError(
+            f"The properties of {size} bytes are larger than {PROPERTIES_BYTES_MAX} bytes."
+        )
+    return text
+
+
+def read_send_answer(
+    answer: RemotingCommand, addr: str, outgoing: Outgoing, queue: MessageQueue
+) -> SendResult:
+    """What the broker made of it; raises RequestRefused when it was not stored."""
+    status = _STATUSES.get(answer.code)
+    if status is None:
+        raise RequestRefused(answer.code, answer.remark or "", addr)
+    header = answer.header(SendMessageResponseHeader)
+    return SendResult(
+        status=status,
+        msg_id=outgoing.msg_id,
+        offset_msg_id=header.msg_id,
+        queue=MessageQueue(
+            topic=queue.topic, broker_name=queue.broker_name, queue_id=header.queue_id
+        ),
+        queue_offset=header.queue_offset,
+        region_id=header.region_id or "DefaultRegion",
+        trace_on=header.trace_on is not False,
+    )

@@ -144,7 +144,6 @@ class BrokerConfig(Settings):
     bind_address: str = "0.0.0.0"  # noqa: S104 - a broker is reached from other machines
     http_port: int = key(5557, low=-1, high=65535)  # Gantry's own; -1 switches it off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
-    server_socket_backlog: int = key(1024, low=1, high=65535)
 
     # Name servers.
     namesrv_addr: str = key("", important=True, updatable=True)
@@ -286,7 +285,6 @@ class NamesrvConfig(Settings):
     bind_address: str = "0.0.0.0"  # noqa: S104 - a name server is reached from other machines
     http_port: int = key(5558, low=-1, high=65535)  # Gantry's own; -1 switches it off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
-    server_socket_backlog: int = key(1024, low=1, high=65535)
 
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.
     return_order_topic_config_to_broker: bool = key(True, updatable=True)

@@ -30,8 +30,8 @@ KEYS_WITHOUT_EFFECT = frozenset(
     queryThreadPoolQueueCapacity redeleteHangedFileInterval replyThreadPoolQueueCapacity
     secretKey sendMessageThreadPoolNums serverAsyncSemaphoreValue serverCallbackExecutorThreads
     serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
-    serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads storePathAbortFile
-    storePathConsumeQueue storePathIndex storeCheckpoint transientStorePoolSize
+    serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
+    storePathAbortFile storePathConsumeQueue storePathIndex storeCheckpoint transientStorePoolSize
     useEpollNativeSelector useReentrantLockWhenPutMessage useTLS writeBufferHighWaterMark
     writeBufferLowWaterMark
     """.split()  # noqa: SIM905 - ninety quoted names would be harder to read

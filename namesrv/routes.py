@@ -82,6 +82,10 @@ class RouteTable:
         #: Grows with every change that an answer could show; caches compare it.
         self.generation = 0
 
+    def invalidate(self) -> None:
+        """Note that answers may look different now, for a reason outside of this table."""
+        self.generation += 1
+
     def register(
         self,
         identity: BrokerIdentity,

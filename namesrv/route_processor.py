@@ -1,0 +1,255 @@
+"""Request codes about routes: registration, look-up, topic lists, write permission.
+
+Answers are those of RocketMQ 4.9.8's DefaultRequestProcessor, remarks included. Routes are encoded
+once per change and dialect, and then answered from memory.
+"""
+
+import logging
+import zlib
+from collections.abc import Callable
+
+from core_broker.config import NamesrvConfig
+from core_broker.errors import RequestRefused
+from core_broker.remoting.bodies import (
+    DataVersion,
+    Dialect,
+    KVTable,
+    RegisterBrokerBody,
+    TopicConfigSerializeWrapper,
+    TopicList,
+    decode_body,
+    decode_register_body,
+    encode_body,
+)
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers.cluster import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    UnRegisterBrokerRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from namesrv.kv import ORDER_TOPIC_NAMESPACE, KeyValues
+from namesrv.routes import UNIT, UNIT_SUBSCRIPTION, BrokerIdentity, LiveBroker, RouteTable
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
+
+#: MQVersion.V3_0_11_SNAPSHOT, the first broker version that registers filter servers too.
+VERSION_WITH_FILTER_SERVERS = 36
+#: MQVersion.V4_9_4, the first client version that reads routes as standard JSON.
+VERSION_WITH_STANDARD_JSON = 401
+
+NO_ROUTE = (
+    "No topic route info in name server for the topic: {}\n"
+    "See http://rocketmq.apache.org/docs/faq/ for further details."
+)
+
+
+class RouteProcessor:
+    """Answers from one route table; `handlers` maps request codes to methods."""
+
+    def __init__(
+        self,
+        routes: RouteTable,
+        key_values: KeyValues,
+        settings: Callable[[], NamesrvConfig],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._routes = routes
+        self._key_values = key_values
+        self._settings = settings
+        self._clock_ms = clock_ms
+        self._encoded: dict[tuple[str, bool], bytes] = {}
+        self._encoded_generation = -1
+        self.handlers: dict[int, Handler] = {
+            RequestCode.REGISTER_BROKER: self.register_broker,
+            RequestCode.UNREGISTER_BROKER: self.unregister_broker,
+            RequestCode.QUERY_DATA_VERSION: self.query_data_version,
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.get_route,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self.get_cluster_info,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe_write_perm,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.add_write_perm,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.delete_topic,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self.topics_by_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.system_topics,
+            RequestCode.GET_UNIT_TOPIC_LIST: self.unit_topics,
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self.unit_subscription_topics,
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self.unit_subscription_only_topics,
+        }
+
+    def register_broker(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """103: enter or refresh a broker; a slave is told its master."""
+        header = request.header(RegisterBrokerRequestHeader)
+        # A checksum of 0 means that the broker did not compute one.
+        if header.body_crc32 and header.body_crc32 != zlib.crc32(request.body) & 0x7FFFFFFF:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        body = _registration(request, compressed=header.compressed)
+        topics = body.topic_config_serialize_wrapper
+        identity = BrokerIdentity(
+            header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
+        )
+        if identity.addr not in self._routes.live:
+            log.info("broker %s registered as %s", identity.name, identity.addr)
+        live = LiveBroker(
+            identity.name,
+            connection,
+            self._clock_ms(),
+            topics.data_version,
+            header.ha_server_addr,
+            body.filter_server_list,
+        )
+        master = self._routes.register(identity, live, topics.topic_config_table.values())
+        return RemotingCommand.response(
+            header=RegisterBrokerResponseHeader(
+                ha_server_addr=master.ha_server_addr, master_addr=master.master_addr
+            ),
+            body=self._order_topics(),
+        )
+
+    def unregister_broker(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """104: remove a broker that shuts down."""
+        header = request.header(UnRegisterBrokerRequestHeader)
+        log.info("broker %s (%s) says goodbye", header.broker_name, header.broker_addr)
+        self._routes.unregister(
+            BrokerIdentity(
+                header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
+            )
+        )
+        return RemotingCommand.response()
+
+    def query_data_version(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """322: tell a broker whether its topics must be registered again; a sign of life."""
+        header = request.header(QueryDataVersionRequestHeader)
+        sent = decode_body(DataVersion, request.body) if request.body else None
+        known = self._routes.data_version(header.broker_addr)
+        changed = known is None or known != sent
+        if not changed:
+            self._routes.refresh(header.broker_addr, self._clock_ms())
+        return RemotingCommand.response(
+            header=QueryDataVersionResponseHeader(changed=changed),
+            body=b"" if known is None else encode_body(known),
+        )
+
+    def get_route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """105: the brokers and queues of a topic, in the dialect that the client reads."""
+        header = request.header(GetRouteInfoRequestHeader)
+        standard = request.version >= VERSION_WITH_STANDARD_JSON or header.accept_standard_json_only
+        body = self._route_body(header.topic, standard=standard)
+        if body is None:
+            return RemotingCommand.response(
+                ResponseCode.TOPIC_NOT_EXIST, NO_ROUTE.format(header.topic)
+            )
+        return RemotingCommand.response(body=body)
+
+    def get_cluster_info(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """106: all brokers and clusters."""
+        return RemotingCommand.response(body=encode_body(self._routes.cluster_info()))
+
+    def wipe_write_perm(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """205: stop new messages from going to a broker, until its topics change."""
+        broker = request.header(WipeWritePermOfBrokerRequestHeader).broker_name
+        count = self._routes.wipe_write_perm(broker)
+        log.info("%s wiped the write permission of %s (%d topics)", connection.peer, broker, count)
+        return RemotingCommand.response(
+            header=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
+        )
+
+    def add_write_perm(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """327: undo 205."""
+        broker = request.header(AddWritePermOfBrokerRequestHeader).broker_name
+        count = self._routes.add_write_perm(broker)
+        log.info("%s added the write permission of %s (%d topics)", connection.peer, broker, count)
+        return RemotingCommand.response(
+            header=AddWritePermOfBrokerResponseHeader(add_topic_count=count)
+        )
+
+    def all_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """206: every topic with a route."""
+        return _topic_list(list(self._routes.topics))
+
+    def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """216: forget a topic, in one cluster or everywhere."""
+        header = request.header(DeleteTopicFromNamesrvRequestHeader)
+        log.info("%s deleted the route of %s", connection.peer, header.topic)
+        self._routes.delete_topic(header.topic, header.cluster_name or None)
+        return RemotingCommand.response()
+
+    def topics_by_cluster(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """224: the topics of one cluster."""
+        cluster = request.header(GetTopicsByClusterRequestHeader).cluster
+        return _topic_list(self._routes.topics_of_cluster(cluster))
+
+    def system_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """304: cluster and broker names, and one broker to ask for the rest."""
+        return _topic_list(*self._routes.system_topics())
+
+    def unit_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """311: topics with the unit bit."""
+        return _topic_list(self._routes.topics_by_flag(lambda flag: bool(flag & UNIT)))
+
+    def unit_subscription_topics(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """312: topics with the unit subscription bit."""
+        return _topic_list(self._routes.topics_by_flag(lambda flag: bool(flag & UNIT_SUBSCRIPTION)))
+
+    def unit_subscription_only_topics(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """313: topics with the unit subscription bit and without the unit bit."""
+        both = UNIT | UNIT_SUBSCRIPTION
+        return _topic_list(
+            self._routes.topics_by_flag(lambda flag: flag & both == UNIT_SUBSCRIPTION)
+        )
+
+    def _route_body(self, topic: str, *, standard: bool) -> bytes | None:
+        if self._encoded_generation != self._routes.generation:
+            self._encoded.clear()
+            self._encoded_generation = self._routes.generation
+        body = self._encoded.get((topic, standard))
+        if body is None:
+            route = self._routes.route(topic)
+            if route is None:
+                return None
+            if self._settings().order_message_enable:
+                route.order_topic_conf = self._key_values.get(ORDER_TOPIC_NAMESPACE, topic)
+            body = encode_body(route, Dialect.STANDARD if standard else Dialect.FASTJSON)
+            self._encoded[topic, standard] = body
+        return body
+
+    def _order_topics(self) -> bytes:
+        if not self._settings().return_order_topic_config_to_broker:
+            return b""
+        table = self._key_values.namespace(ORDER_TOPIC_NAMESPACE)
+        return b"" if table is None else encode_body(KVTable(table=table))
+
+
+def _registration(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:
+    if request.version >= VERSION_WITH_FILTER_SERVERS or not request.body:
+        return decode_register_body(request.body, compressed=compressed)
+    wrapper = decode_body(TopicConfigSerializeWrapper, request.body)
+    return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
+
+
+def _topic_list(topics: list[str], broker_addr: str | None = None) -> RemotingCommand:
+    return RemotingCommand.response(
+        body=encode_body(TopicList(topic_list=topics, broker_addr=broker_addr))
+    )

@@ -1,0 +1,128 @@
+"""The name server as one object: sockets, processors, the scan for silent brokers, side port."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core_broker.config import NamesrvConfig
+from core_broker.observe import Family, Metrics, Readiness, SidePort, serve_http
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Limits
+from core_broker.remoting.server import RemotingServer
+from namesrv.kv import load_key_values
+from namesrv.route_processor import RouteProcessor
+from namesrv.routes import RouteTable
+from namesrv.settings_processor import SettingsProcessor
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 3.0
+
+
+def monotonic_ms() -> int:
+    """Return milliseconds that no clock change can move."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class NameServer:
+    """`await start()` binds and serves; `await stop()` ends it in order."""
+
+    def __init__(self, config: NamesrvConfig) -> None:
+        """Read kvConfig.json; raises SettingsError when it is damaged."""
+        self.config = config
+        self.routes = RouteTable()
+        self.port = 0
+        self.readiness = Readiness()
+        self.side_port: SidePort | None = None
+        key_values = load_key_values(Path(config.kv_config_path))
+        self._settings = SettingsProcessor(config, key_values, self.routes.invalidate)
+        routes = RouteProcessor(
+            self.routes, key_values, lambda: self._settings.config, monotonic_ms
+        )
+        self._handlers = {**routes.handlers, **self._settings.handlers}
+        self._answered: Counter[int] = Counter()
+        limits = Limits(idle_close_s=config.server_channel_max_idle_time_seconds)
+        self._server = RemotingServer(
+            self._dispatch, name="namesrv", limits=limits, on_close=self._lost
+        )
+        self._scan: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Bind both ports; OSError when one is taken."""
+        self.readiness.set("listening", "not yet")
+        self.port = await self._server.listen(self.config.bind_address, self.config.listen_port)
+        self._scan = asyncio.get_running_loop().create_task(self._scan_for_silence())
+        if self.config.http_port >= 0:
+            metrics = Metrics({"node_type": "nameserver"})
+            metrics.source(self._metrics)
+            self.side_port = await serve_http(
+                self.config.bind_address, self.config.http_port, self.readiness, self.varz, metrics
+            )
+        self.readiness.set("listening")
+
+    async def stop(self) -> None:
+        """Stop accepting, answer what is under way, put pending changes on disk, close."""
+        self.readiness.set("listening", "shutting down")
+        if self._scan is not None:
+            self._scan.cancel()
+        await self._server.close(DRAIN_SECONDS)
+        await self._settings.drain()
+        if self.side_port is not None:
+            await self.side_port.close()
+
+    def varz(self) -> dict[str, Any]:
+        """Return the internal tables for /varz."""
+        return {
+            "clusters": {name: sorted(each) for name, each in self.routes.clusters.items()},
+            "brokers": {
+                addr: {
+                    "name": live.name,
+                    "data_version": live.data_version,
+                    "silent_ms": monotonic_ms() - live.last_update_ms,
+                }
+                for addr, live in self.routes.live.items()
+            },
+            "topics": len(self.routes.topics),
+            "connections": len(self._server.connections),
+            "requests": {str(code): count for code, count in self._answered.items()},
+        }
+
+    def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            # A Java 4.9.8 name server gives no answer at all, so its clients wait for their
+            # timeout; 5.x answers like this, which every client understands.
+            return RemotingCommand.response(
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                f" request type {request.code} not supported",
+            )
+        self._answered[request.code] += 1
+        return handler(connection, request)
+
+    def _lost(self, connection: Connection) -> None:
+        for addr in self.routes.connection_lost(connection):
+            log.info("the connection of broker %s is closed; its routes are removed", addr)
+
+    async def _scan_for_silence(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.scan_not_active_broker_interval / 1000)
+            self.remove_silent_brokers(monotonic_ms())
+
+    def remove_silent_brokers(self, now_ms: int) -> None:
+        """Drop the brokers that have been silent for too long, and their connections."""
+        for live in self.routes.expire(now_ms):
+            log.warning("broker %s was silent for too long; its routes are removed", live.name)
+            live.connection.close("no heartbeat")
+
+    def _metrics(self) -> Iterator[Family]:
+        yield Family("rocketmq_namesrv_brokers", [({}, len(self.routes.live))])
+        yield Family("rocketmq_namesrv_topics", [({}, len(self.routes.topics))])
+        yield Family("rocketmq_namesrv_connections", [({}, len(self._server.connections))])
+        requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
+        yield Family("rocketmq_namesrv_requests_total", requests)

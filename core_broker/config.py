@@ -18,6 +18,8 @@ BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
 
 PERM_READ_WRITE = 6
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+BROKER_HTTP_PORT = 5557
+NAMESRV_HTTP_PORT = 5558
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
@@ -142,7 +144,7 @@ class BrokerConfig(Settings):
     listen_port: int = key(10911, high=65535)
     ha_listen_port: int = key(10912, high=65535)
     bind_address: str = "0.0.0.0"  # noqa: S104 - a broker is reached from other machines
-    http_port: int = key(5557, low=-1, high=65535)  # Gantry's own; -1 switches it off
+    http_port: int = key(BROKER_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1 switches it off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # Name servers.
@@ -283,7 +285,7 @@ class NamesrvConfig(Settings):
 
     listen_port: int = key(9876, high=65535)  # 0 takes any free port
     bind_address: str = "0.0.0.0"  # noqa: S104 - a name server is reached from other machines
-    http_port: int = key(5558, low=-1, high=65535)  # Gantry's own; -1 switches it off
+    http_port: int = key(NAMESRV_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1 switches it off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.

@@ -9,6 +9,7 @@ Counters live where things are counted; nothing is copied until somebody scrapes
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from core_broker.config import BROKER_HTTP_PORT, NAMESRV_HTTP_PORT
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -232,9 +235,19 @@ async def serve_http(
     varz: Callable[[], Mapping[str, Any]],
     metrics: Metrics,
 ) -> SidePort:
-    """Start the side port and return it; `.port` is the actual one, `.close()` ends it."""
+    """Start the side port and return it; `.port` is the actual one, `.close()` ends it.
+
+    When a default port is taken, any free one is used: settings written for RocketMQ, which has no
+    such port, must be able to start two brokers on one machine. Any other taken port is an OSError.
+    """
     side = SidePort(readiness, varz, metrics)
-    await side.listen(host, port)
+    try:
+        await side.listen(host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE or port not in (BROKER_HTTP_PORT, NAMESRV_HTTP_PORT):
+            raise
+        await side.listen(host, 0)
+        log.warning("port %d is in use; health and metrics are on port %d", port, side.port)
     return side
 
 

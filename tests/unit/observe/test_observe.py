@@ -151,3 +151,14 @@ async def test_a_page_that_fails_answers_500_and_is_logged(
 async def test_a_taken_port_is_an_oserror(side: SidePort) -> None:
     with pytest.raises(OSError, match="in use"):
         await serve_http("127.0.0.1", side.port, Readiness(), dict, Metrics())
+
+
+async def test_a_taken_default_port_gives_way(
+    side: SidePort, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(observe, "BROKER_HTTP_PORT", side.port)
+    second = await serve_http("127.0.0.1", side.port, Readiness(), dict, Metrics())
+    assert second.port not in (0, side.port)
+    assert await get(second, "/livez") == (200, "ok\n")
+    assert f"port {side.port} is in use" in caplog.text
+    await second.close()

@@ -93,7 +93,8 @@ def decode_events(messages: DataFrame) -> DataFrame:
 def _records(body: Column) -> Column:
     text = F.make_valid_utf8(body.cast("string"))
     unglued = F.transform(
-        F.split(text, _END), lambda piece: F.split(F.regexp_replace(piece, _GLUED, f"$1{_END}"), _END)
+        F.split(text, _END),
+        lambda piece: F.split(F.regexp_replace(piece, _GLUED, f"$1{_END}"), _END),
     )
     return F.filter(F.flatten(unglued), lambda record: record != "")
 
@@ -101,10 +102,7 @@ def _records(body: Column) -> Column:
 def _values(kind: Column, fields: Column) -> list[Column]:
     return [
         *(_text(kind, fields, places).alias(name) for name, places in _TEXTS.items()),
-        *(
-            _number(_field(kind, fields, places)).alias(name)
-            for name, places in _NUMBERS.items()
-        ),
+        *(_number(_field(kind, fields, places)).alias(name) for name, places in _NUMBERS.items()),
         *(
             (F.lower(_field(kind, fields, places)) == "true").alias(name)
             for name, places in _FLAGS.items()

@@ -72,7 +72,7 @@ def deliveries(events: DataFrame) -> DataFrame:
     """
     known = attempts(events).join(_origins(sends(events)), "msg_id", "left")
     group = Window.partitionBy("msg_id", "consumer_group")
-    # Clocks differ between consumers, so the retry count tells the order; who has none may be first.
+    # Consumers' clocks differ, so the retry count tells the order; who has none may be first.
     lowest_retry = F.min("retry_times").over(group)
     may_be_first = F.coalesce(F.col("retry_times") == lowest_retry, F.lit(True))
     place = F.row_number().over(group.orderBy(F.desc("may_be_first"), "start_ms", "request_id"))
@@ -118,7 +118,11 @@ def _origins(sent: DataFrame) -> DataFrame:
 
 
 def _end_columns() -> list[Column]:
-    return [_cost().alias("cost_ms"), F.col("success"), _known("group_name").alias("consumer_group")]
+    return [
+        _cost().alias("cost_ms"),
+        F.col("success"),
+        _known("group_name").alias("consumer_group"),
+    ]
 
 
 def _cost() -> Column:

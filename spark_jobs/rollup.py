@@ -1,9 +1,9 @@
 """Rollups of one hour or many: pure DataFrame functions over the facts.
 
-    minute    one row per minute, topic, producer group and consumer group. A row without consumer
-              group is about sends, a row with one about attempts to consume.
-    latency   histogram buckets (`trace.latency`) with the same keys: percentiles over any range
-    slow      the slowest deliveries of each hour, topic and consumer group
+minute    one row per minute, topic, producer group and consumer group. A row without consumer
+          group is about sends, a row with one about attempts to consume.
+latency   histogram buckets (`trace.latency`) with the same keys: percentiles over any range
+slow      the slowest deliveries of each hour, topic and consumer group
 """
 
 from collections.abc import Sequence

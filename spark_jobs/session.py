@@ -7,11 +7,12 @@ history server can show a job after it is over. Java is chosen by `spark_jobs.ja
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from spark_jobs.java import SparkUnavailableError, choose_java, missing_packages
+from spark_jobs.java import SparkUnavailableError, java_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,16 +44,28 @@ def start_session(
 
     `run_dir` holds the event logs and the Java shim. `settings` win over the defaults here.
     """
-    if missing := missing_packages():
-        raise SparkUnavailableError(
-            f"Spark needs the Python packages {', '.join(missing)}: pip install 'gantry[spark]'."
-        )
-    java = choose_java(os.environ, run_dir)
+    java = java_for_spark(os.environ, run_dir)
     os.environ["JAVA_HOME"] = str(java.home)
     # Without this the workers may use another Python, one that lacks pyarrow and this project.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     return _build(app_name, chosen, _all_settings(chosen, run_dir, settings or {}))
+
+
+@contextmanager
+def spark_session(
+    app_name: str,
+    *,
+    run_dir: Path,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> "Iterator[SparkSession]":
+    """`start_session` for a `with` block, which stops it."""
+    session = start_session(app_name, run_dir=run_dir, master=master, settings=settings)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -72,6 +85,7 @@ def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> di
 
 
 def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -81,5 +95,5 @@ def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSes
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise SparkUnavailableError(f"Spark did not start on {master}: {error}") from error

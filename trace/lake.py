@@ -33,6 +33,8 @@ LAKE_VERSION: Final = 1
 
 HourIndex = int
 """Hours since 1970 in UTC."""
+Parts = Mapping[HourIndex, list[int]]
+"""Of one dataset: hour, and the runs whose files count."""
 
 
 class LakeError(GantryError):
@@ -97,10 +99,9 @@ class Lake:
         return self.root / name
 
     def folders(
-        self, snapshot: Snapshot, dataset: str, hours: Iterable[HourIndex] | None = None
+        self, dataset: str, parts: Parts, hours: Iterable[HourIndex] | None = None
     ) -> list[Path]:
-        """The folders of `dataset` that count, in order of time; of `hours` only when given."""
-        parts = snapshot.parts.get(dataset, {})
+        """The folders of `parts` of `dataset`, in order of time; of `hours` only when given."""
         wanted = parts.keys() if hours is None else parts.keys() & set(hours)
         return [
             self.dataset(dataset) / part_path(hour, run)
@@ -132,8 +133,16 @@ def part_path(hour: HourIndex, run: int) -> str:
 
 
 def replaced_parts(
-    parts: Mapping[HourIndex, list[int]], run: int, written: Iterable[HourIndex], redone: Iterable[HourIndex]
+    parts: Parts, run: int, written: Iterable[HourIndex], redone: Iterable[HourIndex]
 ) -> dict[HourIndex, list[int]]:
     """`parts` after `run` did the hours `redone` anew and `written` of them had any rows."""
-    kept = {hour: runs for hour, runs in parts.items() if hour not in set(redone)}
-    return dict(sorted((kept | dict.fromkeys(written, [run])).items()))
+    gone = set(redone)
+    kept = {hour: runs for hour, runs in parts.items() if hour not in gone}
+    return kept | {hour: [run] for hour in written}
+
+
+def extended_parts(
+    parts: Parts, run: int, written: Iterable[HourIndex]
+) -> dict[HourIndex, list[int]]:
+    """`parts` after `run` added rows to the hours `written`."""
+    return {**parts, **{hour: [*parts.get(hour, ()), run] for hour in written}}

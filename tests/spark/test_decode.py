@@ -156,7 +156,18 @@ def mangled_bodies(count: int) -> list[bytes]:
     """Good bodies with bytes replaced, cut out and put in, on a seed."""
     luck = random.Random(SEED)
     good = encode_trace(sample_records())
-    pool = [b"\x01", b"\x02", b"null", b"SubAfter", b"Pub", b"-", b"7", b"\xff", b"\x01\x01", b"true"]
+    pool = [
+        b"\x01",
+        b"\x02",
+        b"null",
+        b"SubAfter",
+        b"Pub",
+        b"-",
+        b"7",
+        b"\xff",
+        b"\x01\x01",
+        b"true",
+    ]
     bodies = []
     for _ in range(count):
         body = bytearray(good)
@@ -187,5 +198,7 @@ def test_an_unbelievable_clock_gives_way_to_the_brokers(spark: SparkSession) -> 
         encode_trace([SubBefore(timestamp_ms=clock, group="g", request_id="R", msg_id="M")])
         for clock in event_ms_by_clock
     ]
-    found = {events[0].timestamp_ms: events[0].event_ms for events in decoded(spark, bodies).values()}
+    found = {
+        events[0].timestamp_ms: events[0].event_ms for events in decoded(spark, bodies).values()
+    }
     assert found == event_ms_by_clock

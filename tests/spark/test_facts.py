@@ -75,7 +75,12 @@ def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[A
     events = events_of(spark, records)
     frame = rollup.per_minute(facts.sends(events), facts.deliveries(events))
     return {
-        ((row.minute_ms - START_MS) // 60_000, row.topic, row.producer_group, row.consumer_group): row
+        (
+            (row.minute_ms - START_MS) // 60_000,
+            row.topic,
+            row.producer_group,
+            row.consumer_group,
+        ): row
         for row in frame.collect()
     }
 
@@ -114,7 +119,10 @@ def test_minutes_count_what_was_sent_and_consumed(spark: SparkSession) -> None:
 
 def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
     begin_only, end_only = consumed(500, "A", "r1")[0], consumed(900, "B", "r2", cost_ms=50)[1]
-    rows = {row.msg_id: row for row in facts.attempts(events_of(spark, [begin_only, end_only])).collect()}
+    rows = {
+        row.msg_id: row
+        for row in facts.attempts(events_of(spark, [begin_only, end_only])).collect()
+    }
     assert (rows["A"].finished, rows["A"].success, rows["A"].duration_ms) == (False, None, None)
     assert rows["A"].start_ms == START_MS + 500
     assert (rows["B"].finished, rows["B"].success, rows["B"].retry_times) == (True, True, None)

@@ -1,0 +1,56 @@
+"""Which hours of the rollups change when new trace events arrive. Pure DataFrame functions.
+
+Events come late and in pieces: the end of an attempt in a later run than its start, the record of
+a send after that of the consumption. So an hour is affected when it holds
+
+- a new event itself, or the start of the attempt that a new event ends;
+- an older attempt whose other half, or whose message's send, is new;
+- an older attempt of a message for which a new event shows an earlier attempt.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.facts import COST_MAX_MS
+from trace.lake import HOUR_MS
+
+_CONSUMING = ("SubBefore", "SubAfter")
+
+
+def affected_hours(new: DataFrame, older: DataFrame) -> DataFrame:
+    """The distinct hours (column `hour`, since 1970) whose rollups must be made again.
+
+    `older` are the events of earlier runs that may belong to the same messages.
+    """
+    cost = F.least(F.greatest(F.coalesce("cost_ms", F.lit(0)), F.lit(0)), F.lit(COST_MAX_MS))
+    is_end = F.col("kind") == "SubAfter"
+    start_ms = F.when(is_end, F.col("event_ms") - cost).otherwise(F.col("event_ms"))
+    own = new.where(F.col("kind").isin("Pub", *_CONSUMING)).select(start_ms.alias("at_ms"))
+    changed = _older_attempts(new, older).select(F.col("event_ms").alias("at_ms"))
+    return own.union(changed).select(F.floor(F.col("at_ms") / HOUR_MS).alias("hour")).distinct()
+
+
+def _older_attempts(new: DataFrame, older: DataFrame) -> DataFrame:
+    consuming = F.col("kind").isin(*_CONSUMING)
+    news = (
+        new.where(consuming | (F.col("kind") == "Pub"))
+        .select(
+            F.explode(F.split("msg_id", ",")).alias("msg_id"),
+            (F.col("kind") == "Pub").alias("is_send"),
+            F.when(consuming, F.col("event_ms")).alias("event_ms"),
+            "request_id",
+        )
+        .groupBy("msg_id")
+        .agg(
+            F.bool_or("is_send").alias("has_send"),
+            F.min("event_ms").alias("first_ms"),
+            F.collect_set("request_id").alias("requests"),
+        )
+    )
+    touched = (
+        F.col("has_send")
+        | F.array_contains("requests", F.col("request_id"))
+        | F.coalesce(F.col("event_ms") >= F.col("first_ms"), F.lit(False))
+    )
+    attempts = older.where(consuming).select("msg_id", "request_id", "event_ms")
+    return attempts.join(news, "msg_id").where(touched)

@@ -1,0 +1,70 @@
+"""The columns of the data source, and messages turned into Arrow batches of them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from core_broker.errors import ClientError, ProtocolError
+from core_broker.message.model import MessageExt
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class Column(NamedTuple):
+    """A column in Spark's words, in Arrow's, and how a message fills it."""
+
+    spark_type: str
+    arrow_type: str
+    value: Callable[[MessageExt], Any]
+
+
+def _body(message: MessageExt) -> bytes:
+    """The body as the application sent it; as stored when it does not unpack."""
+    try:
+        return message.decompressed_body()
+    except (ProtocolError, ClientError):
+        return message.body
+
+
+COLUMNS: Final[dict[str, Column]] = {
+    "topic": Column("string", "string", lambda m: m.topic),
+    "broker_name": Column("string", "string", lambda m: m.broker_name),
+    "queue_id": Column("int", "int32", lambda m: m.queue_id),
+    "queue_offset": Column("bigint", "int64", lambda m: m.queue_offset),
+    "msg_id": Column("string", "string", lambda m: m.msg_id),
+    "offset_msg_id": Column("string", "string", lambda m: m.offset_msg_id),
+    "tags": Column("string", "string", lambda m: m.tags),
+    "keys": Column("array<string>", "list", lambda m: m.keys),
+    "body": Column("binary", "binary", _body),
+    "properties": Column("map<string,string>", "map", lambda m: list(m.properties.items())),
+    "born_timestamp": Column("timestamp", "timestamp", lambda m: m.born_timestamp * 1000),
+    "store_timestamp": Column("timestamp", "timestamp", lambda m: m.store_timestamp * 1000),
+    "born_host": Column("string", "string", lambda m: m.born_host[0]),
+    "reconsume_times": Column("int", "int32", lambda m: m.reconsume_times),
+    "flag": Column("int", "int32", lambda m: m.flag),
+    "sys_flag": Column("int", "int32", lambda m: m.sys_flag),
+    "store_size": Column("int", "int32", lambda m: m.store_size),
+}
+"""`body` is decompressed; what does not unpack is given as it was stored."""
+
+
+def spark_schema(names: Sequence[str] = ()) -> str:
+    """The schema as Spark writes it, of `names` or of all columns."""
+    return ", ".join(f"{name} {COLUMNS[name].spark_type}" for name in names or COLUMNS)
+
+
+def to_arrow(messages: Sequence[MessageExt], names: Sequence[str]) -> "pyarrow.RecordBatch":
+    """A record batch with the columns `names`, a row per message."""
+    import pyarrow
+
+    types = {
+        "list": pyarrow.list_(pyarrow.string()),
+        "map": pyarrow.map_(pyarrow.string(), pyarrow.string()),
+        "timestamp": pyarrow.timestamp("us", tz="UTC"),
+    }
+    arrays = []
+    for name in names:
+        column = COLUMNS[name]
+        arrow_type = types.get(column.arrow_type) or pyarrow.type_for_alias(column.arrow_type)
+        arrays.append(pyarrow.array([column.value(message) for message in messages], arrow_type))
+    return pyarrow.RecordBatch.from_arrays(arrays, list(names))

@@ -1,0 +1,109 @@
+"""What a job says while it runs: JSON lines on stdout for the console, or text for a person.
+
+    {"event": "progress", "stage": "read", "percent": 31.5, "rows": 90210, "rows_total": 200000,
+     "rate": 30070.0, "spark_ui": "http://127.0.0.1:4040"}
+    {"event": "done", "rows": 200000, "records": 400123, "broken": 0, "lost": 0, "hours": 3,
+     "seconds": 41.2, "note": ""}
+    {"event": "error", "kind": "SparkUnavailableError", "message": "…"}
+
+Rows are messages. `rate` is rows per second of the read. The last line is `done` or `error`; a job
+without one was killed.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, TextIO
+
+
+class Stage(StrEnum):
+    """What a job is at, in order."""
+
+    PLAN = "plan"
+    START = "start"
+    READ = "read"
+    ROLLUP = "rollup"
+    COMMIT = "commit"
+
+
+PERCENT_AT: Final[Mapping[Stage, tuple[float, float]]] = {
+    Stage.PLAN: (0, 2),
+    Stage.START: (2, 15),
+    Stage.READ: (15, 60),
+    Stage.ROLLUP: (60, 98),
+    Stage.COMMIT: (98, 100),
+}
+"""Begin and end of each stage on the way from 0 to 100, from where the time goes."""
+
+
+class Progress:
+    """Where a job reports to. Thread-safe: a watcher reports while the job waits for Spark."""
+
+    def __init__(self, out: TextIO, *, as_json: bool) -> None:
+        self._out = out
+        self._as_json = as_json
+        self._lock = threading.Lock()
+        self._stage = Stage.PLAN
+        self._spark_ui: str | None = None
+        self._said = ""
+        self._read_since: float | None = None
+        self.rows = 0
+        self.rows_total = 0
+        self.round_index = 0
+        self.rounds = 1
+
+    @property
+    def stage(self) -> Stage:
+        return self._stage
+
+    def spark_is_at(self, url: str | None) -> None:
+        """Where Spark's own UI is while the job runs."""
+        self._spark_ui = url
+
+    def enter(self, stage: Stage) -> None:
+        """A new stage begins."""
+        self._stage = stage
+        if stage is Stage.READ and self._read_since is None:
+            self._read_since = time.monotonic()
+        self.within(0.0)
+
+    def within(self, share: float) -> None:
+        """So much of the stage is done, from 0 to 1. Says nothing when nothing changed."""
+        begin, end = PERCENT_AT[self._stage]
+        of_round = begin + (end - begin) * min(max(share, 0.0), 1.0)
+        percent = round((self.round_index * 100 + of_round) / self.rounds, 1)
+        self._say(
+            {
+                "event": "progress",
+                "stage": self._stage.value,
+                "percent": percent,
+                "rows": self.rows,
+                "rows_total": self.rows_total,
+                "rate": self._rate(),
+                "spark_ui": self._spark_ui,
+            },
+            f"{percent:5.1f} %  {self._stage}: {self.rows} of {self.rows_total} messages",
+        )
+
+    def done(self, **result: Any) -> None:
+        text = ", ".join(
+            f"{key} {value}" for key, value in result.items() if value not in ("", None)
+        )
+        self._say({"event": "done", **result}, f"done: {text}")
+
+    def error(self, kind: str, message: str) -> None:
+        self._say({"event": "error", "kind": kind, "message": message}, f"failed: {message}")
+
+    def _rate(self) -> float | None:
+        if self._stage is not Stage.READ or self._read_since is None or not self.rows:
+            return None
+        return round(self.rows / max(time.monotonic() - self._read_since, 0.001), 1)
+
+    def _say(self, line: Mapping[str, Any], text: str) -> None:
+        with self._lock:
+            if text != self._said:
+                self._said = text
+                self._out.write((json.dumps(line) if self._as_json else text) + "\n")
+                self._out.flush()

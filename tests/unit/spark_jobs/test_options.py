@@ -1,0 +1,52 @@
+"""Options of the data source: what is accepted, and what the refusals say."""
+
+from __future__ import annotations
+
+import pytest
+
+from core_broker.errors import ClientError
+from spark_jobs.columns import COLUMNS, spark_schema
+from spark_jobs.offsets import EARLIEST, LATEST
+from spark_jobs.options import read_options
+
+GIVEN = {"namesrv": "a:1;b:2", "topic": "orders"}
+
+
+def test_defaults() -> None:
+    options = read_options(GIVEN, COLUMNS)
+    assert (options.namesrv, options.topic, options.group) == (
+        "a:1;b:2",
+        "orders",
+        "TOOLS_CONSUMER",
+    )
+    assert (options.starting_offsets, options.ending_offsets) == (EARLIEST, LATEST)
+    assert options.fail_on_data_loss
+
+
+def test_names_are_matched_without_regard_to_case() -> None:
+    more = {"MAXROWSPERPARTITION": "10", "failondataloss": "FALSE", "Columns": "body, queue_id"}
+    options = read_options(GIVEN | more, COLUMNS)
+    assert (options.rows_per_partition_max, options.fail_on_data_loss) == (10, False)
+    assert options.columns == ("body", "queue_id")
+    assert spark_schema(options.columns) == "body binary, queue_id int"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"namesrv": ""}, "needs the option namesrv"),
+        ({"topic": " "}, "needs the option topic"),
+        ({"startOffsets": "latest"}, "Did you mean startingOffsets"),
+        ({"whatever": "1"}, "has no option whatever"),
+        ({"maxRowsPerPartition": "0"}, "maxRowsPerPartition must be a number"),
+        ({"maxRowsPerPartition": "many"}, "'many'"),
+        ({"retryTimeoutMs": "9" * 30}, "retryTimeoutMs must be a number"),
+        ({"failOnDataLoss": "no"}, "must be true or false"),
+        ({"columns": "body,size"}, "holds size; there are topic, broker_name"),
+        ({"columns": ","}, "holds nothing"),
+        ({"endingOffsets": "tomorrow"}, "endingOffsets must be"),
+    ],
+)
+def test_a_wrong_option_is_named(wrong: dict[str, str], said: str) -> None:
+    with pytest.raises(ClientError, match=said):
+        read_options(GIVEN | wrong, COLUMNS)

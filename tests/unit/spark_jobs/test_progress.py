@@ -1,0 +1,56 @@
+"""What a job says while it runs."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from spark_jobs.progress import Progress, Stage
+
+
+def said(progress: Progress, out: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_percent_only_goes_up_over_stages_and_rounds() -> None:
+    out = io.StringIO()
+    progress = Progress(out, as_json=True)
+    progress.rows_total, progress.rounds = 100, 2
+    progress.enter(Stage.PLAN)
+    progress.enter(Stage.START)
+    for progress.round_index in range(2):
+        for stage in (Stage.READ, Stage.ROLLUP, Stage.COMMIT):
+            progress.enter(stage)
+            progress.within(0.5)
+            progress.within(7)
+    percents = [line["percent"] for line in said(progress, out)]
+    assert percents == sorted(percents)  # type: ignore[type-var]
+    assert (percents[0], percents[-1]) == (0, 100)
+
+
+def test_nothing_new_is_said_once() -> None:
+    out = io.StringIO()
+    progress = Progress(out, as_json=True)
+    progress.enter(Stage.READ)
+    progress.within(0.0)
+    progress.within(0.00001)
+    assert len(said(progress, out)) == 1
+
+
+def test_the_last_line_tells_the_end() -> None:
+    out = io.StringIO()
+    Progress(out, as_json=True).done(rows=3, note="")
+    Progress(out, as_json=True).error("LakeError", "in use\nby another")
+    assert [line["event"] for line in said(Progress(out, as_json=True), out)] == ["done", "error"]
+
+
+def test_text_for_a_person() -> None:
+    out = io.StringIO()
+    progress = Progress(out, as_json=False)
+    progress.rows_total = 10
+    progress.enter(Stage.READ)
+    progress.done(rows=10, records=20, note="")
+    assert out.getvalue().splitlines() == [
+        " 15.0 %  read: 0 of 10 messages",
+        "done: rows 10, records 20",
+    ]

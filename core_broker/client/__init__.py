@@ -5,7 +5,8 @@ It speaks RocketMQ's remoting protocol and works with Gantry and with Apache Roc
 
 from core_broker.client.admin import AdminClient
 from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
-from core_broker.client.producer import Producer, ProducerSettings
+from core_broker.client.producer import Producer
+from core_broker.client.push_consumer import PushConsumer
 from core_broker.client.results import (
     ConsumeStatus,
     PullResult,
@@ -14,16 +15,19 @@ from core_broker.client.results import (
     SendResult,
     SendStatus,
 )
+from core_broker.client.settings import ConsumerSettings, ProducerSettings
 
 __all__ = [
     "AdminClient",
     "ClientHook",
     "ConsumeContext",
     "ConsumeStatus",
+    "ConsumerSettings",
     "Producer",
     "ProducerSettings",
     "PullResult",
     "PullStatus",
+    "PushConsumer",
     "RawPull",
     "SendContext",
     "SendResult",

@@ -12,11 +12,12 @@ from core_broker.client.identity import new_client_id
 from core_broker.client.loops import Loop
 from core_broker.client.name_servers import NameServers, checked
 from core_broker.client.route_cache import RouteCache
-from core_broker.errors import GantryError, RequestRefused, TransportError
+from core_broker.errors import RequestRefused, TransportError
 from core_broker.remoting.bodies import HeartbeatData, encode_body
 from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
 from core_broker.remoting.ext_fields import Header
 from core_broker.remoting.headers import UnregisterClientRequestHeader
@@ -37,13 +38,17 @@ class ClientInstance:
         namesrv_addr: str,
         *,
         name: str,
+        instance_name: str | None = None,
         heartbeat: Callable[[str], HeartbeatData],
         dispatch: Dispatch | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
-        self.client_id = new_client_id()
+        self.client_id = new_client_id(instance_name)
         self.namesrv_addr = namesrv_addr
-        self.remoting = RemotingClient(name=name, dispatch=dispatch, rpc_hooks=rpc_hooks)
+        self.remoting = RemotingClient(
+            name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._lost
+        )
+        self._announced: set[str] = set()
         self._heartbeat = heartbeat
         self._heartbeats = Loop(f"{name} heartbeat", HEARTBEAT_INTERVAL_S, self.send_heartbeats)
         self.routes = RouteCache(
@@ -80,21 +85,42 @@ class ClientInstance:
         command = RemotingCommand.request(code, header, body)
         return checked(await self.remoting.invoke(addr, command, timeout_ms), addr)
 
+    def wake_heartbeats(self) -> None:
+        """Send heartbeats soon, without waiting for them."""
+        self._heartbeats.wake()
+
+    async def announce(self) -> None:
+        """Send a heartbeat to brokers that do not know this client yet."""
+        addrs = self._heartbeat_addrs()
+        await self._beat([addr for addr in addrs if addr not in self._announced])
+
     async def send_heartbeats(self) -> None:
         """Tell every known broker who is here; one that is away does not keep it from the rest."""
-        data = self._heartbeat(self.client_id)
-        addrs = self.routes.broker_addrs(masters_only=not data.consumer_data_set)
-        body = encode_body(data)
+        await self._beat(self._heartbeat_addrs())
+
+    def _heartbeat_addrs(self) -> list[str]:
+        """Producers send heartbeats to masters, consumers also to slaves."""
+        has_consumers = bool(self._heartbeat(self.client_id).consumer_data_set)
+        return self.routes.broker_addrs(masters_only=not has_consumers)
+
+    async def _beat(self, addrs: Sequence[str]) -> None:
+        body = encode_body(self._heartbeat(self.client_id))
         outcomes = await asyncio.gather(
             *(self.ask(addr, RequestCode.HEART_BEAT, body=body) for addr in addrs),
             return_exceptions=True,
         )
-        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        for failure in failures:
-            if not isinstance(failure, GantryError):
-                raise failure
+        failures = []
+        for addr, outcome in zip(addrs, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                failures.append(outcome)
+            else:
+                self._announced.add(addr)
         if failures:
             raise failures[0]
+
+    def _lost(self, _connection: Connection) -> None:
+        """A broker forgets its clients with their connections."""
+        self._announced.clear()
 
     async def _unregister(self) -> None:
         data = self._heartbeat(self.client_id)
@@ -106,7 +132,7 @@ class ClientInstance:
             UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=it.group_name)
             for it in data.consumer_data_set
         ]
-        addrs = self.routes.broker_addrs(masters_only=not data.consumer_data_set)
+        addrs = self._heartbeat_addrs()
         await asyncio.gather(*(self._say_goodbye(a, h) for a in addrs for h in headers))
 
     async def _say_goodbye(self, addr: str, header: UnregisterClientRequestHeader) -> None:

@@ -10,13 +10,16 @@ log = logging.getLogger(__name__)
 
 
 class Loop:
-    """Runs ``step`` again and again until stopped. A failing step is logged once, not each time."""
+    """Runs ``step`` again and again until stopped. A failing step is logged once, not each time.
+
+    A step may return the seconds after which the next one should begin; None is the interval.
+    """
 
     def __init__(
         self,
         name: str,
         interval_s: float,
-        step: Callable[[], Awaitable[None]],
+        step: Callable[[], Awaitable[float | None]],
         *,
         first_delay_s: float = 0.0,
     ) -> None:
@@ -47,8 +50,9 @@ class Loop:
         await self._pause(self._first_delay_s)
         while True:
             self._woken.clear()
+            pause_s = None
             try:
-                await self._step()
+                pause_s = await self._step()
             except GantryError as error:
                 self._report(str(error))
             except Exception:
@@ -56,7 +60,7 @@ class Loop:
                 log.exception("%s failed", self._name)
             else:
                 self._last_failure = ""
-            await self._pause(self._interval_s)
+            await self._pause(self._interval_s if pause_s is None else pause_s)
 
     async def _pause(self, seconds: float) -> None:
         try:

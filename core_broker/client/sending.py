@@ -17,6 +17,8 @@ from core_broker.message.model import Message
 from core_broker.message.properties import (
     PROPERTIES_BYTES_MAX,
     PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_RECONSUME_TIME,
     PROPERTY_UNIQ_KEY,
     PROPERTY_WAIT_STORE_MSG_OK,
     properties_text,
@@ -58,6 +60,8 @@ class Outgoing:
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
 
     @property
     def msg_id(self) -> str:
@@ -71,8 +75,6 @@ class Outgoing:
         now_ms: int,
         default_topic: str = AUTO_CREATE_TOPIC,
         default_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS,
-        reconsume_times: int = 0,
-        max_reconsume_times: int | None = None,
     ) -> RemotingCommand:
         header = SendMessageRequestHeaderV2(
             producer_group=group,
@@ -84,9 +86,9 @@ class Outgoing:
             born_timestamp=now_ms,
             flag=self.flag,
             properties=self.properties,
-            reconsume_times=reconsume_times,
+            reconsume_times=self.reconsume_times,
             unit_mode=False,
-            max_reconsume_times=max_reconsume_times,
+            max_reconsume_times=self.max_reconsume_times,
             batch=self.is_batch,
             broker_name=queue.broker_name or None,
         )
@@ -110,6 +112,11 @@ def check_message(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
 def prepare(message: Message, uniq_key: str, compress_over: int = COMPRESS_OVER_BYTES) -> Outgoing:
     """Give a message its unique key, unless it has one, and compress a large body."""
     properties = {PROPERTY_UNIQ_KEY: uniq_key, **message.properties}
+    reconsume_times, max_reconsume_times = 0, None
+    if message.topic.startswith(RETRY_PREFIX):
+        # What a consumer sends back by hand tells its count in the header, not in the message.
+        reconsume_times = _count(properties.pop(PROPERTY_RECONSUME_TIME, "")) or 0
+        max_reconsume_times = _count(properties.pop(PROPERTY_MAX_RECONSUME_TIMES, ""))
     body, sys_flag = message.body, 0
     if len(body) >= compress_over:
         body = compress(body, sysflag.COMPRESSION_ZLIB)
@@ -122,6 +129,8 @@ def prepare(message: Message, uniq_key: str, compress_over: int = COMPRESS_OVER_
         msg_ids=(properties[PROPERTY_UNIQ_KEY],),
         flag=message.flag,
         sys_flag=sys_flag,
+        reconsume_times=reconsume_times,
+        max_reconsume_times=max_reconsume_times,
     )
 
 
@@ -152,6 +161,10 @@ def prepare_batch(
     wait = properties_text({PROPERTY_WAIT_STORE_MSG_OK: waits.pop() or "true"})
     msg_ids = tuple(message.properties[PROPERTY_UNIQ_KEY] for message in keyed)
     return Outgoing(first.topic, body, wait, messages, msg_ids, is_batch=True)
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _checked_properties(properties: dict[str, str]) -> str:

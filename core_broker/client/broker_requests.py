@@ -1,0 +1,188 @@
+"""What brokers ask a consumer, and its answers: codes 40, 220, 221, 307 and 309.
+
+Compatible with RocketMQ's ClientRemotingProcessor.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from core_broker.client.delivery import Delivery, ReturnType, Verdict, for_listener
+from core_broker.client.offset_stores import OffsetStore
+from core_broker.errors import ProtocolError
+from core_broker.message.record import decode_record
+from core_broker.remoting.bodies import (
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+    GetConsumerStatusBody,
+    MessageQueue,
+    ResetOffsetBody,
+    ResetOffsetBodyForC,
+    decode_body,
+    encode_body,
+)
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader,
+    ResetOffsetRequestHeader,
+)
+
+DIRECT_CALLS_MAX: Final = 16
+"""Messages that tools may have consumed directly at the same time."""
+STACK_CHARS_MAX: Final = 256 * 1024
+
+_RESULTS: Final = {
+    ReturnType.SUCCESS: "CR_SUCCESS",
+    ReturnType.FAILED: "CR_LATER",
+    ReturnType.RETURN_NULL: "CR_RETURN_NULL",
+    ReturnType.EXCEPTION: "CR_THROW_EXCEPTION",
+    ReturnType.TIME_OUT: "CR_THROW_EXCEPTION",
+}
+
+
+class BrokerRequests:
+    """The dispatch of one consumer's connections."""
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        rebalance: Callable[[], None],
+        reset: Callable[[Mapping[MessageQueue, int]], None],
+        queues: Callable[[], list[MessageQueue]],
+        offsets: OffsetStore,
+        running_info: Callable[[], ConsumerRunningInfo],
+        delivery: Delivery,
+    ) -> None:
+        self._group = group
+        self._rebalance = rebalance
+        self._reset = reset
+        self._queues = queues
+        self._offsets = offsets
+        self._running_info = running_info
+        self._delivery = delivery
+        self._direct: set[asyncio.Task[None]] = set()
+
+    def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        match request.code:
+            case RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+                return self._ids_changed(request)
+            case RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+                return self._reset_offset(request)
+            case RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT:
+                return self._status(request)
+            case RequestCode.GET_CONSUMER_RUNNING_INFO:
+                return self._info(request)
+            case RequestCode.CONSUME_MESSAGE_DIRECTLY:
+                return self._consume_directly(connection, request)
+        return RemotingCommand.response(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
+        )
+
+    async def stop(self) -> None:
+        for task in self._direct:
+            task.cancel()
+        await asyncio.gather(*self._direct, return_exceptions=True)
+
+    def _ids_changed(self, request: RemotingCommand) -> RemotingCommand | None:
+        if request.header(NotifyConsumerIdsChangedRequestHeader).consumer_group == self._group:
+            self._rebalance()
+        return _noted(request)
+
+    def _reset_offset(self, request: RemotingCommand) -> RemotingCommand | None:
+        header = request.header(ResetOffsetRequestHeader)
+        if header.group == self._group:
+            offsets = _read_offsets(request.body)
+            self._reset({q: offset for q, offset in offsets.items() if q.topic == header.topic})
+            self._rebalance()
+        return _noted(request)
+
+    def _status(self, request: RemotingCommand) -> RemotingCommand:
+        header = request.header(GetConsumerStatusRequestHeader)
+        if header.group != self._group:
+            return self._not_here(header.group)
+        table = {
+            queue: offset
+            for queue in self._queues()
+            if queue.topic == header.topic
+            and (offset := self._offsets.remembered(queue)) is not None
+        }
+        return RemotingCommand.response(
+            body=encode_body(GetConsumerStatusBody(message_queue_table=table))
+        )
+
+    def _info(self, request: RemotingCommand) -> RemotingCommand:
+        header = request.header(GetConsumerRunningInfoRequestHeader)
+        if header.consumer_group != self._group:
+            return self._not_here(header.consumer_group)
+        info = self._running_info()
+        if header.jstack_enable:
+            info.jstack = stacks()
+        return RemotingCommand.response(body=encode_body(info))
+
+    def _consume_directly(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | None:
+        header = request.header(ConsumeMessageDirectlyResultRequestHeader)
+        if header.consumer_group != self._group:
+            return self._not_here(header.consumer_group)
+        if len(self._direct) >= DIRECT_CALLS_MAX:
+            remark = f"{DIRECT_CALLS_MAX} messages are being consumed directly already"
+            return RemotingCommand.response(ResponseCode.SYSTEM_BUSY, remark)
+        message = decode_record(request.body)
+        message.broker_name = header.broker_name
+
+        async def consume() -> None:
+            verdict = await self._delivery.call([for_listener(message, self._group)])
+            connection.answer(request, RemotingCommand.response(body=encode_body(_result(verdict))))
+
+        self._keep(consume())
+        return None
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=f"consumer {self._group} directly")
+        self._direct.add(task)
+        task.add_done_callback(self._direct.discard)
+
+    def _not_here(self, group: str) -> RemotingCommand:
+        remark = f"The Consumer Group <{group}> not exist in this consumer"
+        return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def stacks() -> str:
+    """What every task of the event loop is doing: the asyncio form of a thread dump."""
+    parts = []
+    for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
+        frames = [traceback.format_stack(frame)[-1] for frame in reversed(task.get_stack())]
+        parts.append(f"{task.get_name()}\n{''.join(frames)}")
+    return "\n".join(parts)[:STACK_CHARS_MAX]
+
+
+def _noted(request: RemotingCommand) -> RemotingCommand | None:
+    return None if request.is_oneway else RemotingCommand.response()
+
+
+def _read_offsets(body: bytes) -> dict[MessageQueue, int]:
+    """Both forms: the table of Java, and the list that is made for C++ clients."""
+    try:
+        return decode_body(ResetOffsetBody, body).offset_table
+    except ProtocolError:
+        table = decode_body(ResetOffsetBodyForC, body).offset_table
+    return {
+        MessageQueue(topic=it.topic, broker_name=it.broker_name, queue_id=it.queue_id): it.offset
+        for it in table
+    }
+
+
+def _result(verdict: Verdict) -> ConsumeMessageDirectlyResult:
+    return ConsumeMessageDirectlyResult(
+        consume_result=_RESULTS[verdict.return_type],
+        remark=f"{type(verdict.error).__name__}: {verdict.error}" if verdict.error else None,
+        spent_time_mills=verdict.elapsed_ms,
+    )

@@ -1,0 +1,146 @@
+"""Where a consumer keeps its offsets: on the broker when clustering, in a file when broadcasting.
+
+Compatible with RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore. The file is
+``<folder>/<client id>/<group>/offsets.json``: {"offsetTable":{<MessageQueue>:<offset>}}.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from core_broker.client.instance import ClientInstance
+from core_broker.errors import GantryError, ProtocolError, RequestRefused
+from core_broker.remoting.bodies import MessageQueue, ResetOffsetBody, decode_body, encode_body
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.headers import (
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+
+log = logging.getLogger(__name__)
+
+
+class OffsetStore(Protocol):
+    """Offsets live in memory and are persisted now and then; at most as many as queues are held."""
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        """The persisted offset; None when the group never committed one."""
+
+    def remembered(self, queue: MessageQueue) -> int | None:
+        """The offset in memory."""
+
+    def update(self, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
+        """Remember an offset; without ``force`` it never goes back."""
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        """Make what is remembered of these queues last; a failure is logged and tried again."""
+
+    def forget(self, queue: MessageQueue) -> None:
+        """The queue belongs to somebody else now."""
+
+
+class _Remembered:
+    def __init__(self) -> None:
+        self._offsets: dict[MessageQueue, int] = {}
+
+    def remembered(self, queue: MessageQueue) -> int | None:
+        return self._offsets.get(queue)
+
+    def update(self, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
+        if force or offset > self._offsets.get(queue, -1):
+            self._offsets[queue] = offset
+
+    def forget(self, queue: MessageQueue) -> None:
+        self._offsets.pop(queue, None)
+
+
+class BrokerOffsets(_Remembered):
+    """Kept by each queue's broker, for whichever member of the group has the queue."""
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        super().__init__()
+        self._instance = instance
+        self._group = group
+        self._persisted: dict[MessageQueue, int] = {}
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
+        )
+        addr = self._instance.routes.addr(queue.broker_name)
+        try:
+            answer = await self._instance.ask(addr, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        except RequestRefused as refused:
+            if refused.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return answer.header(QueryConsumerOffsetResponseHeader).offset
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        await asyncio.gather(*(self._persist_one(queue) for queue in queues))
+
+    def forget(self, queue: MessageQueue) -> None:
+        super().forget(queue)
+        self._persisted.pop(queue, None)
+
+    async def _persist_one(self, queue: MessageQueue) -> None:
+        offset = self._offsets.get(queue)
+        if offset is None or self._persisted.get(queue) == offset:
+            return
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        try:
+            addr = self._instance.routes.addr(queue.broker_name)
+            await self._instance.ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        except GantryError as error:
+            log.warning("The offset %d of %s was not committed: %s", offset, queue, error)
+        else:
+            self._persisted[queue] = offset
+
+
+class LocalOffsets(_Remembered):
+    """Kept in a file of this machine: a broadcasting consumer shares its offsets with nobody."""
+
+    def __init__(self, folder: Path, client_id: str, group: str) -> None:
+        super().__init__()
+        self._path = folder / client_id / group / "offsets.json"
+        self._loaded: dict[MessageQueue, int] | None = None
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        if self._loaded is None:
+            self._loaded = await asyncio.to_thread(self._load)
+        return self._loaded.get(queue)
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        wanted = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
+        table = {**(self._loaded or {}), **wanted}
+        if table == self._loaded:
+            return
+        try:
+            await asyncio.to_thread(self._save, table)
+        except OSError as error:
+            log.warning("The offsets in %s were not saved: %s", self._path, error)
+        else:
+            self._loaded = table
+
+    def _load(self) -> dict[MessageQueue, int]:
+        try:
+            return decode_body(ResetOffsetBody, self._path.read_bytes()).offset_table
+        except FileNotFoundError:
+            return {}
+        except (OSError, ProtocolError) as error:
+            log.warning("The offsets in %s cannot be read, starting afresh: %s", self._path, error)
+            return {}
+
+    def _save(self, table: dict[MessageQueue, int]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(".tmp")
+        fresh.write_bytes(encode_body(ResetOffsetBody(offset_table=table)))
+        fresh.replace(self._path)

@@ -1,0 +1,144 @@
+"""The push consumer: it pulls, and the application's listener is called.
+
+Compatible with RocketMQ's DefaultMQPushConsumer with a concurrent listener.
+"""
+
+import warnings
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from core_broker.client.delivery import Listener
+from core_broker.client.hooks import ClientHook
+from core_broker.client.identity import now_ms
+from core_broker.client.running_consumer import RunningConsumer
+from core_broker.client.settings import ConsumerSettings
+from core_broker.client.subscription import build_subscription
+from core_broker.errors import ClientError
+from core_broker.message.topics import retry_topic, validate_group, validate_topic
+from core_broker.remoting.bodies import (
+    EXPRESSION_TAG,
+    SUBSCRIBE_ALL,
+    ConsumerRunningInfo,
+    MessageModel,
+    MessageQueue,
+    SubscriptionData,
+)
+from core_broker.remoting.client import RpcHook
+
+
+class PushConsumer:
+    """Consumes topics as a member of a group.
+
+        consumer = PushConsumer("group", "127.0.0.1:9876")
+        consumer.subscribe("orders", "paid || shipped")
+
+        @consumer.listener
+        async def book(messages: list[MessageExt]) -> ConsumeStatus: ...
+
+        async with consumer: ...
+
+    A message is delivered at least once. The listener is an async function; it answers for all
+    messages it was given. RECONSUME_LATER, None and any exception mean "not consumed": the broker
+    delivers those again later and, after ``max_reconsume_times``, moves them to the group's
+    dead-letter topic. Bodies come unpacked, topics as they were sent.
+
+    Belongs to the event loop it was started on. A listener that blocks the loop also blocks
+    heartbeats and pulls; hand such work to a thread.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str,
+        hooks: Sequence[ClientHook] = (),
+        *,
+        settings: ConsumerSettings | None = None,
+        rpc_hooks: Sequence[RpcHook] = (),
+    ) -> None:
+        validate_group(group)
+        self.group = group
+        self._namesrv_addr = namesrv_addr
+        self._settings = settings or ConsumerSettings()
+        self._hooks = tuple(hooks)
+        self._rpc_hooks = tuple(rpc_hooks)
+        self._listener: Listener | None = None
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._running: RunningConsumer | None = None
+
+    def subscribe(
+        self, topic: str, expression: str = SUBSCRIBE_ALL, *, kind: str = EXPRESSION_TAG
+    ) -> None:
+        """Consume a topic, or change what of it; before the start or while running.
+
+        All members of a group must subscribe alike: RocketMQ goes by the newest subscription.
+        """
+        validate_topic(topic)
+        self._subscriptions[topic] = build_subscription(
+            topic, expression, version=now_ms(), kind=kind
+        )
+        if self._running:
+            self._running.subscriptions_changed()
+
+    def listener(self, listener: Listener) -> Listener:
+        """Set the function that is called with messages; may be used as a decorator."""
+        self._listener = listener
+        return listener
+
+    async def start(self) -> None:
+        """Join the group. No server needs to be there yet; what is missing is logged."""
+        if self._listener is None:
+            raise ClientError(f"The consumer {self.group} has no listener.")
+        if not self._subscriptions:
+            raise ClientError(f"The consumer {self.group} subscribes to nothing.")
+        if self._running is not None:
+            raise ClientError(f"The consumer {self.group} is running already.")
+        if self._settings.model is MessageModel.CLUSTERING:
+            own = retry_topic(self.group)
+            self._subscriptions[own] = build_subscription(own, version=now_ms())
+        self._running = RunningConsumer(
+            self.group,
+            self._namesrv_addr,
+            self._settings,
+            self._subscriptions,
+            self._listener,
+            self._hooks,
+            self._rpc_hooks,
+        )
+        await self._running.start()
+
+    async def stop(self) -> None:
+        """Pull no more, wait for running listeners, commit, leave; may be called twice."""
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_running", None) is not None:
+            warnings.warn(f"{self!r} was dropped without stop()", ResourceWarning, stacklevel=2)
+
+    @property
+    def client_id(self) -> str:
+        """The id under which brokers know this member; "" when it is not running."""
+        return self._running.instance.client_id if self._running else ""
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that this member has at the moment."""
+        return sorted(self._running.process_queues()) if self._running else []
+
+    def running_info(self) -> ConsumerRunningInfo | None:
+        """What tools see of this member; None when it is not running."""
+        return self._running.running_info() if self._running else None

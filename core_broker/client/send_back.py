@@ -1,0 +1,88 @@
+"""What happens to a message that a listener could not consume.
+
+Compatible with RocketMQ's DefaultMQPushConsumerImpl.sendMessageBack: the broker is asked to deliver
+it again later (36); if it cannot be asked, the client sends a copy to the group's retry topic; if
+that fails too, the message stays with the client, which consumes it again itself.
+"""
+
+import logging
+from typing import Final
+
+from core_broker.client.identity import new_uniq_key
+from core_broker.client.instance import ClientInstance
+from core_broker.client.sender import Sender
+from core_broker.client.sending import prepare
+from core_broker.errors import GantryError
+from core_broker.message.model import Message, MessageExt
+from core_broker.message.properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_TRANSACTION_PREPARED,
+)
+from core_broker.message.topics import retry_topic
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.headers import ConsumerSendMsgBackRequestHeader
+
+log = logging.getLogger(__name__)
+
+SEND_BACK_TIMEOUT_MS: Final = 5000
+FIRST_RETRY_DELAY_LEVEL: Final = 3
+BROKER_DECIDES_DELAY: Final = 0
+
+
+class SendBack:
+    """Gives failed messages of one group back to the brokers."""
+
+    def __init__(
+        self, instance: ClientInstance, sender: Sender, group: str, max_reconsume_times: int
+    ) -> None:
+        self._instance = instance
+        self._sender = sender
+        self._group = group
+        self._max_reconsume_times = max_reconsume_times
+
+    async def give_back(self, message: MessageExt) -> bool:
+        """True when the cluster has the message again; False when nobody took it."""
+        try:
+            await self._ask_broker(message)
+        except GantryError as error:
+            log.warning("%s could not be sent back, sending a copy: %s", message.msg_id, error)
+        else:
+            return True
+        try:
+            copy = retry_copy(message, self._group, self._max_reconsume_times)
+            await self._sender.send(prepare(copy, new_uniq_key()), SEND_BACK_TIMEOUT_MS)
+        except GantryError as error:
+            log.warning("%s could not be sent to the retry topic: %s", message.msg_id, error)
+            return False
+        return True
+
+    async def _ask_broker(self, message: MessageExt) -> None:
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=message.offset_physical,
+            group=self._group,
+            delay_level=BROKER_DECIDES_DELAY,
+            origin_msg_id=message.msg_id,
+            origin_topic=message.topic,
+            max_reconsume_times=self._max_reconsume_times,
+        )
+        addr = self._instance.routes.addr(message.broker_name or "")
+        code = RequestCode.CONSUMER_SEND_MSG_BACK
+        await self._instance.ask(addr, code, header, timeout_ms=SEND_BACK_TIMEOUT_MS)
+
+
+def retry_copy(message: MessageExt, group: str, max_reconsume_times: int) -> Message:
+    """The message as a client sends it to the retry topic itself, with its original unique key."""
+    copy = Message(retry_topic(group), message.body, flag=message.flag)
+    copy.properties.update(message.properties)
+    copy.properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
+    copy.properties.setdefault(PROPERTY_RETRY_TOPIC, message.topic)
+    copy.properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
+    copy.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+    copy.properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
+    level = FIRST_RETRY_DELAY_LEVEL + message.reconsume_times
+    copy.properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
+    return copy

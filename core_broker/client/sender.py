@@ -1,0 +1,127 @@
+"""Sending on behalf of a group: choose a queue, try, try another, within one time budget.
+
+Producers use it, and consumers for what they send back.
+"""
+
+from collections.abc import Sequence
+
+from core_broker.client.deadline import Deadline
+from core_broker.client.hooks import HookChain, SendContext
+from core_broker.client.identity import now_ms
+from core_broker.client.instance import ClientInstance
+from core_broker.client.queue_choice import QueueChooser
+from core_broker.client.results import SendResult, SendStatus
+from core_broker.client.sending import Outgoing, read_send_answer
+from core_broker.client.settings import ProducerSettings
+from core_broker.errors import ClientError, ConnectFailed, RequestRefused, TransportError
+from core_broker.remoting.bodies import MessageQueue
+from core_broker.remoting.command import RemotingCommand
+
+
+class Sender:
+    """Belongs to one client and uses its connections and routes."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        settings: ProducerSettings,
+        hooks: HookChain,
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self._settings = settings
+        self._hooks = hooks
+        self._chooser = QueueChooser()
+
+    async def send_oneway(self, outgoing: Outgoing) -> None:
+        """Nobody waits for an answer; raises TransportError when there is no connection."""
+        queues = await self._writable_queues(outgoing.topic)
+        queue = self._chooser.choose(outgoing.topic, queues)
+        context, command = self._begin(outgoing, queue)
+        try:
+            await self._instance.remoting.oneway(context.broker_addr, command)
+        except TransportError as error:
+            context.error = error
+            raise
+        finally:
+            self._end(context)
+
+    async def send_to(
+        self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int | None
+    ) -> SendResult:
+        """One try at one queue."""
+        deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
+        await self._writable_queues(outgoing.topic)
+        return await self._try(outgoing, queue, deadline)
+
+    async def send(self, outgoing: Outgoing, timeout_ms: int | None = None) -> SendResult:
+        """Try queues until one takes it; the error of the last try carries a note on all."""
+        deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
+        queues = await self._writable_queues(outgoing.topic)
+        stored: SendResult | None = None
+        failure: TransportError | RequestRefused | None = None
+        tried: list[str] = []
+        while len(tried) <= self._settings.retry_times and (deadline.left_ms() or not tried):
+            queue = self._chooser.choose(outgoing.topic, queues, tried[-1] if tried else None)
+            tried.append(queue.broker_name)
+            try:
+                stored = await self._try(outgoing, queue, deadline)
+            except TransportError as error:
+                failure = error
+            except RequestRefused as error:
+                failure = error
+                if error.code not in self._settings.retry_codes:
+                    break
+            else:
+                stored_ok = stored.status is SendStatus.SEND_OK
+                if stored_ok or not self._settings.retry_when_not_stored_ok:
+                    break
+        if stored is not None:
+            return stored
+        assert failure is not None
+        failure.add_note(f"Tried {len(tried)} times, at: {', '.join(tried)}.")
+        raise failure
+
+    async def _try(self, outgoing: Outgoing, queue: MessageQueue, deadline: Deadline) -> SendResult:
+        context, command = self._begin(outgoing, queue)
+        addr = context.broker_addr
+        try:
+            answer = await self._instance.remoting.invoke(addr, command, deadline.left_ms())
+            context.result = read_send_answer(answer, addr, outgoing, queue)
+        except (TransportError, RequestRefused) as error:
+            context.error = error
+            if isinstance(error, ConnectFailed) or getattr(error, "route_stale", False):
+                self._instance.routes.mark_stale(outgoing.topic)
+            raise
+        finally:
+            self._end(context)
+        return context.result
+
+    def _begin(
+        self, outgoing: Outgoing, queue: MessageQueue
+    ) -> tuple[SendContext, RemotingCommand]:
+        addr = self._instance.routes.master_addr(queue.broker_name)
+        if addr is None:
+            raise ConnectFailed(queue.broker_name, "no master of it is known")
+        context = SendContext(self._group, outgoing, queue, addr, now_ms())
+        command = outgoing.request(
+            queue,
+            group=self._group,
+            now_ms=context.started_ms,
+            default_topic_queue_nums=self._settings.new_topic_queue_nums,
+        )
+        self._hooks.before_send(context)
+        return context, command
+
+    def _end(self, context: SendContext) -> None:
+        if self._hooks:
+            context.cost_ms = now_ms() - context.started_ms
+            self._hooks.after_send(context)
+
+    async def _writable_queues(self, topic: str) -> Sequence[MessageQueue]:
+        nums = self._settings.new_topic_queue_nums
+        route = await self._instance.routes.publish_route(topic, nums)
+        if not route.publish_queues:
+            raise ClientError(f"The topic {topic} has no queue that may be written to.")
+        return route.publish_queues

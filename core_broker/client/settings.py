@@ -1,0 +1,74 @@
+"""Settings of producers and consumers, with RocketMQ's defaults."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from core_broker.client.allocate import AllocateStrategy, averagely
+from core_broker.client.process_queue import CacheLimits
+from core_broker.client.sending import (
+    COMPRESS_OVER_BYTES,
+    DEFAULT_TOPIC_QUEUE_NUMS,
+    MESSAGE_BYTES_MAX,
+)
+from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
+from core_broker.remoting.codes import ResponseCode
+
+RETRY_CODES: Final = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+    }
+)
+"""Refusals after which RocketMQ 4.9 tries another queue; SYSTEM_BUSY is not one of them."""
+
+CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """How a producer sends."""
+
+    send_timeout_ms: int = 3000
+    """For all tries of one message together."""
+    retry_times: int = 2
+    """Tries after the first one."""
+    retry_codes: frozenset[int] = RETRY_CODES
+    retry_when_not_stored_ok: bool = False
+    """Also try another broker when a flush or replica did not confirm; this makes duplicates."""
+    compress_over_bytes: int = COMPRESS_OVER_BYTES
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    new_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS
+    """Queues to ask for when the first message creates its topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """How a push consumer consumes."""
+
+    model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group starts in a queue that it has no offset for."""
+    consume_timestamp_ms: int | None = None
+    """For CONSUME_FROM_TIMESTAMP; None is half an hour before the start."""
+    allocate: AllocateStrategy = averagely
+    concurrency: int = 20
+    """Calls of the listener at the same time."""
+    batch_max: int = 1
+    """Messages in one call of the listener."""
+    consume_timeout_ms: int = 15 * 60 * 1000
+    """A listener that takes longer is cancelled and its messages are retried."""
+    max_reconsume_times: int = 16
+    pull_count: int = 32
+    cache: CacheLimits = field(default_factory=CacheLimits)
+    """What each queue may hold before its pulling pauses."""
+    commit_interval_s: float = 5.0
+    rebalance_interval_s: float = 20.0
+    drain_timeout_s: float = 5.0
+    """How long ``stop`` waits for listeners that are running."""
+    local_offsets: Path | None = None
+    """Folder of the offsets of a broadcasting consumer; None is ~/.rocketmq_offsets."""

@@ -196,8 +196,8 @@ class _Reader:
 
 
 def _number(word: str) -> int | float:
-    if len(word) > NUMBER_CHARS_MAX:
-        raise ValueError(f"a number of {len(word)} characters")
+    if len(word) > NUMBER_CHARS_MAX or "_" in word:
+        raise ValueError(f"no number of {len(word)} characters")
     try:
         return int(word)
     except ValueError:

@@ -1,0 +1,133 @@
+"""Ext fields as strange clients write them, and typed headers from them."""
+
+import pytest
+
+from core_broker.errors import ProtocolError
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.ext_fields import decode_fields, encode_fields
+from core_broker.remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    SendMessageRequestHeader,
+    SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
+    UnregisterClientRequestHeader,
+)
+from tests.unit.remoting.test_command import frame
+
+
+def command(fields: str) -> RemotingCommand:
+    return RemotingCommand.decode(frame('{"code":1,"extFields":' + fields + "}"))
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('"true"', True),
+        ('"TRUE"', True),
+        ('"True"', True),
+        ("true", True),
+        ('"false"', False),
+        ("false", False),
+        ('"1"', False),
+        ('"0"', False),
+        ("1", False),
+        ("0", False),
+        ('"yes"', False),
+        ('""', False),
+        ("1.0", False),
+    ],
+)
+def test_booleans_are_true_only_for_the_text_true(written: str, value: bool) -> None:
+    fields = f'{{"offset":"1","group":"G","delayLevel":"0","unitMode":{written}}}'
+    for request in (command(fields), command(fields)):
+        assert request.header(ConsumerSendMsgBackRequestHeader).unit_mode is value
+    assert request.ext_fields  # the slow way
+    assert request.header(ConsumerSendMsgBackRequestHeader).unit_mode is value
+
+
+def test_an_absent_optional_boolean_is_none() -> None:
+    fields = '{"consumerGroup":"G","topic":"T","queueId":"0"'
+    kind = QueryConsumerOffsetRequestHeader
+    assert command(fields + "}").header(kind).set_zero_if_not_found is None
+    with_null = command(fields + ',"setZeroIfNotFound":null}')
+    assert with_null.header(kind).set_zero_if_not_found is None
+    with_false = command(fields + ',"setZeroIfNotFound":"false"}')
+    assert with_false.header(kind).set_zero_if_not_found is False
+
+
+def test_values_that_are_no_strings_are_read_as_their_text() -> None:
+    request = command('{"d":4,"k":false,"x":null,"t":true,"s":"a\\u0001b","o":{"a":[1]},"f":1.50}')
+    assert request.ext_fields == {
+        "d": "4",
+        "k": "false",
+        "t": "true",
+        "s": "a\x01b",
+        "o": '{"a":[1]}',
+        "f": "1.50",
+    }
+
+
+@pytest.mark.parametrize("fields", ["[]", "3", '"text"'])
+def test_ext_fields_that_are_none(fields: str) -> None:
+    request = command(fields)
+    with pytest.raises(ProtocolError):
+        request.header(UnregisterClientRequestHeader)
+    with pytest.raises(ProtocolError):
+        _ = request.ext_fields
+
+
+@pytest.mark.parametrize(
+    ("offset", "problem"),
+    [
+        ('"abc"', "offset"),
+        ('""', "offset"),
+        ('"9223372036854775808"', "offset"),
+        ("null", "offset"),
+        ('"' + "9" * 5000 + '"', "offset"),
+    ],
+)
+def test_numbers_that_are_none(offset: str, problem: str) -> None:
+    request = command(f'{{"offset":{offset},"group":"G","delayLevel":"0"}}')
+    with pytest.raises(ProtocolError, match=problem):
+        request.header(ConsumerSendMsgBackRequestHeader)
+
+
+def test_a_missing_required_field_is_named() -> None:
+    with pytest.raises(ProtocolError, match=r"ConsumerSendMsgBackRequestHeader.*group"):
+        command('{"offset":"1","delayLevel":"0"}').header(ConsumerSendMsgBackRequestHeader)
+    with pytest.raises(ProtocolError, match="clientID"):
+        RemotingCommand.request(35).header(UnregisterClientRequestHeader)
+
+
+def test_a_number_for_a_string_is_its_text() -> None:
+    header = command('{"clientID":17,"producerGroup":""}').header(UnregisterClientRequestHeader)
+    assert header.client_id == "17"
+    assert header.producer_group == ""
+
+
+def test_both_send_headers_have_the_same_attributes() -> None:
+    values = {"a": "PG", "b": "T", "c": "TBW102", "d": "4", "e": "-1", "f": "0", "g": "5", "h": "0"}
+    short = decode_fields(SendMessageRequestHeaderV2, {**values, "m": "true", "n": "broker-a"})
+    assert isinstance(short, SendMessageRequestHeader)
+    assert short.to_v1() is short
+    assert (short.topic, short.queue_id, short.batch, short.broker_name) == (
+        "T",
+        -1,
+        True,
+        "broker-a",
+    )
+    assert encode_fields(short)["m"] == "true"
+    assert (
+        SendMessageRequestHeader.__struct_fields__ == SendMessageRequestHeaderV2.__struct_fields__
+    )
+
+
+def test_none_is_absent_and_booleans_are_words() -> None:
+    header = SendMessageResponseHeader(msg_id="X", queue_id=1, queue_offset=2**40, trace_on=True)
+    assert encode_fields(header) == {
+        "msgId": "X",
+        "queueId": "1",
+        "queueOffset": "1099511627776",
+        "TRACE_ON": "true",
+    }

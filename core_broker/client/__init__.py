@@ -4,9 +4,9 @@ It speaks RocketMQ's remoting protocol and works with Gantry and with Apache Roc
 """
 
 from core_broker.client.admin import AdminClient
+from core_broker.client.consumer.push_consumer import PushConsumer
 from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
 from core_broker.client.producer import Producer
-from core_broker.client.push_consumer import PushConsumer
 from core_broker.client.results import (
     ConsumeStatus,
     PullResult,

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from core_broker.client.allocate import AllocateStrategy, averagely
-from core_broker.client.process_queue import CacheLimits
+from core_broker.client.consumer.allocate import AllocateStrategy, averagely
+from core_broker.client.consumer.process_queue import CacheLimits
 from core_broker.client.sending import (
     COMPRESS_OVER_BYTES,
     DEFAULT_TOPIC_QUEUE_NUMS,

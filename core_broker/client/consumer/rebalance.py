@@ -10,10 +10,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from core_broker.client.allocate import sorted_client_ids, sorted_queues
+from core_broker.client.consumer.allocate import sorted_client_ids, sorted_queues
+from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.client.consumer.puller import PullContext, Puller
 from core_broker.client.identity import now_ms
-from core_broker.client.process_queue import ProcessQueue
-from core_broker.client.puller import PullContext, Puller
 from core_broker.client.settings import CONSUME_TIMESTAMP_AGE_MS
 from core_broker.errors import GantryError
 from core_broker.message.topics import RETRY_PREFIX
@@ -86,7 +86,7 @@ class Rebalancer:
         self._incomplete_runs = 0 if complete else self._incomplete_runs + 1
         if complete:
             return None
-        pause_s = PAUSE_WHEN_INCOMPLETE_S * 2 ** min(self._incomplete_runs - 1, 16)
+        pause_s: float = PAUSE_WHEN_INCOMPLETE_S * 2 ** min(self._incomplete_runs - 1, 16)
         return min(pause_s, self._context.settings.rebalance_interval_s)
 
     async def stop_pulling(self) -> None:

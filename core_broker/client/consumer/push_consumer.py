@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from core_broker.client.delivery import Listener
+from core_broker.client.consumer.delivery import Listener
+from core_broker.client.consumer.running_consumer import RunningConsumer
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
-from core_broker.client.running_consumer import RunningConsumer
 from core_broker.client.settings import ConsumerSettings
 from core_broker.client.subscription import build_subscription
 from core_broker.errors import ClientError

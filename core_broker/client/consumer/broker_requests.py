@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from core_broker.client.delivery import Delivery, ReturnType, Verdict, for_listener
-from core_broker.client.offset_stores import OffsetStore
+from core_broker.client.consumer.delivery import Delivery, ReturnType, Verdict, for_listener
+from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.errors import ProtocolError
 from core_broker.message.record import decode_record
 from core_broker.remoting.bodies import (

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from core_broker.client.consumer_stats import ConsumerStats
+from core_broker.client.consumer.offset_stores import OffsetStore
+from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.client.consumer.send_back import SendBack
+from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import ConsumeContext, HookChain
 from core_broker.client.identity import new_uniq_key, now_ms
-from core_broker.client.offset_stores import OffsetStore
-from core_broker.client.process_queue import ProcessQueue
 from core_broker.client.results import ConsumeStatus
-from core_broker.client.send_back import SendBack
 from core_broker.client.settings import ConsumerSettings
 from core_broker.errors import ProtocolError
 from core_broker.message import sysflag

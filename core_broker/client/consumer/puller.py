@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core_broker.client.consumer_stats import ConsumerStats
-from core_broker.client.delivery import Delivery, for_listener
+from core_broker.client.consumer.delivery import Delivery, for_listener
+from core_broker.client.consumer.offset_stores import OffsetStore
+from core_broker.client.consumer.process_queue import Hold, ProcessQueue
+from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
-from core_broker.client.offset_stores import OffsetStore
-from core_broker.client.process_queue import Hold, ProcessQueue
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult, PullStatus
 from core_broker.client.settings import ConsumerSettings

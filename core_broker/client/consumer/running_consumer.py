@@ -5,18 +5,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from core_broker.client.broker_requests import BrokerRequests
-from core_broker.client.consumer_stats import ConsumerStats
-from core_broker.client.delivery import Delivery, Listener
+from core_broker.client.consumer.broker_requests import BrokerRequests
+from core_broker.client.consumer.delivery import Delivery, Listener
+from core_broker.client.consumer.offset_stores import BrokerOffsets, LocalOffsets, OffsetStore
+from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.client.consumer.puller import PullContext
+from core_broker.client.consumer.rebalance import PAUSE_WHEN_INCOMPLETE_S, Rebalancer
+from core_broker.client.consumer.send_back import SendBack
+from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import ClientHook, HookChain
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.loops import Loop
-from core_broker.client.offset_stores import BrokerOffsets, LocalOffsets, OffsetStore
-from core_broker.client.process_queue import ProcessQueue
-from core_broker.client.puller import PullContext
-from core_broker.client.rebalance import PAUSE_WHEN_INCOMPLETE_S, Rebalancer
-from core_broker.client.send_back import SendBack
 from core_broker.client.sender import Sender
 from core_broker.client.settings import ConsumerSettings, ProducerSettings
 from core_broker.message.topics import CLIENT_INNER_PRODUCER_GROUP

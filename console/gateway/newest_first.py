@@ -15,7 +15,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from django.utils.translation import gettext_lazy as _
 
+from console.gateway.errors import Unusable
 from console.gateway.queue_slices import QueueRef, Slice
 from core_broker.message.model import MessageExt
 
@@ -27,8 +29,11 @@ CURSOR_CHARS_MAX = 64 * 1024
 Fetch = Callable[[QueueRef, int, int], Awaitable[Slice]]
 
 
-class CursorError(ValueError):
-    """The text is not a cursor that this page gave out."""
+class CursorError(Unusable):
+    """The text is not a cursor that a page gave out."""
+
+    def __init__(self) -> None:
+        super().__init__(_("Not a cursor of this list; start without one."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +121,12 @@ def encode_cursor(ends: Mapping[str, int]) -> str | None:
 def decode_cursor(text: str) -> dict[str, int]:
     """Where the page ends in each queue; raises CursorError for any text that is no cursor."""
     if len(text) > CURSOR_CHARS_MAX:
-        raise CursorError("the cursor is too long")
+        raise CursorError
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         return msgspec.json.decode(data, type=dict[str, int])
     except (binascii.Error, ValueError, msgspec.MsgspecError) as fault:
-        raise CursorError("the cursor is not one that this page gave out") from fault
+        raise CursorError from fault
 
 
 def windows_before(windows: Sequence[Window], ends: Mapping[str, int]) -> list[Window]:

@@ -1,0 +1,181 @@
+"""REST resources of stored messages: browse a topic, find by any id or key, one message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.paging import read_limit
+from console.api.views import AnsweredSerializer, ClusterResource, told_with
+from console.gateway import messages as questions
+from console.gateway.messages import MessageRef
+from console.messages.body import view_body
+from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
+from console.messages.views import BodyDownload, no_such_message
+
+
+class MessageRowSerializer(serializers.Serializer[MessageRef]):
+    """A stored message without its body."""
+
+    msg_id = serializers.CharField(source="message.msg_id")
+    offset_msg_id = serializers.CharField(source="message.offset_msg_id")
+    topic = serializers.CharField(source="message.topic")
+    broker = serializers.CharField(source="broker.name")
+    queue_id = serializers.IntegerField(source="message.queue_id")
+    queue_offset = serializers.IntegerField(source="message.queue_offset")
+    tags = serializers.CharField(source="message.tags", allow_null=True)
+    keys = serializers.ListField(child=serializers.CharField(), source="message.keys")
+    store_timestamp = serializers.IntegerField(source="message.store_timestamp")
+    born_timestamp = serializers.IntegerField(source="message.born_timestamp")
+    reconsume_times = serializers.IntegerField(source="message.reconsume_times")
+    store_size = serializers.IntegerField(source="message.store_size")
+
+
+class BodySerializer(serializers.Serializer[Any]):
+    """The body in a form that holds it truthfully; `/body` gives all of it as bytes."""
+
+    form = serializers.ChoiceField(choices=["json", "text", "hex", "base64"])
+    text = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    shown_bytes = serializers.IntegerField()
+    compression = serializers.CharField()
+    problem = serializers.CharField()
+
+
+class MessageSerializer(MessageRowSerializer):
+    """A stored message with its properties and body."""
+
+    properties = serializers.DictField(child=serializers.CharField(), source="message.properties")
+    born_host = serializers.SerializerMethodField()
+    sys_flag = serializers.IntegerField(source="message.sys_flag")
+    flag = serializers.IntegerField(source="message.flag")
+    body = serializers.SerializerMethodField()
+
+    def get_born_host(self, ref: MessageRef) -> str:
+        host, port = ref.message.born_host
+        return f"{host}:{port}"
+
+    @extend_schema(responses=BodySerializer)
+    def get_body(self, ref: MessageRef) -> dict[str, Any]:
+        return dict(BodySerializer(view_body(ref.message, self.context.get("form", ""))).data)
+
+
+class MessagePageSerializer(AnsweredSerializer):
+    items = MessageRowSerializer(many=True)
+    total = serializers.IntegerField(help_text="Messages within the time, on all pages.")
+    unreadable = serializers.IntegerField(help_text="Messages of this page that are missing.")
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class FoundSerializer(AnsweredSerializer):
+    items = MessageRowSerializer(many=True)
+
+
+TOPIC = OpenApiParameter("topic", OpenApiTypes.STR, required=True)
+
+
+class MessageList(ClusterResource):
+    @extend_schema(
+        parameters=[
+            TOPIC,
+            OpenApiParameter("begin_ms", OpenApiTypes.INT64, description="Stored then or later."),
+            OpenApiParameter("end_ms", OpenApiTypes.INT64, description="Stored then or earlier."),
+            OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 if absent."),
+            OpenApiParameter("cursor", OpenApiTypes.STR),
+        ],
+        responses=MessagePageSerializer,
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        """Messages of a topic, newest first."""
+        params = request.query_params
+        answer = self.cluster.ask(
+            questions.browse,
+            required(params.get("topic"), "topic", TOPIC_CHARS_MAX),
+            moment(params.get("begin_ms"), "begin_ms"),
+            moment(params.get("end_ms"), "end_ms"),
+            params.get("cursor") or None,
+            min(read_limit(params.get("limit")), questions.PAGE_MESSAGES_MAX),
+        )
+        page = answer.value
+        return Response(
+            {
+                "items": MessageRowSerializer(page.rows, many=True).data,
+                "total": page.total,
+                "unreadable": page.unreadable,
+                "next_cursor": page.next_cursor,
+                **told_with(answer),
+            }
+        )
+
+
+class MessageFind(ClusterResource):
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("q", OpenApiTypes.STR, required=True, description="Any id or key."),
+            OpenApiParameter("topic", OpenApiTypes.STR, description="All topics if absent."),
+        ],
+        responses=FoundSerializer,
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        """Messages that an id or key names, newest first; an empty list when there are none."""
+        params = request.query_params
+        text = required(params.get("q"), "q", SEARCH_CHARS_MAX)
+        answer = self.cluster.ask(questions.find, text, params.get("topic", "").strip())
+        items = MessageRowSerializer(answer.value, many=True).data
+        return Response({"items": items, **told_with(answer)})
+
+
+class MessageResource(ClusterResource):
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                "form",
+                OpenApiTypes.STR,
+                enum=["json", "text", "hex", "base64"],
+                description="How the body is shown; the best form if absent or untruthful.",
+            )
+        ],
+        responses=MessageSerializer,
+    )
+    def get(self, request: Request, cluster: str, offset_msg_id: str) -> Response:
+        """One message with its properties and body."""
+        answer = self.cluster.ask(questions.view, offset_msg_id)
+        if answer.value is None:
+            raise no_such_message(offset_msg_id)
+        context = {"form": request.query_params.get("form", "")}
+        body = MessageSerializer(answer.value, context=context).data
+        return Response({**body, **told_with(answer)})
+
+
+class MessageBody(ClusterResource):
+    @extend_schema(responses={(200, "application/octet-stream"): OpenApiResponse(bytes)})
+    def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
+        """The body as bytes, unpacked when it was sent compressed."""
+        answer = self.cluster.ask(questions.view, offset_msg_id)
+        if answer.value is None:
+            raise no_such_message(offset_msg_id)
+        return BodyDownload.file(answer.value)
+
+
+def required(text: str | None, name: str, chars_max: int) -> str:
+    text = (text or "").strip()
+    if not text:
+        raise ValidationError({name: ["This parameter is required."]})
+    if len(text) > chars_max:
+        raise ValidationError({name: [f"At most {chars_max} characters."]})
+    return text
+
+
+def moment(text: str | None, name: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise ValidationError({name: ["Expected milliseconds since the epoch."]})
+    return int(text)

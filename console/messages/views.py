@@ -1,0 +1,186 @@
+"""Pages about stored messages: browse, find, one message, its raw body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.gateway import GatewayError, NotThere
+from console.gateway import messages as questions
+from console.gateway.messages import MessageRef
+from console.gateway.newest_first import CursorError
+from console.gateway.topics import topic_rows
+from console.messages.body import BodyForm, preview, view_body
+from console.messages.forms import BrowseForm, FindForm
+from console.pages import ClusterPage, Crumb
+from core_broker.errors import ProtocolError
+from core_broker.message.topics import DLQ_PREFIX
+
+PAGE_MESSAGES = 50
+BODY_FORM_NAMES = {
+    BodyForm.JSON: "JSON",
+    BodyForm.TEXT: gettext_lazy("Text"),
+    BodyForm.HEX: gettext_lazy("Hex"),
+    BodyForm.BASE64: "Base64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message as lists show it."""
+
+    ref: MessageRef
+    preview: str
+
+
+def rows(refs: Iterable[MessageRef]) -> list[Row]:
+    return [Row(ref, preview(ref.message)) for ref in refs]
+
+
+class MessageListPage(ClusterPage):
+    """Messages of one topic, newest first; without a topic, the question for one."""
+
+    template = "message/list.html"
+    part = "message/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        asked = "topic" in request.GET
+        form = BrowseForm(request.GET if asked else None)
+        context: dict[str, Any] = {"form": form, "find_form": FindForm(), "topics": self._topics()}
+        if asked and form.is_valid():
+            context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
+        return self.show(title=_("Messages"), **context)
+
+    def _page(self, asked: dict[str, Any], cursor: str) -> dict[str, Any]:
+        begin, end = asked["begin"], asked["end"]
+        try:
+            answer = self.cluster.ask(
+                questions.browse, asked["topic"], begin, end, cursor or None, PAGE_MESSAGES
+            )
+        except CursorError:
+            # An address that was cut short: the beginning of the list is better than an error.
+            answer = self.cluster.ask(
+                questions.browse, asked["topic"], begin, end, None, PAGE_MESSAGES
+            )
+            cursor = ""
+        query = {key: self.request.GET[key] for key in ("topic", "begin", "end") if asked[key]}
+        following = answer.value.next_cursor
+        return {
+            "answer": answer,
+            "topic": asked["topic"],
+            "rows": rows(answer.value.rows),
+            "first_query": urlencode(query),
+            "next_query": urlencode({**query, "cursor": following}) if following else "",
+            "is_first_page": not cursor,
+        }
+
+    def _topics(self) -> list[str]:
+        """Names for the field's suggestions; the page works without them."""
+        try:
+            return [row.name for row in self.cluster.ask(topic_rows).value]
+        except GatewayError:
+            return []
+
+
+class FindPage(ClusterPage):
+    """Whatever an id or key names; a single find leads straight to the message."""
+
+    template = "message/find.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        form = FindForm(request.GET)
+        crumbs = [Crumb(_("Messages"), _list_url(self)), Crumb(_("Find"))]
+        if not form.is_valid():
+            return self.show(title=_("Find a message"), crumbs=crumbs, form=form, status=400)
+        text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
+        answer = self.cluster.ask(questions.find, text, topic)
+        if len(answer.value) == 1:
+            only = answer.value[0].message
+            return redirect("message:detail", self.cluster.name, only.offset_msg_id)
+        return self.show(
+            title=_("Find a message"),
+            crumbs=crumbs,
+            form=form,
+            answer=answer,
+            text=text,
+            topic=topic,
+            rows=rows(answer.value),
+        )
+
+
+class MessagePage(ClusterPage):
+    """One stored message: where it lies, its properties, its body, and who has consumed it."""
+
+    template = "message/detail.html"
+
+    def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
+        ref = stored_message(self, offset_msg_id)
+        message = ref.message
+        body = view_body(message, request.GET.get("form", ""))
+        return self.show(
+            title=message.msg_id,
+            crumbs=[
+                Crumb(_("Messages"), _list_url(self)),
+                Crumb(message.topic, f"{_list_url(self)}?{urlencode({'topic': message.topic})}"),
+                Crumb(message.msg_id),
+            ],
+            ref=ref,
+            message=message,
+            body=body,
+            body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
+            deliveries=self.cluster.ask(questions.deliveries, offset_msg_id),
+            dead_group=message.topic.removeprefix(DLQ_PREFIX)
+            if message.topic.startswith(DLQ_PREFIX)
+            else "",
+        )
+
+
+class BodyDownload(ClusterPage):
+    """The body as a file: unpacked when it was compressed, otherwise byte for byte as sent."""
+
+    def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
+        return self.file(stored_message(self, offset_msg_id))
+
+    @staticmethod
+    def file(ref: MessageRef) -> HttpResponse:
+        message = ref.message
+        try:
+            body = message.decompressed_body()
+        except ProtocolError:
+            body = message.body
+        name = f"{message.offset_msg_id}.bin"
+        return HttpResponse(
+            body,
+            content_type="application/octet-stream",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+
+def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
+    """The message at an offset id; raises NotThere with what may have happened to it."""
+    ref = page.cluster.ask(questions.view, offset_msg_id).value
+    if ref is None:
+        raise no_such_message(offset_msg_id)
+    return ref
+
+
+def no_such_message(offset_msg_id: str) -> NotThere:
+    return NotThere(
+        format_lazy(gettext_lazy("The cluster has no message at “{id}”."), id=offset_msg_id[:64]),
+        hint=gettext_lazy(
+            "It may have passed its retention time (fileReservedTime), or its broker is gone."
+        ),
+    )
+
+
+def _list_url(page: ClusterPage) -> str:
+    return reverse("message:list", kwargs={"cluster": page.cluster.name})

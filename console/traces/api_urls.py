@@ -1,0 +1,9 @@
+"""REST resources of traces."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.traces import api
+
+urlpatterns = [path("/<str:msg_id>", api.JourneyResource.as_view(), name="api-trace")]

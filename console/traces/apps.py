@@ -1,0 +1,16 @@
+"""The area of traces."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class TracesConfig(AreaConfig):
+    name = "console.traces"
+    label = "traces"
+    title = _("Traces")
+    icon = "timeline-event"
+    mount = "traces"
+    start = "find"

@@ -1,0 +1,1 @@
+"""Measurements of a broker from outside: `make bench`."""

@@ -1,0 +1,115 @@
+"""The processes under measurement: a name server and a broker, and what /proc says about them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+READY_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 30
+
+
+@dataclass(slots=True)
+class Measured:
+    """A running process and how long it took to its ready line."""
+
+    process: "subprocess.Popen[str]"
+    start_seconds: float
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time used so far, user and system."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        fields = stat[stat.rindex(")") + 2 :].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> dict[str, float]:
+        """Return resident memory: what is its own, what belongs to files, and both."""
+        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        kib = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
+        total, own = kib["Rss"], kib["Anonymous"]
+        return {
+            "anon": round(own / 1024, 1),
+            "file": round((total - own) / 1024, 1),
+            "total": round(total / 1024, 1),
+        }
+
+    def stop(self) -> None:
+        """End it in order; kill it when it does not obey."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS_MAX)
+        finally:
+            self.process.kill()
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One name server and one broker."""
+
+    namesrv: Measured
+    broker: Measured
+    broker_addr: str
+
+    @property
+    def start_seconds(self) -> float:
+        """Return how long both took, one after the other."""
+        return self.namesrv.start_seconds + self.broker.start_seconds
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Cluster]:
+    """Start both on free ports with their data in `folder`, and stop them in the end."""
+    namesrv_port, broker_port = _free_ports(2)
+    namesrv_conf, broker_conf = folder / "namesrv.conf", folder / "broker.conf"
+    common = "bindAddress=127.0.0.1\nhttpPort=0\n"
+    namesrv_conf.write_text(
+        f"{common}listenPort={namesrv_port}\nkvConfigPath={folder}/kvConfig.json\n"
+    )
+    broker_conf.write_text(
+        f"{common}listenPort={broker_port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
+        f"storePathRootDir={folder}/store\nnamesrvAddr=127.0.0.1:{namesrv_port}\n"
+    )
+    namesrv = _start("namesrv", namesrv_conf)
+    try:
+        broker = _start("core_broker", broker_conf)
+        try:
+            yield Cluster(namesrv, broker, f"127.0.0.1:{broker_port}")
+        finally:
+            broker.stop()
+    finally:
+        namesrv.stop()
+
+
+def _start(module: str, conf: Path) -> Measured:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("ROCKETMQ_")
+    }
+    log = conf.with_suffix(".log")
+    began = time.perf_counter()
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "-c", str(conf)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "boot success" in line:
+            return Measured(process, time.perf_counter() - began)
+    raise SystemExit(f"{module} did not start:\n{log.read_text()[-2000:]}")
+
+
+def _free_ports(count: int) -> list[int]:
+    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [holder.getsockname()[1] for holder in holders]
+    for holder in holders:
+        holder.close()
+    return ports

@@ -1,0 +1,92 @@
+"""The load generator says what a client would say, and counts what the server confirms."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.load import Scenario, run
+from benchmarks.talkers import BODY_BYTES, PULL_COUNT, TOPIC, PullTalker, Refused, SendTalker
+from core_broker.message.batch import decode_batch
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers.consume import PullMessageRequestHeader, PullMessageResponseHeader
+from core_broker.remoting.headers.produce import SendMessageRequestHeaderV2
+from core_broker.remoting.server import RemotingServer
+
+BACKLOG = 100
+
+
+class FakeBroker:
+    """Takes every message and holds a backlog of 100; runs on a loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.received: list[RemotingCommand] = []
+        self.answer_code = 0
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._run()))
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    async def _run(self) -> None:
+        server = RemotingServer(self._dispatch, name="fake")
+        self.port = await server.listen("127.0.0.1", 0)
+        self._ready.set()
+        await self._stop.wait()
+        await server.close()
+
+    def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        self.received.append(request)
+        if request.code != 11:
+            return RemotingCommand.response(self.answer_code)
+        offset = request.header(PullMessageRequestHeader).queue_offset
+        to = min(BACKLOG, offset + PULL_COUNT)
+        header = PullMessageResponseHeader(
+            suggest_which_broker_id=0, next_begin_offset=to, min_offset=0, max_offset=BACKLOG
+        )
+        return RemotingCommand.response(0 if offset < BACKLOG else 19, None, header)
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    fake = FakeBroker()
+    yield fake
+    fake.close()
+
+
+def test_sends_are_whole_requests_with_unique_keys(broker: FakeBroker) -> None:
+    figures = run(Scenario(3, 2, SendTalker), ("127.0.0.1", broker.port), 50, 10)
+    assert figures["messages"] == len(broker.received) >= 50
+    headers = [each.header(SendMessageRequestHeaderV2) for each in broker.received]
+    assert {each.topic for each in headers} == {TOPIC}
+    assert {len(each.body) for each in broker.received} == {BODY_BYTES}
+    assert len({each.properties for each in headers}) == len(headers)
+
+
+def test_batches_count_their_messages(broker: FakeBroker) -> None:
+    scenario = Scenario(1, 1, lambda number: SendTalker(number, batch=4))
+    figures = run(scenario, ("127.0.0.1", broker.port), 9, 10)
+    assert figures["messages"] == 12
+    batch = decode_batch(broker.received[0].body)
+    assert [len(each.body) for each in batch] == [BODY_BYTES] * 4
+    assert len({each.properties["UNIQ_KEY"] for each in batch}) == 4
+
+
+def test_pulls_read_to_the_end_of_the_queue(broker: FakeBroker) -> None:
+    figures = run(Scenario(2, 1, PullTalker), ("127.0.0.1", broker.port), 10**9, 10)
+    assert figures["messages"] == 2 * BACKLOG
+
+
+def test_an_error_of_the_broker_is_not_a_figure(broker: FakeBroker) -> None:
+    broker.answer_code = 14
+    with pytest.raises(Refused):
+        run(Scenario(1, 1, SendTalker), ("127.0.0.1", broker.port), 1, 10)

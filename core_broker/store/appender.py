@@ -1,0 +1,212 @@
+"""Putting messages: into the staging buffer one by one, into the files once per turn of the loop.
+
+A message is checked, encoded with the offsets it gets, and staged; its queue unit and index items
+are staged with it. `write_staged` writes the turn's bytes and makes them visible. Until then
+nothing of the turn may be acknowledged, and if it fails nothing of the turn has happened.
+Compatible with RocketMQ's CommitLog.asyncPutMessage and asyncPutMessages.
+"""
+
+import struct
+import time
+from collections.abc import Callable, Sequence
+
+from core_broker.config import BrokerConfig
+from core_broker.errors import StoreReadOnly
+from core_broker.message import sysflag
+from core_broker.message.model import MessageInner
+from core_broker.message.properties import PROPERTIES_BYTES_MAX, encode_properties
+from core_broker.message.record import BLANK_BYTES, TOPIC_BYTES_V1_MAX, encode_record
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.consume_queues import ArrivalListener, is_folder_name
+from core_broker.store.dispatcher import QUEUED, Dispatcher
+from core_broker.store.flusher import Flusher
+from core_broker.store.growth import FULL_ERRNOS, Growth
+from core_broker.store.health import Health
+from core_broker.store.layout import StoreParts
+from core_broker.store.results import PutResult, PutStatus
+from core_broker.store.stats import Counters
+
+#: One turn of the event loop stages at most so much.
+STAGED_BYTES_MAX = 64 * 1024 * 1024
+
+
+class Appender:
+    """The only writer of the log. Event loop only."""
+
+    def __init__(
+        self,
+        parts: StoreParts,
+        dispatcher: Dispatcher,
+        flusher: Flusher,
+        growth: Growth,
+        health: Health,
+        counters: Counters,
+        settings: Callable[[], BrokerConfig],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        #: Told of each message that became visible.
+        self.listeners: list[ArrivalListener] = []
+        #: Store time of the newest message; it never goes backwards.
+        self.store_timestamp = 0
+        #: How long the last write took.
+        self.write_time_ms = 0
+        self._log = parts.log
+        self._queues = parts.queues
+        self._dispatcher = dispatcher
+        self._flusher = flusher
+        self._growth = growth
+        self._health = health
+        self._counters = counters
+        self._settings = settings
+        self._clock_ms = clock_ms
+
+    # -- put --
+
+    def put(self, inner: MessageInner) -> PutResult:
+        """Stage one message."""
+        status = self._refusal(inner)
+        if status is not None:
+            return self._refuse(status)
+        now = self._now()
+        queue = self._queues.get_or_create(inner.topic, inner.queue_id)
+        record = self._encode(inner, queue.next_offset, self._log.position, now)
+        if isinstance(record, bytes) and not self._log.fits(len(record)):
+            record = self._roll(len(record)) or self._encode(
+                inner, queue.next_offset, self._log.position, now
+            )
+        if isinstance(record, PutStatus):
+            return self._refuse(record)
+        if not self._growth.has_room(len(record)):
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE)
+        self.store_timestamp = now
+        return self._stage(queue, inner, record, now)
+
+    def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
+        """Stage messages that lie together in one segment; all of them or none."""
+        refusals = [status for each in inners if (status := self._refusal(each)) is not None]
+        if refusals:
+            return [self._refuse(refusals[0]) for _ in inners]
+        now = self._now()
+        records = self._encode_all(inners, now)
+        if not isinstance(records, PutStatus):
+            size = sum(map(len, records))
+            if not self._log.fits(size):
+                records = self._roll(size) or self._encode_all(inners, now)
+        if isinstance(records, PutStatus):
+            status = records
+            return [self._refuse(status) for _ in inners]
+        if not self._growth.has_room(sum(map(len, records))):
+            return [self._refuse(PutStatus.SERVICE_NOT_AVAILABLE) for _ in inners]
+        self.store_timestamp = now
+        return [
+            self._stage(self._queues.get_or_create(inner.topic, inner.queue_id), inner, record, now)
+            for inner, record in zip(inners, records, strict=True)
+        ]
+
+    def _now(self) -> int:
+        """The store time of the next message; it never goes backwards."""
+        return max(self._clock_ms(), self.store_timestamp)
+
+    def _refusal(self, inner: MessageInner) -> PutStatus | None:
+        """Check what can be checked before a message is encoded."""
+        if self._health.reason is not None:
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        if self._log.position - self._log.written > STAGED_BYTES_MAX:
+            return PutStatus.OS_PAGE_CACHE_BUSY
+        if len(inner.body) > self._settings().max_message_size:
+            return PutStatus.MESSAGE_ILLEGAL
+        if len(inner.topic) > TOPIC_BYTES_V1_MAX or not is_folder_name(inner.topic):
+            return PutStatus.MESSAGE_ILLEGAL
+        return None
+
+    def _encode(
+        self, inner: MessageInner, queue_offset: int, position: int, now: int
+    ) -> bytes | PutStatus:
+        if inner.sys_flag & sysflag.TRANSACTION_MASK not in QUEUED:
+            queue_offset = 0
+        try:
+            record = encode_record(
+                inner,
+                queue_offset=queue_offset,
+                physical_offset=position,
+                store_timestamp=now,
+            )
+        except struct.error:  # a number is too large for its field
+            too_long = len(encode_properties(inner.properties)) > PROPERTIES_BYTES_MAX
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED if too_long else PutStatus.MESSAGE_ILLEGAL
+        may_be_long = len(record) - len(inner.body) > PROPERTIES_BYTES_MAX
+        if may_be_long and len(encode_properties(inner.properties)) > PROPERTIES_BYTES_MAX:
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED
+        return record
+
+    def _encode_all(self, inners: Sequence[MessageInner], now: int) -> list[bytes] | PutStatus:
+        position = self._log.position
+        next_offsets: dict[ConsumeQueue, int] = {}
+        records = []
+        for inner in inners:
+            queue = self._queues.get_or_create(inner.topic, inner.queue_id)
+            offset = next_offsets.get(queue, queue.next_offset)
+            record = self._encode(inner, offset, position, now)
+            if isinstance(record, PutStatus):
+                return record
+            next_offsets[queue] = offset + 1
+            position += len(record)
+            records.append(record)
+        return records
+
+    def _roll(self, size: int) -> PutStatus | None:
+        """Go on in the next segment, since `size` bytes do not fit into this one."""
+        if size + BLANK_BYTES > self._log.segment_size:
+            return PutStatus.MESSAGE_ILLEGAL
+        try:
+            self._log.roll()
+        except OSError as error:
+            self._growth.note(error)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return None
+
+    def _stage(
+        self, queue: ConsumeQueue, inner: MessageInner, record: bytes, now: int
+    ) -> PutResult:
+        offset, logical, size = self._log.position, queue.next_offset, len(record)
+        self._dispatcher.stage(queue, inner.properties, inner.sys_flag, (offset, size, now))
+        self._log.stage(record)
+        self._counters.put_times += 1
+        self._counters.put_bytes += size
+        return PutResult(PutStatus.PUT_OK, offset, logical, size, now)
+
+    def _refuse(self, status: PutStatus) -> PutResult:
+        self._counters.put_failed += 1
+        return PutResult(status)
+
+    # -- write --
+
+    def write_staged(self) -> None:
+        """Write what was staged in this turn and make it visible.
+
+        Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
+        """
+        if self._log.position == self._log.written:
+            return
+        if self._health.has_failed:
+            self._log.discard_staged()
+            self._dispatcher.rollback()
+            raise StoreReadOnly(self._health.reason or "")
+        started = time.perf_counter_ns()
+        try:
+            self._log.write_staged()
+        except OSError as error:
+            self._dispatcher.rollback()
+            if error.errno in FULL_ERRNOS:
+                self._growth.note(error)
+            else:
+                self._health.fail(f"writing the commit log failed: {error}")
+            raise StoreReadOnly(str(error)) from error
+        self.write_time_ms = (time.perf_counter_ns() - started) // 1_000_000
+        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, self.write_time_ms)
+        try:
+            self._dispatcher.publish(self.listeners)
+        except OSError as error:
+            self._health.set_lag(str(error))
+        self._flusher.after_write()
+        self._growth.advance()

@@ -1,0 +1,107 @@
+"""Checkpoints: up to where the store is known to be whole on the disk.
+
+`checkpoint`, 4096 bytes, compatible with RocketMQ's StoreCheckpoint:
+
+    8 store time of the newest message flushed in the commit log   8 … in the consume queues
+    8 store time of the newest message flushed in the index        rest zeros
+
+RocketMQ restarts from a time; the segment before it is read again. `dispatchCheckpoint.json` is
+Gantry's own and may be missing: it names the very offset up to which commit log, consume queues
+and index are all on the disk, and how long each was there. So a restart reads little, and a lost or
+shortened queue or index is noticed.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+
+from core_broker.store.files import Files, read_file, replace_file
+
+CHECKPOINT_BYTES = 4096
+#: RocketMQ's margin between the newest flushed message and where recovery may begin.
+MARGIN_MS = 3000
+_TIMES = Struct(">qqq")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """RocketMQ's checkpoint: store times in ms."""
+
+    physic_msg_timestamp: int = 0
+    logics_msg_timestamp: int = 0
+    index_msg_timestamp: int = 0
+
+    def recover_from_timestamp(self, *, with_index: bool = False) -> int:
+        """Return the time before which everything is on the disk."""
+        least = min(self.physic_msg_timestamp, self.logics_msg_timestamp)
+        if with_index:
+            least = min(least, self.index_msg_timestamp)
+        return max(0, least - MARGIN_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCheckpoint:
+    """Everything before `offset_physical` is on the disk; queues had reached these offsets."""
+
+    offset_physical: int
+    #: Offset of the newest indexed message, -1 without any.
+    index_end: int = -1
+    #: topic → queue id → offset behind its last unit.
+    queues: dict[str, dict[int, int]] = field(default_factory=dict)
+
+
+def load_checkpoint(files: Files, path: Path) -> Checkpoint:
+    """Read the checkpoint; a missing or short one counts as zeros, so that all is read again."""
+    if not files.exists(path):
+        return Checkpoint()
+    data = read_file(files, path)
+    if len(data) < _TIMES.size:
+        return Checkpoint()
+    return Checkpoint(*_TIMES.unpack_from(data))
+
+
+def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
+    """Write and sync the checkpoint."""
+    file = files.open(path, create=True)
+    try:
+        file.truncate(CHECKPOINT_BYTES)
+        file.pwrite(
+            _TIMES.pack(
+                checkpoint.physic_msg_timestamp,
+                checkpoint.logics_msg_timestamp,
+                checkpoint.index_msg_timestamp,
+            ),
+            0,
+        )
+        file.sync()
+    finally:
+        file.close()
+
+
+def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | None:
+    """Read Gantry's own checkpoint; None when it is missing or makes no sense."""
+    if not files.exists(path):
+        return None
+    try:
+        found = json.loads(read_file(files, path))
+        return DispatchCheckpoint(
+            int(found["physicalOffset"]),
+            int(found["indexEndOffset"]),
+            {
+                str(topic): {int(queue_id): int(end) for queue_id, end in queues.items()}
+                for topic, queues in found["queueOffsets"].items()
+            },
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheckpoint) -> None:
+    """Replace Gantry's own checkpoint; everything that it states must have been synced before."""
+    content = {
+        "physicalOffset": checkpoint.offset_physical,
+        "indexEndOffset": checkpoint.index_end,
+        "queueOffsets": checkpoint.queues,
+    }
+    replace_file(files, path, json.dumps(content).encode())

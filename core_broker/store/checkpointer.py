@@ -1,0 +1,179 @@
+"""Flushing queues and index, and moving the checkpoints.
+
+Every `flushIntervalConsumeQueue` the queue files with enough new units are synced. Every
+`flushConsumeQueueThoroughInterval`, and at the latest after so much new log, all of them and the
+index are. Then the checkpoints move to where everything stood when that began: the commit log
+first, then queues and index, then the checkpoints, so that these never promise what is not there.
+Compatible with RocketMQ's FlushConsumeQueueService.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.config import BrokerConfig
+from core_broker.store.checkpoint import (
+    Checkpoint,
+    DispatchCheckpoint,
+    save_checkpoint,
+    save_dispatch_checkpoint,
+)
+from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.files import Files
+from core_broker.store.flusher import PAGE_BYTES, Flusher
+from core_broker.store.key_index import IndexFlush
+from core_broker.store.lanes import Lane
+from core_broker.store.layout import StoreParts, StorePaths
+
+#: A checkpoint comes at the latest after so much new log, which bounds what a restart reads again.
+LOG_BYTES_MAX = 64 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One thorough flush: what to sync, then what the checkpoints will say."""
+
+    queue_paths: dict[Path, int]
+    index: list[IndexFlush]
+    checkpoint: Checkpoint
+    dispatch: DispatchCheckpoint
+
+
+class Checkpointer:
+    """Flushes what is derived from the log. Event loop only, except the jobs."""
+
+    def __init__(
+        self,
+        parts: StoreParts,
+        flusher: Flusher,
+        lane: Lane,
+        files: Files,
+        paths: StorePaths,
+        settings: Callable[[], BrokerConfig],
+    ) -> None:
+        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._flusher = flusher
+        self._lane = lane
+        self._files = files
+        self._paths = paths
+        self._settings = settings
+        self._is_running = False
+        self._last_pass_ms = 0
+        self._last_thorough_ms = 0
+        self._last_offset = 0
+        self._is_wanted = False
+
+    def want(self) -> None:
+        """Move the checkpoints with the next tick: something changed that must not come back."""
+        self._is_wanted = True
+
+    def tick(self, now_ms: int, store_timestamp: int) -> None:
+        """Flush what is due; `store_timestamp` is that of the newest message. May raise OSError."""
+        config = self._settings()
+        if self._is_running or now_ms - self._last_pass_ms < config.flush_interval_consume_queue:
+            return
+        self._last_pass_ms = now_ms
+        is_thorough = (
+            now_ms - self._last_thorough_ms >= config.flush_consume_queue_thorough_interval
+            or self._log.written - self._last_offset >= LOG_BYTES_MAX
+        )
+        if self._is_wanted or (is_thorough and self._log.written > self._last_offset):
+            self._last_thorough_ms = now_ms
+            self._start_thorough(store_timestamp)
+        else:
+            least = config.flush_consume_queue_least_pages * PAGE_BYTES
+            self._start_partial(self._queues.take_dirty(max(least, 1)))
+
+    def _start_partial(self, paths: dict[Path, int]) -> None:
+        if not paths:
+            return
+        self._is_running = True
+
+        def done(error: Exception | None) -> None:
+            self._is_running = False
+            if error is not None:
+                log.error("Cannot flush consume queues: %s", error)
+                self._queues.mark_dirty(paths)
+
+        self._lane.submit(lambda: self._sync(paths), done)
+
+    def _start_thorough(self, store_timestamp: int) -> None:
+        taken = self._take(store_timestamp)
+        self._is_running = True
+        self._is_wanted = False
+
+        def done(error: Exception | None) -> None:
+            self._is_running = False
+            self._finish(taken, error)
+
+        def when_flushed(is_flushed: bool) -> None:
+            if is_flushed:
+                self._lane.submit(lambda: self._run(taken), done)
+            else:
+                done(OSError("the commit log was not flushed in time"))
+
+        self._flusher.wait(taken.dispatch.offset_physical, when_flushed)
+
+    def run_now(self, store_timestamp: int) -> None:
+        """Flush queues and index and move the checkpoints, waiting for it; the log is flushed.
+
+        For start and stop, when there is no traffic. Raises OSError.
+        """
+        taken = self._take(store_timestamp)
+        self._run(taken)
+        self._finish(taken, None)
+
+    def _take(self, store_timestamp: int) -> _Pass:
+        self._queues.write_tails()
+        index = self._index.take_flushes()
+        return _Pass(
+            self._queues.take_dirty(),
+            index,
+            Checkpoint(store_timestamp, store_timestamp, self._index.end_timestamp),
+            DispatchCheckpoint(
+                self._log.written,
+                self._index.end_physical,
+                _queue_ends(self._queues),
+            ),
+        )
+
+    def _run(self, taken: _Pass) -> None:
+        self._sync(taken.queue_paths)
+        for flush in taken.index:
+            flush.run()
+        if taken.index:
+            self._files.sync_dir(self._index.folder)
+        save_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint, taken.dispatch)
+        save_checkpoint(self._files, self._paths.checkpoint, taken.checkpoint)
+
+    def _sync(self, paths: dict[Path, int]) -> None:
+        for path in paths:
+            try:
+                file = self._files.open(path)
+            except FileNotFoundError:
+                continue  # its topic was deleted meanwhile
+            try:
+                file.sync()
+            finally:
+                file.close()
+        for folder in {path.parent for path in paths}:
+            if self._files.exists(folder):
+                self._files.sync_dir(folder)
+
+    def _finish(self, taken: _Pass, error: Exception | None) -> None:
+        self._index.flushed(taken.index, is_done=error is None)
+        if error is None:
+            self._last_offset = taken.dispatch.offset_physical
+        else:
+            log.error("Cannot flush consume queues and index: %s", error)
+            self._queues.mark_dirty(taken.queue_paths)
+
+
+def _queue_ends(queues: ConsumeQueues) -> dict[str, dict[int, int]]:
+    ends: dict[str, dict[int, int]] = {}
+    for queue in queues:
+        ends.setdefault(queue.topic, {})[queue.queue_id] = queue.max_offset
+    return ends

@@ -1,0 +1,230 @@
+"""The commit log: every message of the broker in the order of arrival.
+
+    record | record | … | int bytes left, int 0xCBD43194, rest as it is | end of segment
+
+A record never ends within the last 8 bytes of a segment, so that the blank record always fits; a
+reader that meets it goes on in the next segment. Compatible with RocketMQ's CommitLog.
+
+Appended bytes are staged in memory and reach the file once per turn of the event loop; only then
+are they visible. Four offsets, none of which ever falls back while the broker runs:
+
+    min_offset ≤ flushed ≤ written ≤ position
+      oldest      on disk   in file   next record goes here
+"""
+
+from collections import deque
+from pathlib import Path
+
+from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, RECORD_HEAD
+from core_broker.store.files import Files
+from core_broker.store.segments import (
+    OpenFiles,
+    Segment,
+    create_segment,
+    list_segments,
+    open_segment,
+    segment_path,
+)
+
+#: Zeros are written ahead of the writer by what was appended since the start, within these bounds.
+FILL_AHEAD_MIN = 4 * 1024 * 1024
+FILL_AHEAD_MAX = 64 * 1024 * 1024
+
+
+class CommitLog:
+    """The segments of the log, its staging buffer and its offsets. Event loop only."""
+
+    def __init__(
+        self, files: Files, folder: Path, segment_size: int, open_files: OpenFiles
+    ) -> None:
+        self.folder = folder
+        self.segment_size = segment_size
+        self.min_offset = 0
+        self.flushed = 0
+        self.written = 0
+        self.position = 0
+        self._files = files
+        self._open_files = open_files
+        self._paths: dict[int, Path] = {}
+        #: Segments with bytes that are not flushed, then the one being written.
+        self._writing: list[Segment] = []
+        #: Empty segments that wait for their turn.
+        self._spare: deque[Segment] = deque()
+        self._staged: list[bytes] = []
+        self._staged_from = 0
+        #: Segments that were filled up in this turn, with what goes to their end.
+        self._rolled: list[tuple[Segment, int, list[bytes]]] = []
+        self._opened_at = 0
+
+    # -- life --
+
+    def load(self) -> None:
+        """Find the segments; the end is not known before `open_at`."""
+        self._files.make_dir(self.folder)
+        starts = list_segments(
+            self._files, self.folder, self.segment_size, "mappedFileSizeCommitLog"
+        )
+        self._paths = {start: segment_path(self.folder, start) for start in starts}
+        self.min_offset = starts[0] if starts else 0
+        self.written = self.loaded_end
+
+    @property
+    def is_empty(self) -> bool:
+        """There is not a single segment."""
+        return not self._paths
+
+    @property
+    def loaded_end(self) -> int:
+        """The end of the last segment, however much of it holds records."""
+        return max(self._paths) + self.segment_size if self._paths else self.min_offset
+
+    def open_at(self, end: int, *, synced_until: int, must_cut: bool) -> None:
+        """Begin to write at `end`, with everything before it on the disk.
+
+        With `must_cut`, what lies behind is first made zeros, durably.
+        """
+        start = end - end % self.segment_size
+        for later in sorted((each for each in self._paths if each > start), reverse=True):
+            self._open_files.forget(self._paths[later])
+            self._files.remove(self._paths.pop(later))
+        if start in self._paths:
+            segment = open_segment(self._files, self.folder, start, self.segment_size)
+            segment.filled = end
+            if must_cut:
+                segment.cut(end)
+        else:
+            segment = self._create(start)
+            self._paths[start] = segment.path
+        for each, path in self._paths.items():
+            if synced_until < each + self.segment_size and each < end:
+                self._open_files.get(path).sync()
+        self._files.sync_dir(self.folder)
+        segment.is_name_synced = True
+        self._writing = [segment]
+        self.min_offset = min(self._paths)
+        self.flushed = self.written = self.position = self._staged_from = end
+        self._opened_at = end
+
+    def close(self) -> None:
+        """Close the files; the caller has flushed what must be kept."""
+        for segment in (*self._writing, *self._spare):
+            segment.file.close()
+        self._writing.clear()
+        self._spare.clear()
+
+    # -- append --
+
+    @property
+    def active(self) -> Segment:
+        """The segment that takes the next record."""
+        return self._writing[-1]
+
+    def fits(self, size: int) -> bool:
+        """Tell whether records of `size` bytes together fit into the active segment."""
+        return self.position + size + BLANK_BYTES <= self._writing[-1].end
+
+    def stage(self, record: bytes) -> None:
+        """Append one record that fits and was encoded for `position`."""
+        self._staged.append(record)
+        self.position += len(record)
+
+    def roll(self) -> None:
+        """End the active segment with a blank record and go on in the next one."""
+        following = self._spare.popleft() if self._spare else self._create(self.active.end)
+        self._staged.append(RECORD_HEAD.pack(self.active.end - self.position, BLANK_MAGIC))
+        self._rolled.append((self.active, self._staged_from, self._staged))
+        self._writing.append(following)
+        self._staged = []
+        self.position = self._staged_from = following.start
+
+    def write_staged(self) -> None:
+        """Write what was staged; on OSError the log is as if none of it had been appended."""
+        if self.position == self.written:
+            return
+        try:
+            for segment, start, records in self._rolled:
+                segment.write(b"".join(records), start)
+                segment.seal()
+            if self._staged:
+                self.active.write(b"".join(self._staged), self._staged_from)
+        except OSError:
+            self.discard_staged()
+            raise
+        for segment, _, _ in self._rolled:
+            self._paths[segment.end] = segment_path(self.folder, segment.end)
+        self._rolled.clear()
+        self._staged.clear()
+        self.written = self._staged_from = self.position
+
+    def discard_staged(self) -> None:
+        """Forget what was staged."""
+        for _ in self._rolled:
+            self._spare.appendleft(self._writing.pop())
+        self._rolled.clear()
+        self._staged.clear()
+        self.position = self._staged_from = self.written
+
+    def _create(self, start: int) -> Segment:
+        return create_segment(self._files, self.folder, start, self.segment_size)
+
+    # -- growth ahead of the writer --
+
+    def to_fill(self) -> tuple[Segment, int] | None:
+        """Return a segment whose zeros end too near, and how far they should reach.
+
+        Creates the next segment when the active one comes to its end; raises OSError if it cannot.
+        """
+        appended = self.written - self._opened_at
+        ahead = min(max(appended, FILL_AHEAD_MIN), FILL_AHEAD_MAX)
+        wanted = self.position + ahead
+        if wanted > self.active.end and not self._spare:
+            self._spare.append(self._create(self.active.end))
+        for segment in (self.active, *self._spare):
+            if segment.filled < min(wanted - ahead // 2, segment.end):
+                return segment, min(wanted, segment.end)
+        return None
+
+    # -- flush --
+
+    def unflushed(self) -> list[Segment]:
+        """Return the segments that must be synced to flush up to `written`."""
+        return [each for each in self._writing if each.start <= self.written]
+
+    def mark_flushed(self, end: int) -> None:
+        """Record that everything before `end` is on the disk."""
+        self.flushed = max(self.flushed, end)
+        while self._writing[0].end <= self.flushed and len(self._writing) > 1:
+            self._writing.pop(0).file.close()
+
+    # -- read --
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes of one segment; fewer than `size` where the log does not have them."""
+        size = min(size, self.written - offset)
+        within = offset % self.segment_size
+        path = self._paths.get(offset - within)
+        if path is None or size <= 0 or offset < 0:
+            return b""
+        return self._open_files.get(path).pread(min(size, self.segment_size - within), within)
+
+    def path_of(self, offset: int) -> Path:
+        """Return the path of the segment that holds an offset, for messages to the operator."""
+        return segment_path(self.folder, offset - offset % self.segment_size)
+
+    # -- retention --
+
+    def removable(self) -> list[Path]:
+        """Return the segments that may be deleted, oldest first: flushed, and never the last."""
+        last = max(self._paths)
+        return [
+            self._paths[start]
+            for start in sorted(self._paths)
+            if start != last and start + self.segment_size <= self.flushed
+        ]
+
+    def forget_oldest(self) -> Path:
+        """Take the oldest segment out of the log; the caller removes its file."""
+        path = self._paths.pop(self.min_offset)
+        self._open_files.forget(path)
+        self.min_offset = min(self._paths)
+        return path

@@ -1,0 +1,171 @@
+"""All consume queues of a store: topic → queue id → queue."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from core_broker.errors import StoreCorrupt
+from core_broker.store.consume_queue import TAIL_BYTES_MAX, UNIT, ConsumeQueue
+from core_broker.store.files import Files
+from core_broker.store.segments import OpenFiles
+
+#: Called with topic, queue id, logical offset and tags code of each message that became visible.
+ArrivalListener = Callable[[str, int, int, int], None]
+
+log = logging.getLogger(__name__)
+
+
+class ConsumeQueues:
+    """Owns the queues, which of them changed in this turn, and what of them is not synced."""
+
+    def __init__(self, files: Files, folder: Path, file_size: int, open_files: OpenFiles) -> None:
+        self.folder = folder
+        #: Written files that are not synced, with the bytes written since.
+        self.dirty_paths: dict[Path, int] = {}
+        self._files = files
+        self._file_size = file_size
+        self._open_files = open_files
+        self._topics: dict[str, dict[int, ConsumeQueue]] = {}
+        self._appended: set[ConsumeQueue] = set()
+        #: Queues with units that are only in memory, and those of them with many.
+        self._unwritten: set[ConsumeQueue] = set()
+        self._full: set[ConsumeQueue] = set()
+
+    # -- look up --
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return a queue that has, or once had, messages."""
+        queues = self._topics.get(topic)
+        return queues.get(queue_id) if queues is not None else None
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return a queue; its files come with its first units."""
+        queues = self._topics.get(topic)
+        if queues is None:
+            queues = self._topics[topic] = {}
+        queue = queues.get(queue_id)
+        if queue is None:
+            queue = queues[queue_id] = self._make(self.folder / topic / str(queue_id))
+        return queue
+
+    def topics(self) -> list[str]:
+        """Return the topics that have queues."""
+        return list(self._topics)
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        for queues in self._topics.values():
+            yield from queues.values()
+
+    def _make(self, folder: Path) -> ConsumeQueue:
+        return ConsumeQueue(
+            self._files, self._open_files, folder, self._file_size, self.dirty_paths
+        )
+
+    # -- append --
+
+    def append(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
+        """Add a unit; it becomes visible with the next `publish`."""
+        queue.append(offset, size, tags_code)
+        self._appended.add(queue)
+
+    def publish(self, listeners: list[ArrivalListener]) -> None:
+        """Make the turn's units visible and tell the listeners of each."""
+        published = [(queue, queue.max_offset) for queue in self._appended]
+        self._appended.clear()
+        for queue, _ in published:
+            queue.publish()
+            self._unwritten.add(queue)
+            if queue.tail_bytes >= TAIL_BYTES_MAX:
+                self._full.add(queue)
+        if listeners:
+            for queue, first in published:
+                _announce(queue, first, listeners)
+
+    def rollback(self) -> None:
+        """Forget the turn's units: their messages did not get into the log."""
+        for queue in self._appended:
+            queue.rollback()
+        self._appended.clear()
+
+    def write_full_tails(self) -> None:
+        """Write the units of queues that have many in memory; see `write_tails`."""
+        while self._full:
+            queue = self._full.pop()
+            try:
+                self._write_tail(queue)
+            except OSError:
+                self._full.add(queue)
+                raise
+
+    def write_tails(self) -> None:
+        """Write all units from memory to the files; on OSError the rest can be written later."""
+        for queue in list(self._unwritten):
+            self._write_tail(queue)
+
+    def _write_tail(self, queue: ConsumeQueue) -> None:
+        queue.write_tail()
+        self._unwritten.discard(queue)
+        self._full.discard(queue)
+
+    def take_dirty(self, least_bytes: int = 0) -> dict[Path, int]:
+        """Return the files to sync and regard them as clean; `mark_dirty` takes it back."""
+        taken = {path: size for path, size in self.dirty_paths.items() if size >= least_bytes}
+        for path in taken:
+            del self.dirty_paths[path]
+        return taken
+
+    def mark_dirty(self, paths: dict[Path, int]) -> None:
+        """Note files whose sync failed."""
+        for path, size in paths.items():
+            self.dirty_paths[path] = self.dirty_paths.get(path, 0) + size
+
+    # -- life --
+
+    def load(self) -> list[StoreCorrupt]:
+        """Open all queues of the folder; a damaged one is left out, removed and reported.
+
+        Queues are derived from the log, so damage is never a reason not to start.
+        """
+        flaws = []
+        self._files.make_dir(self.folder)
+        for topic in self._files.names(self.folder):
+            for name in self._files.names(self.folder / topic):
+                if not name.isdecimal():
+                    continue
+                queue = self._make(self.folder / topic / name)
+                try:
+                    queue.load()
+                except StoreCorrupt as flaw:
+                    log.warning("%s The queue will be rebuilt from the commit log.", flaw)
+                    flaws.append(flaw)
+                    queue.forget_all()
+                    self._files.remove_tree(queue.folder)
+                    continue
+                self._topics.setdefault(topic, {})[queue.queue_id] = queue
+        return flaws
+
+    def remove(self, topic: str, queue_id: int) -> Path | None:
+        """Take one queue out; the caller moves or removes its folder, which is returned."""
+        queue = self.get(topic, queue_id)
+        if queue is None:
+            return None
+        del self._topics[topic][queue_id]
+        if not self._topics[topic]:
+            del self._topics[topic]
+        self._appended.discard(queue)
+        self._unwritten.discard(queue)
+        self._full.discard(queue)
+        queue.forget_all()
+        return queue.folder
+
+
+def _announce(queue: ConsumeQueue, first: int, listeners: list[ArrivalListener]) -> None:
+    data = queue.read(first, queue.max_offset - first)
+    for offset, (_, _, tags_code) in enumerate(UNIT.iter_unpack(data), first):
+        for listener in listeners:
+            listener(queue.topic, queue.queue_id, offset, tags_code)
+
+
+def is_folder_name(topic: str) -> bool:
+    """Tell whether a topic can be a folder; legal topics always can."""
+    return bool(topic) and topic not in {".", ".."} and "/" not in topic and "\0" not in topic

@@ -1,0 +1,266 @@
+"""The seam to the disk: everything the store does to files goes through these calls.
+
+`DiskFiles` is the real one. `SimulatedFiles` (simulated_files.py) is its twin in memory, which
+loses unsynced writes, tears the last one and fails on command, so that the same store runs under
+test.
+
+Durability is as on POSIX: written bytes are safe after `File.sync`, a created, renamed or removed
+name is safe after `sync_dir` of its folder.
+"""
+
+import fcntl
+import os
+import shutil
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from core_broker.errors import StoreLocked
+
+Buffer = bytes | bytearray | memoryview
+
+#: RocketMQ locks byte 0 of the file `lock` and writes this text into it.
+LOCK_TEXT = b"lock"
+# `struct flock` of 64-bit Linux: type, whence, start, length, pid.
+_FLOCK = struct.Struct("hhqqi0q")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """How full a disk is, counted as `df` and RocketMQ count it."""
+
+    used: int
+    usable: int
+
+    @property
+    def ratio(self) -> float:
+        """Used share of what ordinary processes may use, 0.0 to 1.0."""
+        whole = self.used + self.usable
+        return self.used / whole if whole else 0.0
+
+
+class Lock(Protocol):
+    """A held lock on the store folder."""
+
+    def release(self) -> None:
+        """Give the folder free for another process."""
+
+
+class File(Protocol):
+    """One open file; positions are absolute and there is no cursor, so threads may share it."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all of `data`, or raise OSError with an unknown part of it written."""
+
+    def sync(self) -> None:
+        """Return when everything written before is on the disk (fdatasync)."""
+
+    def truncate(self, size: int) -> None:
+        """Set the size; what is added reads as zeros, what is cut off is gone."""
+
+    def close(self) -> None:
+        """Close it; further calls fail."""
+
+
+class Files(Protocol):
+    """One file system."""
+
+    def open(self, path: Path, *, create: bool = False) -> File: ...
+
+    def exists(self, path: Path) -> bool: ...
+
+    def size(self, path: Path) -> int: ...
+
+    def modified_ms(self, path: Path) -> int: ...
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the sorted names in a folder; none when it does not exist."""
+
+    def make_dir(self, folder: Path) -> None:
+        """Create a folder and its parents where missing."""
+
+    def remove(self, path: Path) -> None:
+        """Remove one file; it is no error when it is gone already."""
+
+    def remove_tree(self, folder: Path) -> None:
+        """Remove a folder with everything in it; it is no error when it is gone already."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename at once; an existing target file is replaced."""
+
+    def sync_dir(self, folder: Path) -> None:
+        """Return when the names of a folder are on the disk."""
+
+    def usage(self, folder: Path) -> DiskUsage: ...
+
+    def lock(self, path: Path) -> Lock:
+        """Lock byte 0 of a file against other processes, or raise StoreLocked."""
+
+
+class DiskFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+        data = os.pread(self._fd, size, offset)
+        while 0 < len(data) < size:  # a signal or a network file system may cut a read short
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all of `data`, or raise OSError with an unknown part of it written."""
+        written = os.pwrite(self._fd, data, offset)
+        while written < len(data):
+            written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+
+    def sync(self) -> None:
+        """Return when everything written before is on the disk; does not hold the GIL."""
+        _fdatasync(self._fd)
+
+    def truncate(self, size: int) -> None:
+        """Set the size; what is added reads as zeros, what is cut off is gone."""
+        os.ftruncate(self._fd, size)
+
+    def close(self) -> None:
+        """Close it; a second call does nothing."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class DiskFiles:
+    """The file system of this machine."""
+
+    def open(self, path: Path, *, create: bool = False) -> DiskFile:
+        """Open for reading and writing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return DiskFile(os.open(path, flags, 0o644))
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or folder of this name."""
+        return path.exists()
+
+    def size(self, path: Path) -> int:
+        """Return the size of a file in bytes."""
+        return path.stat().st_size
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last written, in milliseconds since 1970."""
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the sorted names in a folder; none when it does not exist."""
+        if not folder.is_dir():
+            return []
+        return sorted(entry.name for entry in folder.iterdir())
+
+    def make_dir(self, folder: Path) -> None:
+        """Create a folder and its parents where missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def remove(self, path: Path) -> None:
+        """Remove one file; it is no error when it is gone already."""
+        path.unlink(missing_ok=True)
+
+    def remove_tree(self, folder: Path) -> None:
+        """Remove a folder with everything in it; it is no error when it is gone already."""
+        if folder.exists():
+            shutil.rmtree(folder)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename at once; an existing target file is replaced."""
+        source.replace(target)
+
+    def sync_dir(self, folder: Path) -> None:
+        """Return when the names of a folder are on the disk."""
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def usage(self, folder: Path) -> DiskUsage:
+        """Return how full the disk under a folder is."""
+        stat = os.statvfs(folder)
+        used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+        return DiskUsage(used, stat.f_bavail * stat.f_frsize)
+
+    def lock(self, path: Path) -> "DiskLock":
+        """Lock byte 0 of a file against other processes, or raise StoreLocked."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock_first_byte(fd)
+        except OSError as error:
+            os.close(fd)
+            raise StoreLocked(str(path.parent)) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, LOCK_TEXT, 0)
+        return DiskLock(fd)
+
+
+class DiskLock:
+    """A lock that ends with the process at the latest."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the folder free for another process."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _fdatasync(fd: int) -> None:
+    if sys.platform == "darwin":
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # only this reaches the disk there
+    else:
+        os.fdatasync(fd)
+
+
+def _lock_first_byte(fd: int) -> None:
+    """Exclude other processes and, unlike plain POSIX locks, a second store in this one.
+
+    Open-file-description locks conflict with the POSIX lock that Java takes.
+    """
+    if sys.platform == "linux":
+        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+    else:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+
+
+def replace_file(files: Files, path: Path, data: bytes) -> None:
+    """Put new content in the place of a file so that a crash leaves the old or the new one."""
+    fresh = path.with_name(path.name + ".tmp")
+    file = files.open(fresh, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(data, 0)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(fresh, path)
+    files.sync_dir(path.parent)
+
+
+def read_file(files: Files, path: Path) -> bytes:
+    """Return the whole content of a small file."""
+    file = files.open(path)
+    try:
+        return file.pread(files.size(path), 0)
+    finally:
+        file.close()

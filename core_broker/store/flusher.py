@@ -1,0 +1,129 @@
+"""Flushing the commit log: group commit for SYNC_FLUSH, a timer for ASYNC_FLUSH.
+
+One flush covers everything written before it began; who comes meanwhile shares the next one. A
+failed flush is final: Linux marks the pages clean, so a second try would succeed without the data.
+Then nothing is acknowledged any more until a restart recovers from what is on the disk.
+Compatible with RocketMQ's GroupCommitService and FlushRealTimeService.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from core_broker.config import BrokerConfig
+from core_broker.store.commit_log import CommitLog
+from core_broker.store.files import Files
+from core_broker.store.lanes import Lane
+
+PAGE_BYTES = 4096
+
+#: Called with True when the bytes are on the disk, with False when that is not known.
+FlushCallback = Callable[[bool], None]
+
+log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """Decides when to flush, and knows who waits for it. Event loop only, except the jobs."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        files: Files,
+        lane: Lane,
+        settings: Callable[[], BrokerConfig],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._log = commit_log
+        self._files = files
+        self._lane = lane
+        self._settings = settings
+        self._on_failure = on_failure
+        self._waiters: deque[tuple[int, int, FlushCallback]] = deque()
+        self._is_running = False
+        self._has_failed = False
+        self._now_ms = 0
+        self._last_attempt_ms = 0
+        self._last_flush_ms = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many callbacks wait for a flush."""
+        return len(self._waiters)
+
+    def wait(self, end: int, callback: FlushCallback) -> None:
+        """Call back when everything before `end` is on the disk, or the time is up.
+
+        Ends rise from call to call. The callback may run before this returns.
+        """
+        if self._has_failed:
+            callback(False)
+        elif end <= self._log.flushed:
+            callback(True)
+        else:
+            deadline = self._now_ms + self._settings().sync_flush_timeout
+            self._waiters.append((end, deadline, callback))
+            self.after_write()
+
+    def after_write(self) -> None:
+        """Start a flush when somebody waits for what has been written."""
+        if self._waiters:
+            self.flush()
+
+    def flush(self) -> None:
+        """Start a flush of everything written, if there is anything and none runs."""
+        if not self._is_running and self._log.written > self._log.flushed:
+            self._start()
+
+    def tick(self, now_ms: int) -> None:
+        """Let waiters go whose time is up, and flush what has waited long enough."""
+        self._now_ms = now_ms
+        while self._waiters and self._waiters[0][1] <= now_ms:
+            _, _, callback = self._waiters.popleft()
+            callback(False)
+        config = self._settings()
+        if self._is_running or now_ms - self._last_attempt_ms < config.flush_interval_commit_log:
+            return
+        self._last_attempt_ms = now_ms
+        dirty = self._log.written - self._log.flushed
+        is_overdue = now_ms - self._last_flush_ms >= config.flush_commit_log_thorough_interval
+        if dirty >= config.flush_commit_log_least_pages * PAGE_BYTES or (dirty and is_overdue):
+            self._start()
+
+    def _start(self) -> None:
+        if self._has_failed:
+            return
+        self._is_running = True
+        self._last_flush_ms = self._now_ms
+        end = self._log.written
+        segments = self._log.unflushed()
+
+        def flush() -> None:
+            for segment in segments:
+                if not segment.is_name_synced:
+                    self._files.sync_dir(self._log.folder)
+                    segment.is_name_synced = True
+                segment.file.sync()
+
+        self._lane.submit(flush, lambda error: self._done(end, error))
+
+    def _done(self, end: int, error: Exception | None) -> None:
+        self._is_running = False
+        if error is not None:
+            self.fail(f"flushing the commit log failed: {error}")
+            return
+        self._log.mark_flushed(end)
+        while self._waiters and self._waiters[0][0] <= end:
+            _, _, callback = self._waiters.popleft()
+            callback(True)
+        self.after_write()
+
+    def fail(self, reason: str) -> None:
+        """Give up flushing for good and tell everybody who waits."""
+        if self._has_failed:
+            return
+        self._has_failed = True
+        self._on_failure(reason)
+        while self._waiters:
+            _, _, callback = self._waiters.popleft()
+            callback(False)

@@ -1,0 +1,73 @@
+"""Keeps zeros ahead of the writer, so that appending and flushing only touch existing blocks.
+
+On ext4 this more than doubles the throughput of SYNC_FLUSH against freshly allocated blocks. It
+also notices a full disk before a message does: what is filled can be written whatever happens.
+"""
+
+import errno
+import logging
+
+from core_broker.store.commit_log import CommitLog
+from core_broker.store.files import Files
+from core_broker.store.lanes import Lane
+from core_broker.store.segments import Segment
+
+#: What a full disk or an exhausted quota answers.
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+log = logging.getLogger(__name__)
+
+
+class Growth:
+    """Fills segments with zeros through a lane. Event loop only, except the jobs."""
+
+    def __init__(self, commit_log: CommitLog, files: Files, lane: Lane, *, is_synced: bool) -> None:
+        self.is_disk_full = False
+        self._log = commit_log
+        self._files = files
+        self._lane = lane
+        #: Synced zeros keep flushes of messages small; without SYNC_FLUSH nobody waits for those.
+        self._is_synced = is_synced
+        self._is_running = False
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether so many more bytes can be written, as far as is known."""
+        return not self.is_disk_full or self._log.position + size <= self._log.active.filled
+
+    def advance(self) -> None:
+        """Fill ahead of the writer if it has come near; a full disk is tried again each time."""
+        if self._is_running:
+            return
+        try:
+            work = self._log.to_fill()
+        except OSError as error:
+            self.note(error)
+            return
+        if work is None:
+            self.note(None)
+            return
+        self._is_running = True
+        segment, limit = work
+        self._lane.submit(lambda: self._fill(segment, limit), self._done)
+
+    def _fill(self, segment: Segment, limit: int) -> None:
+        if not segment.is_name_synced:
+            self._files.sync_dir(self._log.folder)
+            segment.is_name_synced = True
+        while segment.fill_step(limit, is_synced=self._is_synced):
+            pass
+
+    def _done(self, error: Exception | None) -> None:
+        self._is_running = False
+        self.note(error)
+
+    def note(self, error: Exception | None) -> None:
+        """Take note of how an attempt to get space ended."""
+        is_full = isinstance(error, OSError) and error.errno in FULL_ERRNOS
+        if is_full and not self.is_disk_full:
+            log.error("The disk of the commit log is full: %s", error)
+        elif error is None and self.is_disk_full:
+            log.warning("The disk of the commit log has room again")
+        elif error is not None and not is_full:
+            log.error("Cannot prepare space for the commit log: %s", error)
+        self.is_disk_full = is_full

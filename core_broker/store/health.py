@@ -1,0 +1,62 @@
+"""Whether the store takes messages, and if not, why."""
+
+import logging
+
+log = logging.getLogger(__name__)
+
+
+class Health:
+    """The reasons against taking messages; reading goes on whatever they are."""
+
+    __slots__ = ("_disk_refusal", "_failure", "_is_open", "_lag", "reason")
+
+    def __init__(self) -> None:
+        #: The first reason that applies, None when messages are taken.
+        self.reason: str | None = None
+        self._is_open = False
+        self._failure: str | None = None
+        self._lag: str | None = None
+        self._disk_refusal: str | None = None
+        self._settle()
+
+    @property
+    def has_failed(self) -> bool:
+        """Nothing but a restart helps."""
+        return self._failure is not None
+
+    @property
+    def is_lagging(self) -> bool:
+        """Queues or index could not be written and are behind the log."""
+        return self._lag is not None
+
+    def set_open(self, is_open: bool) -> None:
+        """Between start and stop."""
+        self._is_open = is_open
+        self._settle()
+
+    def fail(self, reason: str) -> None:
+        """Nothing may be acknowledged any more, since the disk lost something."""
+        if self._failure is None:
+            log.critical("The store is read-only until the broker is restarted: %s", reason)
+            self._failure = reason
+            self._settle()
+
+    def set_lag(self, reason: str | None) -> None:
+        """Queues or index cannot be written now, or can again."""
+        if reason is not None and self._lag is None:
+            log.error("Consume queues or index cannot be written: %s", reason)
+        elif reason is None and self._lag is not None:
+            log.warning("Consume queues and index can be written again")
+        self._lag = reason
+        self._settle()
+
+    def set_disk_refusal(self, reason: str | None) -> None:
+        """The disk is too full, or no longer."""
+        if reason != self._disk_refusal:
+            log.warning("%s", reason or "The disk of the store has room again")
+        self._disk_refusal = reason
+        self._settle()
+
+    def _settle(self) -> None:
+        closed = None if self._is_open else "the store is not running"
+        self.reason = self._failure or closed or self._lag or self._disk_refusal

@@ -1,0 +1,207 @@
+"""All index files of a store: finds messages by topic and key, newest files first.
+
+Compatible with RocketMQ's IndexService.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.errors import StoreCorrupt
+from core_broker.store.files import Files
+from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, open_index_file
+
+#: Names are the local time of creation: yyyyMMddHHmmssSSS.
+NAME_DIGITS = 17
+#: A query follows at most so many items of one chain, some 20 ms of work.
+CHAIN_ITEMS_MAX = 20_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFlush:
+    """What has to reach the disk for one index file: its slots, its header, its items."""
+
+    file: IndexFile
+    header: bytes
+    blocks: list[int]
+    is_last: bool
+
+    def run(self) -> None:
+        """Write and sync it; may run off the loop."""
+        self.file.write_slots(self.blocks)
+        self.file.file.pwrite(self.header, 0)
+        self.file.file.sync()
+
+
+class KeyIndex:
+    """The index files, oldest first; the last one takes new items. Event loop only."""
+
+    def __init__(self, files: Files, folder: Path, slot_count: int, item_max: int) -> None:
+        self.folder = folder
+        self._files = files
+        self._slot_count = slot_count
+        self._item_max = item_max
+        self._all: list[IndexFile] = []
+        #: Files that are full but not flushed since.
+        self._filled: list[IndexFile] = []
+        #: A lane works on files, so none may be closed.
+        self._is_flushing = False
+
+    @property
+    def end_physical(self) -> int:
+        """Offset of the newest message that was indexed, -1 when there is none."""
+        newest = self._newest_with_items()
+        return newest.end_physical if newest is not None else -1
+
+    @property
+    def end_timestamp(self) -> int:
+        """Store time of the newest message that was indexed, 0 when there is none."""
+        newest = self._newest_with_items()
+        return newest.end_timestamp if newest is not None else 0
+
+    def _newest_with_items(self) -> IndexFile | None:
+        return next((each for each in reversed(self._all) if each.next_item > 1), None)
+
+    # -- add --
+
+    def add(self, hashes: list[int], offset_physical: int, timestamp: int) -> None:
+        """Index one message under all its key hashes; OSError when no file can be made."""
+        for key_hash in hashes:
+            if not self._all or self._all[-1].is_full:
+                self._append_file(timestamp)
+            self._all[-1].add(key_hash, offset_physical, timestamp)
+
+    def write_full_tail(self) -> None:
+        """Write the items in memory when there are many; on OSError they stay there."""
+        if self._all and self._all[-1].tail_bytes >= TAIL_BYTES_MAX:
+            self._all[-1].write_tail()
+
+    def _append_file(self, timestamp: int) -> None:
+        if self._all:
+            self._all[-1].write_tail()
+        self._files.make_dir(self.folder)
+        name = file_name(timestamp)
+        if self._all and name <= self._all[-1].path.name:
+            name = f"{int(self._all[-1].path.name) + 1:0{NAME_DIGITS}d}"
+        path = self.folder / name
+        file = open_index_file(self._files, path, self._slot_count, self._item_max)
+        file.create(self.end_timestamp, max(self.end_physical, 0))
+        if self._all:
+            self._filled.append(self._all[-1])
+        self._all.append(file)
+
+    # -- query --
+
+    def find(self, key_hash: int, begin_ms: int, end_ms: int, max_count: int) -> list[int]:
+        """Return offsets of messages stored under a hash in a time range, newest first.
+
+        Other keys may have the same hash; whoever reads the messages compares.
+        """
+        found: list[int] = []
+        steps = CHAIN_ITEMS_MAX
+        for file in reversed(self._all):
+            if begin_ms <= file.end_timestamp and end_ms >= file.begin_timestamp:
+                for _, item_hash, offset, stored_at in file.chain(key_hash):
+                    steps -= 1
+                    if len(found) >= max_count or steps < 0 or stored_at < begin_ms:
+                        break
+                    if item_hash == key_hash and stored_at <= end_ms:
+                        found.append(offset)
+            if len(found) >= max_count or steps < 0 or file.begin_timestamp < begin_ms:
+                break
+        return found
+
+    # -- flush --
+
+    def take_flushes(self) -> list[IndexFlush]:
+        """Write the items and return what a lane must write and sync; `flushed` must follow."""
+        if self._all:
+            self._all[-1].write_tail()
+        self._is_flushing = True
+        flushes = [
+            IndexFlush(each, each.header(), each.take_changed_blocks(), is_last=True)
+            for each in self._filled
+        ]
+        self._filled.clear()
+        if self._all:
+            newest = self._all[-1]
+            blocks = newest.take_changed_blocks()
+            flushes.append(IndexFlush(newest, newest.header(), blocks, is_last=False))
+        return flushes
+
+    def flushed(self, flushes: list[IndexFlush], *, is_done: bool) -> None:
+        """Take note of how the flushes ended."""
+        self._is_flushing = False
+        for each in flushes:
+            if not is_done:
+                each.file.mark_changed(each.blocks)
+                if each.is_last:
+                    self._filled.append(each.file)
+            elif each.is_last:
+                each.file.close_slots()
+
+    # -- life --
+
+    def load(self) -> None:
+        """Open the files. A damaged one is removed with all that follow, to be built again."""
+        names = [each for each in self._files.names(self.folder) if each.isdecimal()]
+        for index, name in enumerate(names):
+            path = self.folder / name
+            file = open_index_file(self._files, path, self._slot_count, self._item_max)
+            try:
+                file.load(self._files.size(path))
+            except StoreCorrupt as flaw:
+                log.warning("%s It and later index files will be rebuilt.", flaw)
+                file.file.close()
+                for later in names[index:]:
+                    self._files.remove(self.folder / later)
+                break
+            self._all.append(file)
+        if self._all:
+            self._all[-1].open_slots()
+
+    def cut_physical(self, offset_physical: int) -> None:
+        """Drop what was indexed of messages at or behind an offset of the log."""
+        while self._all and self._all[-1].begin_physical >= offset_physical:
+            self._remove(self._all.pop())
+        if self._all and self._all[-1].end_physical >= offset_physical:
+            self._all[-1].cut_physical(offset_physical)
+        elif self._all:
+            self._all[-1].open_slots()
+
+    def clear(self) -> None:
+        """Drop everything."""
+        while self._all:
+            self._remove(self._all.pop())
+
+    def close(self) -> None:
+        """Close the files; the caller has flushed."""
+        for each in self._all:
+            each.file.close()
+        self._all.clear()
+
+    def _remove(self, file: IndexFile) -> None:
+        file.file.close()
+        self._files.remove(file.path)
+
+    # -- retention --
+
+    def forget_before(self, min_physical: int) -> list[Path]:
+        """Take out files whose messages have all left the log; the caller removes them."""
+        gone = []
+        while len(self._all) > 1 and self._all[0].end_physical < min_physical:
+            if self._is_flushing or self._all[0] in self._filled:
+                break
+            file = self._all.pop(0)
+            file.file.close()
+            gone.append(file.path)
+        return gone
+
+
+def file_name(timestamp_ms: int) -> str:
+    """Return the name of a file that is created now."""
+    seconds, ms = divmod(timestamp_ms, 1000)
+    return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{ms:03d}"

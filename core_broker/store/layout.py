@@ -1,0 +1,67 @@
+"""The parts of a store and where they lie.
+
+    storePathRootDir/commitlog/00000000000000000000 …      storePathCommitLog, if set
+    storePathRootDir/consumequeue/TOPIC/QUEUE_ID/00000000000000000000 …
+    storePathRootDir/index/yyyyMMddHHmmssSSS …
+    storePathRootDir/checkpoint   abort   lock   dispatchCheckpoint.json   trash/
+
+All but the last two are RocketMQ's, as in its StorePathConfigHelper.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.store.commit_log import CommitLog
+from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.key_index import KeyIndex
+
+
+@dataclass(frozen=True, slots=True)
+class StoreParts:
+    """The log and what is derived from it."""
+
+    log: CommitLog
+    queues: ConsumeQueues
+    index: KeyIndex
+
+
+@dataclass(frozen=True, slots=True)
+class StorePaths:
+    """The files of a store folder beside log, queues and index."""
+
+    root: Path
+
+    @property
+    def queues(self) -> Path:
+        """The consume queues."""
+        return self.root / "consumequeue"
+
+    @property
+    def index(self) -> Path:
+        """The key index."""
+        return self.root / "index"
+
+    @property
+    def checkpoint(self) -> Path:
+        """RocketMQ's checkpoint."""
+        return self.root / "checkpoint"
+
+    @property
+    def dispatch_checkpoint(self) -> Path:
+        """Gantry's own checkpoint."""
+        return self.root / "dispatchCheckpoint.json"
+
+    @property
+    def abort(self) -> Path:
+        """Exists while a broker runs, and after it crashed."""
+        return self.root / "abort"
+
+    @property
+    def lock(self) -> Path:
+        """Locked while a broker runs."""
+        return self.root / "lock"
+
+    @property
+    def trash(self) -> Path:
+        """Where folders wait for being removed."""
+        return self.root / "trash"

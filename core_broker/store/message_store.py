@@ -1,0 +1,397 @@
+"""The message store: what a broker puts messages into and reads them from.
+
+The event loop owns the store and never waits for the disk: a put only stages bytes, `write_staged`
+hands the turn's bytes to the operating system in one call, and everything that may take long runs
+in lanes (lanes.py). The files are listed in layout.py. Compatible with RocketMQ's
+DefaultMessageStore.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from core_broker.config import BrokerConfig
+from core_broker.errors import StoreReadOnly
+from core_broker.message.delays import parse_delay_levels
+from core_broker.message.model import MessageInner
+from core_broker.message.topics import SCHEDULE_TOPIC
+from core_broker.store.appender import Appender
+from core_broker.store.checkpointer import Checkpointer
+from core_broker.store.commit_log import CommitLog
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
+from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.files import DiskFiles, Files, Lock, replace_file
+from core_broker.store.flusher import FlushCallback, Flusher
+from core_broker.store.growth import Growth
+from core_broker.store.health import Health
+from core_broker.store.key_hash import KeyHasher
+from core_broker.store.key_index import KeyIndex
+from core_broker.store.lanes import LaneMaker, ThreadLane
+from core_broker.store.layout import StoreParts, StorePaths
+from core_broker.store.reader import Accept, Reader, physical_memory
+from core_broker.store.recovery import Progress, Recovery
+from core_broker.store.results import (
+    GetResult,
+    GetStatus,
+    PutResult,
+    QueryResult,
+    QueueUnit,
+)
+from core_broker.store.retention import Retention
+from core_broker.store.segments import OpenFiles
+from core_broker.store.stats import Counters, RateMeter, StoreStats
+
+#: How often the store looks what is due.
+TICK_S = 0.1
+#: Files that are open at a time, beside those being written.
+OPEN_FILES_MAX = 256
+
+log = logging.getLogger(__name__)
+
+
+def wall_clock_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class MessageStore:
+    """One store folder: `load`, then `start`, then everything else, then `close`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        files: Files | None = None,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+        lanes: LaneMaker = ThreadLane,
+        memory_bytes: int | None = None,
+    ) -> None:
+        #: May be replaced by one with other updatable settings at any time.
+        self.config = config
+        self._files: Files = files if files is not None else DiskFiles()
+        self._paths = StorePaths(Path(config.store_path_root_dir))
+        self._open_files = OpenFiles(self._files, OPEN_FILES_MAX)
+        self._parts = _make_parts(config, self._files, self._paths, self._open_files)
+        self._log, self._queues = self._parts.log, self._parts.queues
+        self._health = Health()
+        self._counters = Counters()
+        self._meter = RateMeter(self._counters)
+        self._flush_lane, self._growth_lane, self._upkeep_lane = self._lanes = [
+            lanes(name) for name in ("store-flush", "store-growth", "store-upkeep")
+        ]
+        self._make_workers(clock_ms, memory_bytes or physical_memory())
+        self._lock: Lock | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._trash_numbers = itertools.count()
+
+    def _make_workers(self, clock_ms: Callable[[], int], memory_bytes: int) -> None:
+        config, files, parts = self.config, self._files, self._parts
+        hasher = KeyHasher()
+        self._dispatcher = Dispatcher(
+            parts.queues,
+            parts.index,
+            hasher,
+            parse_delay_levels(config.message_delay_level),
+            is_indexing=config.message_index_enable,
+        )
+        self._flusher = Flusher(
+            parts.log, files, self._flush_lane, self._settings, self._health.fail
+        )
+        is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._growth = Growth(parts.log, files, self._growth_lane, is_synced=is_sync)
+        self._appender = Appender(
+            parts,
+            self._dispatcher,
+            self._flusher,
+            self._growth,
+            self._health,
+            self._counters,
+            self._settings,
+            clock_ms,
+        )
+        self._checkpointer = Checkpointer(
+            parts, self._flusher, self._upkeep_lane, files, self._paths, self._settings
+        )
+        self._retention = Retention(
+            parts, self._upkeep_lane, files, self._health, self._settings, clock_ms
+        )
+        self._reader = Reader(parts, hasher, self._settings, memory_bytes)
+
+    def _settings(self) -> BrokerConfig:
+        return self.config
+
+    # -- life --
+
+    def load(self, progress: Progress | None = None) -> None:
+        """Lock the folder, load and recover it; may take long, so it comes before the event loop.
+
+        Raises StoreLocked when another broker uses the folder and StoreCorrupt when segments of the
+        commit log are missing or of another size. `progress` is told what is being done and which
+        share of it is done, 0.0 to 1.0.
+        """
+        self._files.make_dir(self._paths.root)
+        self._lock = self._files.lock(self._paths.lock)
+        try:
+            recovery = Recovery(
+                self._parts,
+                self._dispatcher,
+                self._files,
+                self._paths,
+                self.config,
+                progress or (lambda what, share: None),
+            )
+            recovered = recovery.run()
+            self._appender.store_timestamp = recovered.last_store_timestamp
+            if recovered.must_checkpoint:
+                self._checkpointer.run_now(recovered.last_store_timestamp)
+        except BaseException:
+            self._release()
+            raise
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to take messages, on this event loop from now on."""
+        replace_file(self._files, self._paths.abort, b"")
+        for lane in self._lanes:
+            lane.start(loop)
+        self._health.set_open(True)
+        self._timer = loop.call_later(TICK_S, self._on_timer, loop)
+        self._growth.advance()
+
+    def close(self) -> None:
+        """Write and sync everything, and release the folder. Waits for the disk."""
+        if self._lock is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            self.write_staged()
+        except StoreReadOnly as error:
+            log.warning("Messages that were not acknowledged are dropped: %s", error)
+        self._health.set_open(False)
+        for lane in self._lanes:
+            lane.close()
+        self._flusher.flush()
+        try:
+            if not self._health.has_failed:
+                self._dispatcher.settle()
+                self._checkpointer.run_now(self._appender.store_timestamp)
+                self._files.remove(self._paths.abort)
+                self._files.sync_dir(self._paths.root)
+        except OSError as error:
+            log.warning("The next start will recover, since closing failed: %s", error)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._log.close()
+        self._parts.index.close()
+        self._open_files.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(TICK_S, self._on_timer, loop)
+        self.tick(time.monotonic_ns() // 1_000_000)
+
+    def tick(self, now_ms: int) -> None:
+        """Do what is due; `now_ms` is the monotonic clock. The store calls it by itself."""
+        self._meter.tick(now_ms)
+        self._flusher.tick(now_ms)
+        self._growth.advance()
+        self._retention.tick(now_ms)
+        try:
+            self._dispatcher.settle()
+            self._queues.write_tails()
+            self._checkpointer.tick(now_ms, self._appender.store_timestamp)
+        except OSError as error:
+            self._health.set_lag(str(error))
+        else:
+            self._health.set_lag(None)
+
+    # -- state --
+
+    @property
+    def writable(self) -> bool:
+        """Messages are taken."""
+        return self.read_only_reason is None
+
+    @property
+    def read_only_reason(self) -> str | None:
+        """Why no messages are taken, or None."""
+        if self._health.reason is None and self._growth.is_disk_full:
+            return "the disk of the commit log is full"
+        return self._health.reason
+
+    @property
+    def min_offset_physical(self) -> int:
+        """Where the oldest segment of the log begins."""
+        return self._log.min_offset
+
+    @property
+    def max_offset_physical(self) -> int:
+        """The end of what is written of the log."""
+        return self._log.written
+
+    @property
+    def arrival_listeners(self) -> list[ArrivalListener]:
+        """Called for each message that became visible: topic, queue id, offset, tags code."""
+        return self._appender.listeners
+
+    # -- put --
+
+    def put(self, inner: MessageInner) -> PutResult:
+        """Stage one message; acknowledge it only after `write_staged`."""
+        return self._appender.put(inner)
+
+    def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
+        """Stage messages that stay together; all of them or none. Results are in their order."""
+        return self._appender.put_batch(inners)
+
+    def write_staged(self) -> None:
+        """Write what this turn of the loop has put, and make it visible.
+
+        Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
+        """
+        self._appender.write_staged()
+
+    def on_flushed(self, end_offset: int, callback: FlushCallback) -> None:
+        """Call back on the loop: True when everything before an offset of the log is on the disk,
+
+        False when that failed or took longer than `syncFlushTimeout`. May call before it returns.
+        """
+        self._flusher.wait(end_offset, callback)
+
+    # -- read --
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int | None = None,
+        accept: Accept | None = None,
+    ) -> GetResult:
+        """Read messages of a queue from an offset on, those whose tags code is accepted.
+
+        Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments.
+        """
+        queue = self._queues.get(topic, queue_id)
+        result = self._reader.get(queue, offset, max_count, max_bytes, accept)
+        if result.status is GetStatus.FOUND:
+            self._counters.get_found += 1
+            self._counters.get_messages += len(result.records)
+        else:
+            self._counters.get_missed += 1
+        return result
+
+    def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return the first offset of a queue and the one behind its last message."""
+        queue = self._queues.get(topic, queue_id)
+        return (queue.min_offset, queue.max_offset) if queue is not None else (0, 0)
+
+    def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> list[QueueUnit]:
+        """Return up to `count` consume-queue units from an offset on."""
+        queue = self._queues.get(topic, queue_id)
+        return list(queue.units(offset, count)) if queue is not None and offset >= 0 else []
+
+    def read_at(self, offset_physical: int, size: int | None = None) -> bytes | None:
+        """Return the record at an offset of the log, or None when none begins there."""
+        return self._reader.record(offset_physical, size)
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """Return the offset of the message stored nearest to a time; 0 without the queue."""
+        queue = self._queues.get(topic, queue_id)
+        return self._reader.offset_by_time(queue, timestamp_ms) if queue is not None else 0
+
+    def store_time_of(self, topic: str, queue_id: int, offset: int) -> int:
+        """Return when a message was stored, in ms, or -1 when it is not there."""
+        queue = self._queues.get(topic, queue_id)
+        return self._reader.store_time_of(queue, offset) if queue is not None else -1
+
+    def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Find messages by key in a range of store times, oldest first.
+
+        Messages with other keys of the same hash may be among them; clients compare.
+        """
+        return self._reader.query(topic, key, max_count, begin_ms, end_ms)
+
+    # -- administration --
+
+    def topics_on_disk(self) -> list[str]:
+        """Return the topics that have consume queues."""
+        return self._queues.topics()
+
+    def delete_topic(self, topic: str) -> None:
+        """Drop the queues of a topic; its messages stay in the log until they expire."""
+        self._drop([each for each in self._queues if each.topic == topic])
+
+    def clean_expired_queues(self) -> int:
+        """Drop queues whose messages have all left the log; return how many."""
+        expired = [
+            each
+            for each in self._queues
+            if 0 < each.end_physical <= self._log.min_offset and each.topic != SCHEDULE_TOPIC
+        ]
+        self._drop(expired)
+        return len(expired)
+
+    def delete_expired_files(self) -> None:
+        """Delete segments older than `fileReservedTime` now, whatever the hour."""
+        self._retention.delete_now()
+
+    def _drop(self, queues: list[ConsumeQueue]) -> None:
+        for queue in queues:
+            folder = self._queues.remove(queue.topic, queue.queue_id)
+            if folder is None or not self._files.exists(folder):
+                continue
+            self._files.make_dir(self._paths.trash)
+            moved = self._paths.trash / f"{next(self._trash_numbers)}"
+            self._files.rename(folder, moved)
+            self._retention.trash(moved)
+        if queues:
+            self._checkpointer.want()
+
+    def stats(self) -> StoreStats:
+        """Return the figures of this moment."""
+        counters = self._counters
+        put_tps, found_tps, missed_tps, transferred_tps = self._meter.rates()
+        return StoreStats(
+            put_times_total=counters.put_times,
+            put_size_total=counters.put_bytes,
+            put_failed_times=counters.put_failed,
+            put_entire_time_max_ms=counters.put_time_max_ms,
+            get_found_times=counters.get_found,
+            get_missed_times=counters.get_missed,
+            get_transferred_messages=counters.get_messages,
+            put_tps=put_tps,
+            get_found_tps=found_tps,
+            get_missed_tps=missed_tps,
+            get_transferred_tps=transferred_tps,
+            commit_log_min_offset=self._log.min_offset,
+            commit_log_max_offset=self._log.written,
+            flushed_offset=self._log.flushed,
+            flush_waiters=self._flusher.waiting,
+            commit_log_disk_ratio=self._retention.log_ratio,
+            consume_queue_disk_ratio=self._retention.queue_ratio,
+            earliest_message_timestamp=self._reader.store_timestamp(self._log.min_offset),
+            write_time_ms=self._appender.write_time_ms,
+        )
+
+
+def _make_parts(
+    config: BrokerConfig, files: Files, paths: StorePaths, open_files: OpenFiles
+) -> StoreParts:
+    log_folder = Path(config.commit_log_dir)
+    return StoreParts(
+        CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files),
+        ConsumeQueues(files, paths.queues, config.mapped_file_size_consume_queue, open_files),
+        KeyIndex(files, paths.index, config.max_hash_slot_num, config.max_index_num),
+    )

@@ -1,0 +1,276 @@
+"""Bringing a store folder back into order at the start.
+
+Only the commit log counts. Everything before a point, the newest checkpoint, is known to be on the
+disk. From there on the log is read: the first thing that is not a whole record ends it, what
+follows is made zeros, and queues and index are built again for all that was read. When a queue or
+the index lacks something from before that point, the whole log is read for them; damage there is
+reported and stepped over, never cut off. Compatible with RocketMQ's CommitLog.recoverNormally and
+recoverAbnormally, and its checkpoint rules where Gantry's own checkpoint is missing.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from core_broker.config import BrokerConfig
+from core_broker.store.checkpoint import (
+    Checkpoint,
+    DispatchCheckpoint,
+    load_checkpoint,
+    load_dispatch_checkpoint,
+)
+from core_broker.store.consume_queue import BLANK_SIZE, ConsumeQueue
+from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.files import Files
+from core_broker.store.layout import StoreParts, StorePaths
+from core_broker.store.log_scan import Flaw, LogScan, find_record
+from core_broker.store.reader import LogReader
+
+#: Called with what is being done and which share of it is done.
+Progress = Callable[[str, float], None]
+#: Progress is told each time so many bytes of the log were read.
+PROGRESS_BYTES = 32 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """How a store came back."""
+
+    end: int = 0
+    #: Records that were read from the log, and what in it was no record although it should be.
+    records: int = 0
+    flaws: int = 0
+    is_cut: bool = False
+    last_store_timestamp: int = 0
+    #: Something changed that the next start should not have to do again.
+    must_checkpoint: bool = False
+
+
+class Recovery:
+    """One start of the store; runs before the event loop."""
+
+    def __init__(
+        self,
+        parts: StoreParts,
+        dispatcher: Dispatcher,
+        files: Files,
+        paths: StorePaths,
+        config: BrokerConfig,
+        progress: Progress,
+    ) -> None:
+        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._dispatcher = dispatcher
+        self._reader = LogReader(self._log)
+        self._files = files
+        self._paths = paths
+        self._config = config
+        self._progress = progress
+        self._result = Recovered()
+
+    def run(self) -> Recovered:
+        """Load everything and recover; afterwards the log is open for appending at its end."""
+        is_clean = not self._files.exists(self._paths.abort)
+        self._files.remove_tree(self._paths.trash)
+        self._progress("loading", 0.0)
+        self._log.load()
+        damaged = self._queues.load()
+        self._index.load()
+        if self._log.is_empty:
+            self._drop_all()
+        known = self._known_point()
+        checkpoint = load_checkpoint(self._files, self._paths.checkpoint)
+        whole = self._whole_until(known, checkpoint, is_clean=is_clean)
+        is_short = self._drop_short(known, checkpoint) or bool(damaged)
+        for queue in self._queues:
+            queue.cut_physical(whole)
+        self._index.cut_physical(whole)
+        if is_short and whole > self._log.min_offset:
+            log.warning("Building queues and index again from the whole commit log")
+            self._read_whole_part(whole)
+        self._dispatcher.gaps.clear()
+        self._read_end(whole)
+        if self._dispatcher.gaps and not is_short and whole > self._log.min_offset:
+            self._rebuild_gaps()
+        self._finish(checkpoint, whole, is_clean=is_clean)
+        return self._result
+
+    # -- where to begin --
+
+    def _known_point(self) -> DispatchCheckpoint | None:
+        """Gantry's own checkpoint, if it still belongs to this log.
+
+        A Java broker, which does not move it, may have worked here since, and have cut the log.
+        """
+        known = load_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint)
+        if known is None or not 0 <= known.offset_physical <= self._log.loaded_end:
+            return None
+        if known.offset_physical <= self._log.min_offset:
+            return known
+        point = known.offset_physical
+        newest = max((self._end_before(each, point) for each in self._queues), default=0)
+        is_boundary = point in {newest, point - point % self._log.segment_size}
+        return known if is_boundary or any(self._short_queues(known)) else None
+
+    @staticmethod
+    def _end_before(queue: ConsumeQueue, offset_physical: int) -> int:
+        """End of the newest message of a queue that begins before an offset of the log."""
+        if queue.end_physical <= offset_physical:
+            return queue.end_physical
+        first = queue.first_not_before(offset_physical, queue.min_offset, queue.max_offset)
+        unit = queue.unit(first - 1) if first > queue.min_offset else None
+        return unit.offset_physical + unit.size if unit and unit.size != BLANK_SIZE else 0
+
+    def _whole_until(
+        self, known: DispatchCheckpoint | None, checkpoint: Checkpoint, *, is_clean: bool
+    ) -> int:
+        """Return the offset before which log, queues and index are known to be on the disk."""
+        least = self._log.min_offset
+        if is_clean:
+            newest = max((each.end_physical for each in self._queues), default=0)
+            if least < newest <= self._log.loaded_end and self._is_end_of_record(newest):
+                return max(newest, known.offset_physical if known else 0)
+        if known is not None:
+            return max(known.offset_physical, least)
+        return self._segment_by_time(checkpoint)
+
+    def _is_end_of_record(self, end: int) -> bool:
+        for queue in self._queues:
+            unit = queue.unit(queue.max_offset - 1)
+            if unit is not None and unit.offset_physical + unit.size == end:
+                return self._reader.record(unit.offset_physical, unit.size) is not None
+        return False
+
+    def _segment_by_time(self, checkpoint: Checkpoint) -> int:
+        """RocketMQ's rule: the last segment that begins with a message flushed for sure."""
+        until = checkpoint.recover_from_timestamp(with_index=self._config.message_index_safe)
+        start = self._log.loaded_end - self._log.segment_size
+        while start > self._log.min_offset:
+            stored_at = self._reader.store_timestamp(start)
+            if 0 < stored_at <= until:
+                return start
+            start -= self._log.segment_size
+        return self._log.min_offset
+
+    # -- what is missing --
+
+    def _drop_short(self, known: DispatchCheckpoint | None, checkpoint: Checkpoint) -> bool:
+        """Remove queues that lack units they once had; tell if anything is missing."""
+        if known is not None:
+            is_missing = self._drop_short_queues(known)
+            is_index_short = self._index.end_physical < known.index_end
+        else:
+            is_missing = not list(self._queues)
+            is_index_short = self._index.end_timestamp < checkpoint.index_msg_timestamp
+        if is_index_short and self._config.message_index_enable:
+            log.warning("The key index is missing or short")
+            is_missing = True
+        return is_missing
+
+    def _drop_short_queues(self, known: DispatchCheckpoint) -> bool:
+        short = list(self._short_queues(known))
+        for topic, queue_id in short:
+            log.warning("Queue %d of topic %s is missing or short", queue_id, topic)
+            self._remove_queue(topic, queue_id)
+        return bool(short)
+
+    def _short_queues(self, known: DispatchCheckpoint) -> Iterator[tuple[str, int]]:
+        for topic, ends in known.queues.items():
+            for queue_id, end in ends.items():
+                queue = self._queues.get(topic, queue_id)
+                if queue is None or queue.max_offset < end:
+                    yield topic, queue_id
+
+    def _drop_all(self) -> None:
+        """Without a commit log there is nothing that queues and index could point to."""
+        for queue in list(self._queues):
+            self._remove_queue(queue.topic, queue.queue_id)
+        self._index.clear()
+
+    def _remove_queue(self, topic: str, queue_id: int) -> None:
+        folder = self._queues.remove(topic, queue_id)
+        if folder is not None:
+            self._files.remove_tree(folder)
+
+    # -- reading the log --
+
+    def _read_whole_part(self, whole: int) -> None:
+        """Dispatch everything before the whole point, stepping over damage."""
+        at: int | None = self._log.min_offset
+        while at is not None and at < whole:
+            scan = self._scan(at, whole, "rebuilding queues and index")
+            if scan.end >= whole:
+                return
+            flaw = scan.flaw or Flaw(scan.end, "there is nothing but zeros")
+            self._report(flaw, "The records behind it are kept.")
+            at = find_record(self._log, scan.end + 1, whole)
+
+    def _read_end(self, whole: int) -> None:
+        """Dispatch everything from the whole point on; the first flaw ends the log."""
+        scan = self._scan(whole, self._log.loaded_end, "reading the end of the commit log")
+        self._result.end = scan.end
+        flaw = scan.flaw or self._cut_off_segment(scan.end)
+        if flaw is not None:
+            self._report(flaw, "The log ends there.")
+            self._result.is_cut = True
+
+    def _cut_off_segment(self, end: int) -> Flaw | None:
+        """Tell if segments behind the end of the log hold records, which are lost then."""
+        size = self._log.segment_size
+        start = end - end % size + size
+        while start < self._log.loaded_end:
+            if self._reader.store_timestamp(start) > 0:
+                return Flaw(end, f"there is nothing, but records lie at {start} again")
+            start += size
+        return None
+
+    def _scan(self, start: int, end: int, what: str) -> LogScan:
+        scan = LogScan(self._log, start, check_crc=self._config.check_crc_on_recover)
+        told = start
+        for record in scan:
+            self._dispatcher.dispatch(record)
+            self._result.records += 1
+            self._result.last_store_timestamp = record.store_timestamp
+            if record.offset - told >= PROGRESS_BYTES:
+                told = record.offset
+                self._tell(what, (told - start) / (end - start))
+            if scan.end >= end:
+                break
+        return scan
+
+    def _rebuild_gaps(self) -> None:
+        """Build queues again that lack messages from before the whole point."""
+        for topic, queue_id in self._dispatcher.gaps:
+            log.warning("Queue %d of topic %s has a gap", queue_id, topic)
+            self._remove_queue(topic, queue_id)
+        self._read_whole_part(self._result.end)
+
+    def _report(self, flaw: Flaw, consequence: str) -> None:
+        self._result.flaws += 1
+        path = self._log.path_of(flaw.offset)
+        within = flaw.offset % self._log.segment_size
+        log.error("%s at %d (offset %d): %s. %s", path, within, *flaw, consequence)
+
+    def _tell(self, what: str, share: float) -> None:
+        log.info("Recovery: %s, %.0f %%", what, share * 100)
+        self._progress(what, share)
+
+    # -- the end --
+
+    def _finish(self, checkpoint: Checkpoint, whole: int, *, is_clean: bool) -> None:
+        end = self._result.end
+        for queue in self._queues:
+            queue.cut_physical(end)
+            queue.advance_min(self._log.min_offset)
+        self._index.cut_physical(end)
+        must_cut = not is_clean or self._result.is_cut
+        self._log.open_at(end, synced_until=whole, must_cut=must_cut)
+        if not self._result.last_store_timestamp:
+            newest = max(self._queues, key=lambda each: each.end_physical, default=None)
+            unit = newest.unit(newest.max_offset - 1) if newest is not None else None
+            stored_at = self._reader.store_timestamp(unit.offset_physical) if unit else 0
+            latest = max(stored_at, checkpoint.physic_msg_timestamp)
+            self._result.last_store_timestamp = latest
+        self._result.must_checkpoint = bool(must_cut or self._result.records)
+        self._progress("recovered", 1.0)

@@ -1,0 +1,179 @@
+"""Deleting old segments, and refusing messages while the disk is too full.
+
+Segments go, oldest first and never the last, when they were not written for `fileReservedTime`
+hours and it is one of the hours of `deleteWhen`, or the disk is fuller than
+`diskMaxUsedSpaceRatio`. Above `diskSpaceCleanForciblyRatio` age does not count; above
+`diskSpaceWarningLevelRatio` the store also takes no messages until there is room again. Consume
+queues and index follow the log, whole files only. Compatible with RocketMQ's CleanCommitLogService
+and CleanConsumeQueueService.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.config import BrokerConfig
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.files import Files
+from core_broker.store.health import Health
+from core_broker.store.lanes import Lane
+from core_broker.store.layout import StoreParts
+
+#: One round deletes at most so many segments.
+BATCH_MAX = 10
+#: So many rounds an administrator's request to delete goes on, as in RocketMQ.
+MANUAL_ROUNDS = 20
+#: One tick looks at so many queues for files that hold nothing any more.
+QUEUES_PER_TICK = 100
+HOUR_MS = 3_600_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """How full the disks are, as shares of 1, and when the oldest segments were last written."""
+
+    log_ratio: float
+    queue_ratio: float
+    modified_ms: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What retention decided."""
+
+    #: So many of the oldest segments go.
+    expired: int
+    #: Why no messages are taken, or None.
+    refusal: str | None
+
+
+def decide(state: DiskState, config: BrokerConfig, now_ms: int, *, is_manual: bool) -> Verdict:
+    """Apply the rules to what was seen; `now_ms` is the wall clock."""
+    percent = max(state.log_ratio, state.queue_ratio) * 100
+    refusal = None
+    if percent > config.disk_space_warning_level_ratio:
+        refusal = (
+            f"the disk is {percent:.0f} % full, which is above"
+            f" diskSpaceWarningLevelRatio {config.disk_space_warning_level_ratio}"
+        )
+    is_forced = (
+        config.clean_file_forcibly_enable and percent > config.disk_space_clean_forcibly_ratio
+    )
+    is_due = is_forced or is_manual or is_hour(config.delete_when, now_ms)
+    if not is_due and percent <= config.disk_max_used_space_ratio:
+        return Verdict(0, refusal)
+    oldest_kept = now_ms - config.file_reserved_time * HOUR_MS
+    expired = 0
+    for modified in state.modified_ms[:BATCH_MAX]:
+        if not is_forced and modified > oldest_kept:
+            break
+        expired += 1
+    return Verdict(expired, refusal)
+
+
+def is_hour(hours: str, now_ms: int) -> bool:
+    """Tell whether the local hour is one of "04" or "04;16"."""
+    hour = time.localtime(now_ms / 1000).tm_hour
+    return any(each.strip().isdecimal() and int(each) == hour for each in hours.split(";"))
+
+
+class Retention:
+    """Looks at the disks now and then, and deletes. Event loop only, except the jobs."""
+
+    def __init__(
+        self,
+        parts: StoreParts,
+        lane: Lane,
+        files: Files,
+        health: Health,
+        settings: Callable[[], BrokerConfig],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.log_ratio = 0.0
+        self.queue_ratio = 0.0
+        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._lane = lane
+        self._files = files
+        self._health = health
+        self._settings = settings
+        self._clock_ms = clock_ms
+        self._is_running = False
+        self._next_look_ms = 0
+        self._next_unlink_ms = 0
+        self._manual_rounds = 0
+        self._to_trim: list[ConsumeQueue] = []
+        self._to_unlink: deque[Path] = deque()
+
+    def delete_now(self) -> None:
+        """Delete what is old enough at any hour, for some rounds."""
+        self._manual_rounds = MANUAL_ROUNDS
+        self._next_look_ms = 0
+
+    def tick(self, now_ms: int) -> None:
+        """Do a little of what there is to do; `now_ms` is the monotonic clock."""
+        if now_ms >= self._next_look_ms and not self._is_running:
+            self._next_look_ms = now_ms + self._settings().clean_resource_interval
+            self._look()
+        for queue in self._to_trim[:QUEUES_PER_TICK]:
+            queue.advance_min(self._log.min_offset)
+            self._to_unlink.extend(queue.forget(first) for first in queue.removable())
+        del self._to_trim[:QUEUES_PER_TICK]
+        if self._to_unlink and now_ms >= self._next_unlink_ms:
+            self._next_unlink_ms = now_ms + self._settings().delete_commit_log_files_interval
+            path = self._to_unlink.popleft()
+            self._lane.submit(lambda: self._files.remove(path), _report)
+
+    def trash(self, folder: Path) -> None:
+        """Remove a folder that was moved out of the way."""
+        self._lane.submit(lambda: self._files.remove_tree(folder), _report)
+
+    def _look(self) -> None:
+        self._is_running = True
+        candidates = self._log.removable()[:BATCH_MAX]
+        seen: list[DiskState] = []
+
+        def look() -> None:
+            seen.append(
+                DiskState(
+                    self._files.usage(self._log.folder).ratio,
+                    self._files.usage(self._queues.folder).ratio,
+                    [self._files.modified_ms(path) for path in candidates],
+                )
+            )
+
+        def done(error: Exception | None) -> None:
+            self._is_running = False
+            if error is not None:
+                log.error("Cannot look at the disk of the store: %s", error)
+                return
+            self._apply(seen[0])
+
+        self._lane.submit(look, done)
+
+    def _apply(self, state: DiskState) -> None:
+        self.log_ratio, self.queue_ratio = state.log_ratio, state.queue_ratio
+        is_manual = self._manual_rounds > 0
+        self._manual_rounds = max(0, self._manual_rounds - 1)
+        verdict = decide(state, self._settings(), self._clock_ms(), is_manual=is_manual)
+        self._health.set_disk_refusal(verdict.refusal)
+        if not verdict.expired:
+            self._manual_rounds = 0
+            return
+        for _ in range(verdict.expired):
+            path = self._log.forget_oldest()
+            log.info("Deleting %s", path)
+            self._to_unlink.append(path)
+        if is_manual:
+            self._next_look_ms = 0
+        self._to_unlink.extend(self._index.forget_before(self._log.min_offset))
+        self._to_trim = list(self._queues)
+
+
+def _report(error: Exception | None) -> None:
+    if error is not None:
+        log.error("Cannot delete a file of the store: %s", error)

@@ -1,0 +1,158 @@
+"""Segment files: one long sequence of bytes, cut into files of equal size.
+
+    folder/00000000000000000000   bytes 0 … size-1
+    folder/00000000001073741824   bytes size … 2*size-1
+
+The name is the offset of the first byte, as 20 digits. Every file has its full size from the
+start. Compatible with RocketMQ's MappedFileQueue.
+"""
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from core_broker.errors import StoreCorrupt
+from core_broker.store.files import Buffer, File, Files
+
+NAME_DIGITS = 20
+#: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
+ZERO_STEP = 1024 * 1024
+_ZEROS = bytes(ZERO_STEP)
+
+
+def segment_path(folder: Path, start: int) -> Path:
+    """Return the path of the segment that begins at `start`."""
+    return folder / f"{start:0{NAME_DIGITS}d}"
+
+
+def list_segments(files: Files, folder: Path, size: int, setting: str) -> list[int]:
+    """Return where the segments of a folder begin, in order and without a hole.
+
+    Removes an empty last file, which a crash may leave. Raises StoreCorrupt when a file has not
+    exactly the size of the `setting`, or one is missing between two others.
+    """
+    names = [each for each in files.names(folder) if len(each) == NAME_DIGITS and each.isdecimal()]
+    if names and files.size(folder / names[-1]) == 0:
+        files.remove(folder / names.pop())
+    for name in names:
+        actual = files.size(folder / name)
+        if actual != size:
+            reason = f"it has {actual} bytes, but {setting} is {size}"
+            raise StoreCorrupt(str(folder / name), 0, reason)
+    starts = [int(each) for each in names]
+    for index, start in enumerate(starts):
+        expected = starts[0] + index * size
+        if start != expected or start % size:
+            reason = f"a segment beginning at {expected} is missing"
+            raise StoreCorrupt(str(segment_path(folder, start)), 0, reason)
+    return starts
+
+
+class OpenFiles:
+    """Open files by path, at most `limit`; the one not used for longest is closed first.
+
+    Event loop only. Other threads open files of their own.
+    """
+
+    def __init__(self, files: Files, limit: int) -> None:
+        self._files = files
+        self._limit = limit
+        self._open: OrderedDict[Path, File] = OrderedDict()
+
+    def get(self, path: Path) -> File:
+        """Return the file, opened when needed; it stays valid until the next call."""
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        file = self._files.open(path)
+        self._open[path] = file
+        if len(self._open) > self._limit:
+            _, oldest = self._open.popitem(last=False)
+            oldest.close()
+        return file
+
+    def forget(self, path: Path) -> None:
+        """Close a file that is going to be removed or renamed."""
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.close()
+
+    def close(self) -> None:
+        """Close them all."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class Segment:
+    """A commit log file that is being written.
+
+    Blocks that were written before are cheap to overwrite and to sync, so a helper thread fills
+    the segment with zeros ahead of the writer. `filled` is where the zeros end: the helper only
+    writes behind it and the writer moves it when it overtakes, both under one lock.
+    """
+
+    def __init__(self, path: Path, file: File, start: int, size: int, *, is_new: bool) -> None:
+        self.path = path
+        self.file = file
+        self.start = start
+        self.end = start + size
+        self.filled = start
+        #: The name of a new file must reach the disk before anything in it counts as flushed.
+        self.is_name_synced = not is_new
+        self._zeroing = threading.Lock()
+
+    def write(self, data: Buffer, offset: int) -> None:
+        """Write at an absolute offset; all of it, or OSError. Event loop only."""
+        end = offset + len(data)
+        if end > self.filled:
+            with self._zeroing:
+                self.filled = max(self.filled, end)
+        self.file.pwrite(data, offset - self.start)
+
+    def fill_step(self, limit: int, *, is_synced: bool) -> bool:
+        """Write, and perhaps sync, the next zeros up to `limit`; False when there are none to do.
+
+        Runs off the loop.
+        """
+        with self._zeroing:
+            start = self.filled
+            count = min(ZERO_STEP, min(limit, self.end) - start)
+            if count <= 0:
+                return False
+            self.file.pwrite(_ZEROS if count == ZERO_STEP else _ZEROS[:count], start - self.start)
+            if is_synced:
+                self.file.sync()
+            self.filled = start + count
+        return True
+
+    def seal(self) -> None:
+        """Keep the helper out: nothing more will be written, and the file may be closed."""
+        with self._zeroing:
+            self.filled = self.end
+
+    def cut(self, offset: int) -> None:
+        """Make everything from an absolute offset on zeros, and that durable."""
+        self.file.truncate(offset - self.start)
+        self.file.truncate(self.end - self.start)
+        self.file.sync()
+        self.filled = offset
+
+
+def create_segment(files: Files, folder: Path, start: int, size: int) -> Segment:
+    """Create a sparse file of full size; whatever a crash left under its name is replaced."""
+    path = segment_path(folder, start)
+    file = files.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.truncate(size)
+    except OSError:
+        file.close()
+        raise
+    return Segment(path, file, start, size, is_new=True)
+
+
+def open_segment(files: Files, folder: Path, start: int, size: int) -> Segment:
+    """Open an existing segment for further writing."""
+    path = segment_path(folder, start)
+    return Segment(path, files.open(path), start, size, is_new=False)

@@ -1,0 +1,298 @@
+"""A disk in memory that behaves as badly as real ones may, on a seed.
+
+The twin of `DiskFiles`. What was written and not synced survives a power cut sector by sector at
+random, so the last write may be torn anywhere; names that were created, renamed or removed without
+`sync_dir` survive in order up to a random point. A failed sync loses the data for good, as Linux
+does: the next sync succeeds without it. A full disk takes a part of a write and then fails.
+"""
+
+import errno
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core_broker.errors import StoreLocked
+from core_broker.store.files import Buffer, DiskUsage
+
+SECTOR = 512
+BLOCK = 4096
+UNLIMITED = 1 << 60
+
+#: Called before each operation with its name and path; raises OSError to make the call fail.
+Fault = Callable[[str, Path], None]
+
+
+@dataclass(slots=True)
+class _Node:
+    """One file: what programs read, what the platters hold, and which sectors differ."""
+
+    current: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    dirty: set[int] = field(default_factory=set)
+    blocks: set[int] = field(default_factory=set)
+    modified_ms: int = 0
+
+    def touch(self, start: int, end: int) -> None:
+        self.dirty.update(range(start // SECTOR, -(-end // SECTOR)))
+
+    def settle(self, sectors: set[int]) -> None:
+        """Carry these sectors and the size over to the platters."""
+        size = len(self.current)
+        del self.durable[size:]
+        self.durable.extend(bytes(size - len(self.durable)))
+        for sector in sectors:
+            span = slice(sector * SECTOR, min(sector * SECTOR + SECTOR, size))
+            self.durable[span] = self.current[span]
+        self.dirty.difference_update(sectors)
+
+
+class SimulatedFiles:
+    """A file system whose faults are commanded by a test and whose chances come from a seed."""
+
+    def __init__(
+        self, seed: int = 0, *, capacity: int = UNLIMITED, clock_ms: Callable[[], int] = lambda: 0
+    ) -> None:
+        self.random = random.Random(seed)
+        self.capacity = capacity
+        self.fault: Fault | None = None
+        self.life = 0
+        self._clock_ms = clock_ms
+        self._nodes: dict[Path, _Node] = {}
+        self._durable_names: dict[Path, _Node] = {}
+        self._unsynced_names: list[tuple[Path, _Node | None]] = []
+        self._folders: set[Path] = set()
+        self._locked: set[Path] = set()
+
+    # -- what tests command --
+
+    def power_cut(self) -> None:
+        """Lose what a power cut may lose. Open files are dead; locks are free."""
+        self.life += 1
+        self._locked.clear()
+        self.fault = None
+        kept = self.random.randint(0, len(self._unsynced_names))
+        for path, node in self._unsynced_names[:kept]:
+            self._set_name(self._durable_names, path, node)
+        chance = self.random.choice((0.0, 0.5, 1.0, self.random.random()))
+        self._nodes = {}
+        for path, node in self._durable_names.items():
+            survivors = {each for each in sorted(node.dirty) if self.random.random() < chance}
+            node.settle(survivors)
+            blocks = node.blocks
+            self._nodes[path] = _Node(
+                bytearray(node.durable), bytearray(node.durable), set(), blocks, node.modified_ms
+            )
+        self._durable_names = dict(self._nodes)
+        self._unsynced_names.clear()
+
+    def kill(self) -> None:
+        """End the process: the operating system keeps everything that was written."""
+        self.life += 1
+        self._locked.clear()
+
+    def flip_bit(self, path: Path, offset: int, bit: int = 0) -> None:
+        """Let one bit rot, in memory and on the platters."""
+        node = self._node(path)
+        node.current[offset] ^= 1 << bit
+        if offset < len(node.durable):
+            node.durable[offset] = node.current[offset]
+
+    # -- the file system --
+
+    def open(self, path: Path, *, create: bool = False) -> "SimulatedFile":
+        """Open for reading and writing."""
+        self.check("open", path)
+        if path not in self._nodes:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+            self._rename_to(path, _Node(modified_ms=self._clock_ms()))
+        return SimulatedFile(self, path, self._nodes[path])
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is a file or folder of this name."""
+        return path in self._nodes or path in self._folders
+
+    def size(self, path: Path) -> int:
+        """Return the size of a file in bytes."""
+        return len(self._node(path).current)
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last written, in milliseconds since 1970."""
+        return self._node(path).modified_ms
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the sorted names in a folder; none when it does not exist."""
+        inside = {path.name for path in self._nodes if path.parent == folder}
+        return sorted(inside | {each.name for each in self._folders if each.parent == folder})
+
+    def make_dir(self, folder: Path) -> None:
+        """Create a folder and its parents where missing; folders survive a power cut."""
+        self._folders.update((folder, *folder.parents))
+
+    def remove(self, path: Path) -> None:
+        """Remove one file; it is no error when it is gone already."""
+        self.check("unlink", path)
+        if path in self._nodes:
+            self._rename_to(path, None)
+
+    def remove_tree(self, folder: Path) -> None:
+        """Remove a folder with everything in it; it is no error when it is gone already."""
+        self.check("unlink", folder)
+        for path in [each for each in self._nodes if folder in each.parents]:
+            del self._nodes[path]
+            self._durable_names.pop(path, None)
+        self._folders = {
+            each for each in self._folders if each != folder and folder not in each.parents
+        }
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename at once; an existing target file is replaced."""
+        self.check("rename", source)
+        if source in self._nodes:
+            node = self._nodes[source]
+            self._rename_to(target, node)
+            self._rename_to(source, None)
+            return
+        for names in (self._nodes, self._durable_names):
+            for path in [each for each in names if source in each.parents]:
+                names[target / path.relative_to(source)] = names.pop(path)
+        for each in [
+            folder for folder in self._folders if folder == source or source in folder.parents
+        ]:
+            self._folders.discard(each)
+            self._folders.add(target / each.relative_to(source))
+
+    def sync_dir(self, folder: Path) -> None:
+        """Return when the names of a folder are on the disk."""
+        self.check("sync_dir", folder)
+        waiting = self._unsynced_names
+        for path, node in [each for each in waiting if each[0].parent == folder]:
+            self._set_name(self._durable_names, path, node)
+        self._unsynced_names = [each for each in waiting if each[0].parent != folder]
+
+    def usage(self, folder: Path) -> DiskUsage:
+        """Return how full the disk under a folder is."""
+        used = self.used
+        return DiskUsage(used, max(0, self.capacity - used))
+
+    def lock(self, path: Path) -> "SimulatedLock":
+        """Lock a file against other stores, or raise StoreLocked."""
+        if path in self._locked:
+            raise StoreLocked(str(path.parent))
+        self._locked.add(path)
+        return SimulatedLock(self._locked, path)
+
+    # -- shared with the open files --
+
+    @property
+    def used(self) -> int:
+        """Bytes of all blocks that hold data."""
+        return BLOCK * sum(len(node.blocks) for node in self._nodes.values())
+
+    def check(self, operation: str, path: Path) -> None:
+        """Let the commanded fault strike."""
+        if self.fault is not None:
+            self.fault(operation, path)
+
+    def now_ms(self) -> int:
+        """The time that written files get."""
+        return self._clock_ms()
+
+    def _node(self, path: Path) -> _Node:
+        if path not in self._nodes:
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+        return self._nodes[path]
+
+    def _rename_to(self, path: Path, node: _Node | None) -> None:
+        self._set_name(self._nodes, path, node)
+        self._unsynced_names.append((path, node))
+
+    @staticmethod
+    def _set_name(names: dict[Path, _Node], path: Path, node: _Node | None) -> None:
+        if node is None:
+            names.pop(path, None)
+        else:
+            names[path] = node
+
+
+class SimulatedFile:
+    """An open file of the simulated disk; dead after a power cut or kill."""
+
+    def __init__(self, files: SimulatedFiles, path: Path, node: _Node) -> None:
+        self._files = files
+        self._path = path
+        self._node = node
+        self._life = files.life
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+        self._begin("read")
+        return bytes(self._node.current[offset : offset + size])
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all of `data`; when it fails, a random part of it has been written."""
+        try:
+            self._begin("write")
+        except OSError:
+            self._put(data[: self._files.random.randint(0, len(data))], offset)
+            raise
+        room = self._files.capacity - self._files.used
+        fresh = [each for each in self._blocks(offset, len(data)) if each not in self._node.blocks]
+        if len(fresh) * BLOCK > room:
+            first = max(0, fresh[max(0, room) // BLOCK] * BLOCK - offset)
+            self._put(data[:first], offset)
+            raise OSError(errno.ENOSPC, "no space left on device", str(self._path))
+        self._put(data, offset)
+
+    def sync(self) -> None:
+        """Carry the data to the platters; when it fails, the data is lost for good."""
+        try:
+            self._begin("sync")
+        except OSError:
+            self._node.dirty.clear()
+            raise
+        self._node.settle(set(self._node.dirty))
+
+    def truncate(self, size: int) -> None:
+        """Set the size; what is added reads as zeros, what is cut off is gone."""
+        self._begin("truncate")
+        node = self._node
+        old = len(node.current)
+        del node.current[size:]
+        node.current.extend(bytes(size - len(node.current)))
+        node.blocks = {each for each in node.blocks if each * BLOCK < size}
+        node.touch(min(size, old), max(size, old))
+
+    def close(self) -> None:
+        """Close it."""
+
+    def _begin(self, operation: str) -> None:
+        if self._life != self._files.life:
+            raise OSError(errno.EBADF, "the machine was restarted", str(self._path))
+        self._files.check(operation, self._path)
+
+    def _blocks(self, offset: int, size: int) -> range:
+        return range(offset // BLOCK, -(-(offset + size) // BLOCK))
+
+    def _put(self, data: Buffer, offset: int) -> None:
+        node = self._node
+        end = offset + len(data)
+        if end > len(node.current):
+            node.current.extend(bytes(end - len(node.current)))
+        node.current[offset:end] = data
+        node.blocks.update(self._blocks(offset, len(data)))
+        node.touch(offset, end)
+        node.modified_ms = self._files.now_ms()
+
+
+class SimulatedLock:
+    """A held lock of the simulated disk."""
+
+    def __init__(self, locked: set[Path], path: Path) -> None:
+        self._locked = locked
+        self._path = path
+
+    def release(self) -> None:
+        """Give the folder free for another store."""
+        self._locked.discard(self._path)

@@ -1,0 +1,93 @@
+"""What the store did, as numbers: totals, and rates over ten seconds, one and ten minutes.
+
+Compatible with RocketMQ's StoreStatsService, whose figures `mqadmin brokerStatus` shows.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+SAMPLE_INTERVAL_MS = 1000
+WINDOWS_S = (10, 60, 600)
+
+#: Rates per second over the three windows.
+Rates = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """The figures of one moment."""
+
+    put_times_total: int
+    put_size_total: int
+    put_failed_times: int
+    put_entire_time_max_ms: int
+    get_found_times: int
+    get_missed_times: int
+    get_transferred_messages: int
+    put_tps: Rates
+    get_found_tps: Rates
+    get_missed_tps: Rates
+    get_transferred_tps: Rates
+    commit_log_min_offset: int
+    commit_log_max_offset: int
+    flushed_offset: int
+    flush_waiters: int
+    commit_log_disk_ratio: float
+    consume_queue_disk_ratio: float
+    earliest_message_timestamp: int
+    write_time_ms: int
+
+    @property
+    def to_flush_bytes(self) -> int:
+        """Bytes of the log that are not on the disk yet."""
+        return self.commit_log_max_offset - self.flushed_offset
+
+    @property
+    def put_average_size(self) -> float:
+        """Mean size of a stored record in bytes."""
+        return self.put_size_total / self.put_times_total if self.put_times_total else 0.0
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals since the start; each is raised where the thing happens."""
+
+    put_times: int = 0
+    put_bytes: int = 0
+    put_failed: int = 0
+    get_found: int = 0
+    get_missed: int = 0
+    get_messages: int = 0
+    put_time_max_ms: int = 0
+
+
+class RateMeter:
+    """Samples the totals once a second and gives rates from the samples."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._samples: deque[tuple[int, int, int, int, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
+
+    def tick(self, now_ms: int) -> None:
+        """Take a sample when one is due; `now_ms` is the monotonic clock."""
+        if self._samples and now_ms - self._samples[-1][0] < SAMPLE_INTERVAL_MS:
+            return
+        now = self._counters
+        self._samples.append(
+            (now_ms, now.put_times, now.get_found, now.get_missed, now.get_messages)
+        )
+
+    def rates(self) -> tuple[Rates, Rates, Rates, Rates]:
+        """Return the rates of puts, found reads, missed reads and messages read."""
+        put, found, missed, messages = (
+            tuple(self._rate(column, window) for window in WINDOWS_S) for column in range(1, 5)
+        )
+        return put, found, missed, messages  # type: ignore[return-value]
+
+    def _rate(self, column: int, window_s: int) -> float:
+        samples = self._samples
+        if len(samples) < 2:
+            return 0.0
+        last = samples[-1]
+        first = samples[max(0, len(samples) - 1 - window_s)]
+        return (last[column] - first[column]) * 1000 / (last[0] - first[0])

@@ -82,11 +82,15 @@ class Connection(asyncio.BufferedProtocol):
         self._reply(request, response)
 
     def send(self, command: RemotingCommand) -> None:
-        """Send a one-way notice; raises ConnectionClosed when there is nobody to send it to."""
+        """Send a one-way notice; raises ConnectionClosed when there is nobody to send it to.
+
+        An answer made elsewhere, opaque and all, may be sent on as it is.
+        """
         if self.closed or self._closing:
             raise ConnectionClosed(self.peer, self._closing)
-        command.flag |= _ONEWAY
-        command.opaque = next(_opaques) & _OPAQUE_MASK
+        if not command.is_response:
+            command.flag |= _ONEWAY
+            command.opaque = next(_opaques) & _OPAQUE_MASK
         self._queue(command)
 
     async def invoke(self, command: RemotingCommand, timeout_ms: float) -> RemotingCommand:

@@ -1,0 +1,114 @@
+"""Servers, clients and raw sockets for the tests of the shell; all are closed after the test."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Self
+
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.frames import FrameSplitter
+from core_broker.remoting.server import RemotingServer
+
+DEADLINE_S = 10.0
+
+
+class Peer:
+    """A raw socket that speaks frames, so that tests decide which bytes go when."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+        self._splitter = FrameSplitter()
+        self._ready: list[RemotingCommand] = []
+
+    @classmethod
+    async def connect(cls, port: int, receive_buffer: int = 0) -> Self:
+        sock = socket.socket()
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=sock, limit=4096)
+        return cls(reader, writer)
+
+    async def send(self, *commands: RemotingCommand | bytes) -> None:
+        """Write all of it in one piece."""
+        parts = [each if isinstance(each, bytes) else each.encode() for each in commands]
+        self.writer.write(b"".join(parts))
+        await self.writer.drain()
+
+    async def receive(self) -> RemotingCommand:
+        """The next command."""
+        while not self._ready:
+            async with asyncio.timeout(DEADLINE_S):
+                data = await self._reader.read(65_536)
+            assert data, "the server closed the connection"
+            self._ready = self._splitter.feed(data)
+        return self._ready.pop(0)
+
+    async def at_end(self) -> bytes:
+        """What comes until the server closes the connection."""
+        async with asyncio.timeout(DEADLINE_S):
+            try:
+                return await self._reader.read(-1)
+            except ConnectionResetError:
+                return b""
+
+    async def close(self) -> None:
+        self.writer.close()
+        with suppress(OSError):
+            await self.writer.wait_closed()
+
+
+class Loopback:
+    """Makes servers, clients and raw peers."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+
+    async def server(self, dispatch: Callable[..., Any], **options: Any) -> RemotingServer:
+        server = RemotingServer(dispatch, name="server", **options)
+        self._stack.push_async_callback(server.close)
+        await server.listen("127.0.0.1", 0)
+        return server
+
+    def client(self, **options: Any) -> RemotingClient:
+        client = RemotingClient(name="client", **options)
+        self._stack.push_async_callback(client.close)
+        return client
+
+    async def peer(self, server: RemotingServer, *, receive_buffer: int = 0) -> Peer:
+        peer = await Peer.connect(port_of(server), receive_buffer)
+        self._stack.push_async_callback(peer.close)
+        return peer
+
+
+def port_of(server: RemotingServer) -> int:
+    """The first port that a server listens on."""
+    port: int = server._servers[0].sockets[0].getsockname()[1]
+    return port
+
+
+def addr_of(server: RemotingServer) -> str:
+    """The first address that a server listens on."""
+    return f"127.0.0.1:{port_of(server)}"
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that nobody signals."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def request(code: int = 1, opaque: int = 7, body: bytes = b"", flag: int = 0) -> RemotingCommand:
+    """A request as a peer writes it."""
+    return RemotingCommand(code, None, body, opaque=opaque, flag=flag)
+
+
+def echo(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+    """Answers with the body of the request."""
+    return RemotingCommand.response(0, None, None, command.body)

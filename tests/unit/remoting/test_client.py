@@ -1,0 +1,290 @@
+"""The client's side of the shell: asking, being asked, losing and finding connections."""
+
+import asyncio
+
+import pytest
+
+from core_broker.errors import (
+    ClientError,
+    ConnectFailed,
+    ConnectionClosed,
+    ProtocolError,
+    RequestTimeout,
+    TransportError,
+)
+from core_broker.remoting.client import RemotingClient, split_addr
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import HEADER_BYTES_MAX, RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Limits
+from core_broker.remoting.server import RemotingServer
+from tests.unit.remoting.peers import Loopback, addr_of, echo, port_of, until
+
+ASK = RequestCode.GET_MAX_OFFSET
+
+
+def question(body: bytes = b"", code: int = ASK) -> RemotingCommand:
+    return RemotingCommand.request(code, body=body)
+
+
+def silent(connection: Connection, command: RemotingCommand) -> None:
+    """Answers nothing."""
+
+
+async def test_many_questions_share_one_connection(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    bodies = [str(at).encode() for at in range(200)]
+    answers = await asyncio.gather(
+        *(client.invoke(addr_of(server), question(body)) for body in bodies)
+    )
+    assert [answer.body for answer in answers] == bodies
+    assert len(server.connections) == 1
+    assert server.counters.opened == 1
+
+
+async def test_a_code_that_is_not_success_is_an_answer(loopback: Loopback) -> None:
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        return RemotingCommand.response(ResponseCode.TOPIC_NOT_EXIST, "no")
+
+    server = await loopback.server(dispatch)
+    answer = await loopback.client().invoke(addr_of(server), question())
+    assert (answer.code, answer.remark) == (17, "no")
+
+
+async def test_nobody_listens(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    addr = addr_of(server)
+    await server.close()
+    client = loopback.client()
+    with pytest.raises(ConnectFailed, match=addr) as failed:
+        await client.invoke(addr, question())
+    assert failed.value.addr == addr
+    assert "refused" in str(failed.value)
+    with pytest.raises(ConnectFailed):
+        await client.oneway(addr, question())
+
+
+async def test_a_host_that_does_not_exist(loopback: Loopback) -> None:
+    with pytest.raises(ConnectFailed, match="Cannot connect to"):
+        await loopback.client().invoke("host.invalid:9876", question())
+
+
+async def test_no_answer_in_time(loopback: Loopback) -> None:
+    late: list[tuple[Connection, RemotingCommand]] = []
+
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
+        if command.body:
+            return echo(connection, command)
+        late.append((connection, command))
+        return None
+
+    server = await loopback.server(dispatch)
+    client = loopback.client()
+    await client.invoke(addr_of(server), question(b"connect"))
+    with pytest.raises(RequestTimeout, match="GET_MAX_OFFSET") as failed:
+        await client.invoke(addr_of(server), question(), timeout_ms=30)
+    assert failed.value.code == ASK
+    late[0][0].answer(late[0][1], RemotingCommand.response())
+    await until(lambda: client.counters.late_answers == 1)
+    answer = await client.invoke(addr_of(server), question(b"still works"))
+    assert answer.body == b"still works"
+    assert server.counters.opened == 1
+
+
+async def test_the_connection_is_lost_while_waiting(loopback: Loopback) -> None:
+    def dispatch(connection: Connection, command: RemotingCommand) -> None:
+        connection.abort("rude")
+
+    server = await loopback.server(dispatch)
+    with pytest.raises(ConnectionClosed):
+        await loopback.client().invoke(addr_of(server), question())
+
+
+async def test_it_connects_again_after_the_server_came_back(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    port, addr = port_of(server), addr_of(server)
+    client = loopback.client()
+    await client.invoke(addr, question())
+    await server.close()
+    with pytest.raises(TransportError):
+        await client.invoke(addr, question())
+
+    again = RemotingServer(echo, name="again")
+    await again.listen("127.0.0.1", port)
+    try:
+        assert (await client.invoke(addr, question(b"back"))).body == b"back"
+    finally:
+        await again.close()
+
+
+async def test_notices(loopback: Loopback) -> None:
+    seen: list[RemotingCommand] = []
+
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        seen.append(command)
+        return echo(connection, command)
+
+    server = await loopback.server(dispatch)
+    client = loopback.client()
+    await client.oneway(addr_of(server), question(b"note"))
+    await client.invoke(addr_of(server), question(b"question"))
+    assert [(each.is_oneway, each.body) for each in seen] == [(True, b"note"), (False, b"question")]
+    assert client.counters.late_answers == 0
+
+
+async def test_the_server_asks_too(loopback: Loopback) -> None:
+    def client_side(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        return RemotingCommand.response(body=b"client says " + command.body)
+
+    server = await loopback.server(echo)
+    client = loopback.client(dispatch=client_side)
+    await client.invoke(addr_of(server), question())
+    (connection,) = server.connections
+    answers = await asyncio.gather(
+        *(connection.invoke(question(b"%d" % at), 3000) for at in range(50)),
+        client.invoke(addr_of(server), question(b"both ways")),
+    )
+    assert [answer.body for answer in answers[:-1]] == [b"client says %d" % at for at in range(50)]
+    assert answers[-1].body == b"both ways"
+
+
+async def test_a_client_without_dispatch_says_that_it_cannot(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    await client.invoke(addr_of(server), question())
+    (connection,) = server.connections
+    answer = await connection.invoke(question(code=307), 3000)
+    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert answer.remark == " request type 307 not supported"
+
+
+class Signer:
+    """An RPC hook that signs and remembers."""
+
+    def __init__(self) -> None:
+        self.answered: list[tuple[str, bytes, bytes]] = []
+
+    def before_request(self, addr: str, command: RemotingCommand) -> None:
+        command.ext_fields["Signature"] = f"for {addr}"
+
+    def after_response(
+        self, addr: str, command: RemotingCommand, response: RemotingCommand
+    ) -> None:
+        self.answered.append((addr, command.body, response.body))
+
+
+async def test_hooks_see_every_question(loopback: Loopback) -> None:
+    signatures: list[str] = []
+
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        signatures.append(command.ext_fields["Signature"])
+        return RemotingCommand.response(body=b"answer")
+
+    server = await loopback.server(dispatch)
+    addr, signer = addr_of(server), Signer()
+    client = loopback.client(rpc_hooks=[signer])
+    await client.oneway(addr, question(b"notice"))
+    await client.invoke(addr, question(b"question"))
+    assert signatures == [f"for {addr}"] * 2
+    assert signer.answered == [(addr, b"question", b"answer")]
+
+
+async def test_closing_ends_all_waiting(loopback: Loopback) -> None:
+    server = await loopback.server(silent)
+    client = loopback.client()
+    waiting = [asyncio.create_task(client.invoke(addr_of(server), question())) for _ in range(3)]
+    await until(lambda: [each.held for each in server.connections] == [3])
+    await client.close()
+    for task in waiting:
+        with pytest.raises(ConnectionClosed, match="the client was closed"):
+            await task
+    with pytest.raises(ClientError, match="is closed"):
+        await client.invoke(addr_of(server), question())
+    await client.close()
+
+
+async def test_closing_while_connecting(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    waiting = asyncio.create_task(client.invoke(addr_of(server), question()))
+    await asyncio.sleep(0)
+    await client.close()
+    with pytest.raises(TransportError):
+        await waiting
+
+
+async def test_one_that_gives_up_does_not_take_the_connection_from_others(
+    loopback: Loopback,
+) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    impatient = asyncio.create_task(client.invoke(addr_of(server), question()))
+    patient = asyncio.create_task(client.invoke(addr_of(server), question(b"patient")))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert (await patient).body == b"patient"
+    assert impatient.cancelled()
+    assert server.counters.opened == 1
+
+
+async def test_a_cancelled_question_is_forgotten(loopback: Loopback) -> None:
+    server = await loopback.server(silent)
+    client = loopback.client()
+    waiting = asyncio.create_task(client.invoke(addr_of(server), question()))
+    await until(lambda: [each.held for each in server.connections] == [1])
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    (connection,) = client.connections
+    assert connection._asked == {}
+
+
+async def test_questions_are_limited(loopback: Loopback) -> None:
+    server = await loopback.server(silent)
+    client = loopback.client(limits=Limits(asked_max=2))
+    waiting = [asyncio.create_task(client.invoke(addr_of(server), question())) for _ in range(2)]
+    await until(lambda: [each.held for each in server.connections] == [2])
+    with pytest.raises(ClientError, match="2 questions"):
+        await client.invoke(addr_of(server), question())
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+
+
+async def test_a_question_too_large_to_send_leaves_nothing_behind(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    large = RemotingCommand.request(ASK, {"text": "x" * HEADER_BYTES_MAX})
+    with pytest.raises(ProtocolError):
+        await client.invoke(addr_of(server), large)
+    assert (await client.invoke(addr_of(server), question(b"small"))).body == b"small"
+    (connection,) = client.connections
+    assert connection._asked == {}
+
+
+async def test_a_closed_connection_takes_nothing(loopback: Loopback) -> None:
+    server = await loopback.server(echo)
+    client = loopback.client()
+    connection = await client.connection(addr_of(server))
+    connection.close("enough")
+    with pytest.raises(ConnectionClosed, match="enough"):
+        connection.send(question())
+    with pytest.raises(ConnectionClosed, match="enough"):
+        await connection.invoke(question(), 100)
+    await until(lambda: connection.closed)
+    assert (await client.invoke(addr_of(server), question(b"new"))).body == b"new"
+
+
+@pytest.mark.parametrize(
+    "addr", ["", "host", "host:", ":9876", "host:0", "host:65536", "host:9x", "host:-1", "h:\u0661"]
+)
+async def test_what_is_no_address(addr: str) -> None:
+    with pytest.raises(ClientError, match="host:port"):
+        await RemotingClient(name="client").invoke(addr, question())
+
+
+def test_addresses() -> None:
+    assert split_addr("127.0.0.1:9876") == ("127.0.0.1", 9876)
+    assert split_addr("[::1]:9876") == ("::1", 9876)
+    assert split_addr("::1:9876") == ("::1", 9876)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from console.gateway.answers import BrokerFailure, Partial, now_ms
+from console.gateway.brokers import masters
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.newest_first import (
     Window,
@@ -18,7 +19,6 @@ from console.gateway.newest_first import (
 )
 from console.gateway.questions import question
 from console.gateway.queue_slices import (
-    MASTER_ID,
     QueueRef,
     Slice,
     read_slice,
@@ -125,27 +125,27 @@ async def find(desk: Desk, text: str, topic: str = "") -> Partial[tuple[MessageR
     An offset id leads straight to its record. Anything else is looked for in the key index of the
     topic, or of every topic when none is given.
     """
-    masters = await _masters(desk)
-    at_place = await _at_offset_id(desk, text, masters)
+    refs = await masters(desk)
+    at_place = await _at_offset_id(desk, text, refs)
     if at_place is not None:
         return Partial((at_place,))
     if topic:
         queues = await topic_queues(desk, topic)
         found, failures = await _by_key(desk, topic, text, sorted({q.broker for q in queues}))
         return Partial(found, failures)
-    return await _in_all_topics(desk, text, masters)
+    return await _in_all_topics(desk, text, refs)
 
 
 @question(fresh_for_ms=2_000)
 async def view(desk: Desk, offset_msg_id: str) -> Partial[MessageRef | None]:
     """The message at an offset id; None when no broker of this cluster has it."""
-    return Partial(await _at_offset_id(desk, offset_msg_id, await _masters(desk)))
+    return Partial(await _at_offset_id(desk, offset_msg_id, await masters(desk)))
 
 
 @question(fresh_for_ms=2_000)
 async def deliveries(desk: Desk, offset_msg_id: str) -> Partial[tuple[GroupDelivery, ...]]:
     """How far each group of the message's topic is with it."""
-    ref = await _at_offset_id(desk, offset_msg_id, await _masters(desk))
+    ref = await _at_offset_id(desk, offset_msg_id, await masters(desk))
     if ref is None:
         return Partial(())
     admin, addr, topic = desk.admin, ref.broker.addr, ref.message.topic
@@ -170,18 +170,7 @@ async def _delivery(admin: AdminClient, ref: MessageRef, group: str) -> GroupDel
     return GroupDelivery(group, Delivery.CONSUMED if consumed else Delivery.WAITING)
 
 
-async def _masters(desk: Desk) -> tuple[BrokerRef, ...]:
-    info = await desk.admin.cluster_info()
-    return tuple(
-        sorted(
-            BrokerRef(name, MASTER_ID, data.broker_addrs[MASTER_ID])
-            for name, data in info.broker_addr_table.items()
-            if MASTER_ID in data.broker_addrs
-        )
-    )
-
-
-async def _at_offset_id(desk: Desk, text: str, masters: Sequence[BrokerRef]) -> MessageRef | None:
+async def _at_offset_id(desk: Desk, text: str, refs: Sequence[BrokerRef]) -> MessageRef | None:
     """Read the record an offset id points at.
 
     The id carries an address. Only brokers of this cluster are ever asked, so that nobody can make
@@ -191,7 +180,7 @@ async def _at_offset_id(desk: Desk, text: str, masters: Sequence[BrokerRef]) -> 
         host, port, offset_physical = parse_offset_msg_id(text)
     except ClientError:
         return None
-    broker = next((each for each in masters if each.addr == f"{host}:{port}"), None)
+    broker = next((each for each in refs if each.addr == f"{host}:{port}"), None)
     if broker is None or offset_physical < 0:
         return None
     try:
@@ -227,7 +216,7 @@ async def _by_key(
 
 
 async def _in_all_topics(
-    desk: Desk, text: str, masters: Sequence[BrokerRef]
+    desk: Desk, text: str, refs: Sequence[BrokerRef]
 ) -> Partial[tuple[MessageRef, ...]]:
     topics = [each for each in sorted(await desk.admin.topic_list()) if not is_system_topic(each)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
@@ -235,7 +224,7 @@ async def _in_all_topics(
 
     async def ask(topic: str) -> tuple[MessageRef, ...]:
         async with gate:
-            found, failed = await _by_key(desk, topic, text, masters)
+            found, failed = await _by_key(desk, topic, text, refs)
             failures.update(dict.fromkeys(failed))
             return found
 

@@ -11,11 +11,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from django.utils.text import format_lazy
-from django.utils.translation import gettext_lazy as _
-
 from console.gateway.desk import BrokerRef, Desk
-from console.gateway.errors import NotThere
+from console.gateway.topics import no_such_topic
 from core_broker.client import PullStatus
 from core_broker.errors import RequestRefused
 from core_broker.message.model import MessageExt
@@ -59,9 +56,7 @@ async def topic_queues(desk: Desk, topic: str) -> tuple[QueueRef, ...]:
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
-        raise NotThere(
-            format_lazy(_("No broker of this cluster has a topic “{topic}”."), topic=topic)
-        ) from refusal
+        raise no_such_topic(topic) from refusal
     return queues_of_route(topic, route)
 
 

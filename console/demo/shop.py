@@ -23,9 +23,6 @@ REGIONS: Final = ("north", "south", "east", "west")
 MESSAGES_PER_SECOND: Final = 6
 LOST_CARD_EVERY: Final = 25  # payments
 
-# Two retries, after 10 and 30 seconds: a refused payment is a dead letter within a minute.
-RETRIES_OF_ACCOUNTING: Final = 2
-
 
 class LostCardError(Exception):
     """Accounting cannot book this payment, however often it tries."""
@@ -38,10 +35,12 @@ class Subscriber:
     group: str
     subscriptions: dict[str, str]
     work_s: tuple[float, float] = (0.001, 0.02)
+    retries_max: int = 16
 
 
 FULFILMENT: Final = Subscriber("fulfilment", {ORDERS: "paid || shipped"})
-ACCOUNTING: Final = Subscriber("accounting", {PAYMENTS: "*"}, work_s=(0.005, 0.06))
+# Two retries, after 10 and 30 seconds: a refused payment is a dead letter within a minute.
+ACCOUNTING: Final = Subscriber("accounting", {PAYMENTS: "*"}, work_s=(0.005, 0.06), retries_max=2)
 AUDIT: Final = Subscriber("audit", {ORDERS: "*", PAYMENTS: "*"})
 SUBSCRIBERS: Final = (FULFILMENT, ACCOUNTING, AUDIT)
 
@@ -54,9 +53,8 @@ def topics() -> list[TopicConfig]:
 
 
 def groups() -> list[SubscriptionGroupConfig]:
-    retries = {ACCOUNTING.group: RETRIES_OF_ACCOUNTING}
     return [
-        SubscriptionGroupConfig(group_name=each.group, retry_max_times=retries.get(each.group, 16))
+        SubscriptionGroupConfig(group_name=each.group, retry_max_times=each.retries_max)
         for each in SUBSCRIBERS
     ]
 

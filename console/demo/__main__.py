@@ -1,0 +1,106 @@
+"""`python -m console.demo HOST:PORT`: runs the shop against a cluster until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import sys
+import time
+from contextlib import AsyncExitStack
+
+from console.demo import shop
+from core_broker.client import AdminClient, ConsumerSettings, ConsumeStatus, Producer, PushConsumer
+from core_broker.errors import GantryError
+from core_broker.message.model import MessageExt
+from trace.hooks import TraceHook
+
+log = logging.getLogger("demo")
+
+REPORT_EVERY_S = 60.0
+PRODUCER_GROUP = "shop"
+
+
+async def run(namesrv_addr: str) -> None:
+    await declare(namesrv_addr)
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with AsyncExitStack() as running:
+        for subscriber in shop.SUBSCRIBERS:
+            await running.enter_async_context(consumer(subscriber, namesrv_addr))
+        producer = Producer(PRODUCER_GROUP, namesrv_addr, hooks=[TraceHook()])
+        await running.enter_async_context(producer)
+        sys.stdout.write("demo: running\n")
+        sys.stdout.flush()
+        await send_until(stopping, producer)
+
+
+async def declare(namesrv_addr: str) -> None:
+    """Create the topics and groups on every broker, so that pages show them from the start."""
+    async with AdminClient(namesrv_addr) as admin:
+        cluster = await admin.cluster_info()
+        for broker in cluster.broker_addr_table.values():
+            for addr in broker.broker_addrs.values():
+                for topic in shop.topics():
+                    await admin.create_topic(addr, topic)
+                for group in shop.groups():
+                    await admin.create_group(addr, group)
+
+
+def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
+    # With each failure a consumer says how often it wants to retry; the broker goes by that.
+    settings = ConsumerSettings(max_reconsume_times=subscriber.retries_max)
+    consumer = PushConsumer(subscriber.group, namesrv_addr, [TraceHook()], settings=settings)
+    for topic, expression in subscriber.subscriptions.items():
+        consumer.subscribe(topic, expression)
+
+    async def work(messages: list[MessageExt]) -> ConsumeStatus:
+        await asyncio.sleep(random.uniform(*subscriber.work_s))
+        try:
+            for message in messages:
+                if subscriber is shop.ACCOUNTING:
+                    shop.book(message.decompressed_body())
+        except shop.LostCardError as problem:
+            log.info("accounting refuses %s", problem)
+            return ConsumeStatus.RECONSUME_LATER
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    consumer.listener(work)
+    return consumer
+
+
+async def send_until(stopping: asyncio.Event, producer: Producer) -> None:
+    """Send the shop's messages at their pace; a cluster that is away for a while is waited for."""
+    sent = failed = 0
+    reported = time.monotonic()
+    for message in shop.messages(random.Random()):
+        try:
+            await producer.send(message)
+            sent += 1
+        except GantryError as problem:
+            failed += 1
+            log.warning("not sent: %s", problem)
+        if time.monotonic() - reported > REPORT_EVERY_S:
+            log.info("%d messages sent, %d not", sent, failed)
+            reported = time.monotonic()
+        pause_s = random.expovariate(shop.MESSAGES_PER_SECOND)
+        try:
+            await asyncio.wait_for(stopping.wait(), pause_s)
+        except TimeoutError:
+            continue
+        return
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        sys.stderr.write("usage: python -m console.demo HOST:PORT of the name server\n")
+        return 2
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    asyncio.run(run(sys.argv[1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,7 +6,7 @@ Compatible in meaning with RocketMQ's SendMessageHook and ConsumeMessageHook.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from core_broker.client.results import SendResult
 from core_broker.client.sending import Outgoing
@@ -16,6 +16,8 @@ from core_broker.remoting.bodies import MessageQueue
 log = logging.getLogger(__name__)
 
 C = TypeVar("C")
+
+Role = Literal["PRODUCE", "CONSUME"]
 
 
 @dataclass(slots=True)
@@ -52,7 +54,7 @@ class ClientHook(Protocol):
     """Called on the client's event loop, so it must be quick. What it raises is logged once and
     never reaches the send or the listener."""
 
-    async def start(self, namesrv_addr: str, group: str) -> None:
+    async def start(self, namesrv_addr: str, group: str, role: Role) -> None:
         """The client that carries the hook has started."""
 
     async def stop(self) -> None:
@@ -74,9 +76,9 @@ class HookChain:
     def __bool__(self) -> bool:
         return bool(self._hooks)
 
-    async def start(self, namesrv_addr: str, group: str) -> None:
+    async def start(self, namesrv_addr: str, group: str, role: Role) -> None:
         for hook in self._hooks:
-            await hook.start(namesrv_addr, group)
+            await hook.start(namesrv_addr, group, role)
 
     async def stop(self) -> None:
         for hook in self._hooks:

@@ -63,7 +63,7 @@ class Producer:
         """Begin; no server needs to be there yet."""
         self._running = True
         self._instance.start()
-        await self._hooks.start(self._instance.namesrv_addr, self.group)
+        await self._hooks.start(self._instance.namesrv_addr, self.group, "PRODUCE")
 
     async def stop(self) -> None:
         """Take leave of the brokers and close all connections; may be called twice."""

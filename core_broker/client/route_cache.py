@@ -15,7 +15,7 @@ from core_broker.client.routes import (
     route_for_new_topic,
     subscribe_queues,
 )
-from core_broker.errors import ClientError, RequestRefused, TransportError
+from core_broker.errors import ClientError, GantryError, RequestRefused
 from core_broker.message.topics import AUTO_CREATE_TOPIC
 from core_broker.remoting.bodies import (
     MASTER_ID,
@@ -65,7 +65,7 @@ class RouteCache:
             return known
         try:
             return await self._ask_once(topic)
-        except (TransportError, RequestRefused):
+        except GantryError:
             if known is None:
                 raise
             return known
@@ -87,11 +87,11 @@ class RouteCache:
 
     async def refresh(self) -> None:
         """Ask again for every topic that is in use; raises the first failure after trying all."""
-        failure: TransportError | RequestRefused | None = None
+        failure: GantryError | None = None
         for topic in list(self._routes):
             try:
                 await self._ask_once(topic)
-            except (TransportError, RequestRefused) as error:
+            except GantryError as error:
                 failure = failure or error
         self._addrs = {}
         for route in self._routes.values():

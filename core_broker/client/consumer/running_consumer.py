@@ -115,7 +115,7 @@ class RunningConsumer:
 
     async def start(self) -> None:
         """Begin; no server needs to be there yet."""
-        await self._hooks.start(self.instance.namesrv_addr, self._group)
+        await self._hooks.start(self.instance.namesrv_addr, self._group, "CONSUME")
         self._delivery.start()
         self.instance.start()
         self._rebalances.start()

@@ -1,0 +1,108 @@
+"""A peer on a real socket that answers as a test tells it to: for failures that a real broker
+does not make on demand."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from core_broker.errors import GantryError
+from core_broker.remoting.bodies import (
+    BrokerData,
+    QueueData,
+    TopicRouteData,
+    encode_body,
+)
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.server import RemotingServer
+
+Answer = RemotingCommand | GantryError | None
+Handler = Callable[[RemotingCommand], Answer]
+
+
+class ScriptedPeer:
+    """Answers by request code. ``requests`` holds all that was asked; None as an answer is silence.
+
+    ``script`` gives answers that are used once, before the standing handler.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[RemotingCommand] = []
+        self.connections: list[Connection] = []
+        self.addr = ""
+        self._handlers: dict[int, Handler] = {}
+        self._scripts: dict[int, deque[Handler]] = {}
+        self._server = RemotingServer(self._dispatch, name="scripted peer")
+
+    async def __aenter__(self) -> Self:
+        port = await self._server.listen("127.0.0.1", 0)
+        self.addr = f"127.0.0.1:{port}"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._server.close()
+
+    def on(self, code: RequestCode, handler: Handler) -> None:
+        self._handlers[code] = handler
+
+    def script(self, code: RequestCode, handlers: Iterable[Handler]) -> None:
+        self._scripts.setdefault(code, deque()).extend(handlers)
+
+    def asked(self, code: RequestCode) -> list[RemotingCommand]:
+        return [request for request in self.requests if request.code == code]
+
+    def serve_route(self, topics: Iterable[str], brokers: dict[str, str], queues: int = 2) -> None:
+        """Be the name server of topics that lie on the given brokers (name to address)."""
+        known = set(topics)
+        data = TopicRouteData(
+            queue_datas=[
+                QueueData(broker_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=6)
+                for name in brokers
+            ],
+            broker_datas=[
+                BrokerData(broker_name=name, broker_addrs={0: addr}, cluster="c")
+                for name, addr in brokers.items()
+            ],
+        )
+
+        def route(request: RemotingCommand) -> RemotingCommand:
+            if request.ext_fields["topic"] in known:
+                return ok(body=encode_body(data))
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, "No topic route info")
+
+        self.on(RequestCode.GET_ROUTEINFO_BY_TOPIC, route)
+
+    def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        self.requests.append(request)
+        if connection not in self.connections:
+            self.connections.append(connection)
+        script = self._scripts.get(request.code)
+        handler = script.popleft() if script else self._handlers.get(request.code)
+        if handler is None:
+            return ok()
+        answer = handler(request)
+        if isinstance(answer, GantryError):
+            raise answer
+        return answer
+
+
+def ok(fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
+    return RemotingCommand.response(ResponseCode.SUCCESS, None, fields, body)
+
+
+def refuse(code: int, remark: str = "") -> RemotingCommand:
+    return RemotingCommand.response(code, remark)
+
+
+def stored(request: RemotingCommand) -> RemotingCommand:
+    """The answer to a send that went well."""
+    fields = request.ext_fields
+    queue_id = max(int(fields.get("e", fields.get("queueId", "0"))), 0)
+    return ok({"msgId": "0" * 32, "queueId": str(queue_id), "queueOffset": "7"})

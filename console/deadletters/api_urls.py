@@ -1,4 +1,4 @@
-"""REST resources of dead letters."""
+"""/api/v1/clusters/<cluster>/dlq…"""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.urls import path
 from console.deadletters import api
 
 urlpatterns = [
-    path("", api.DeadLetterGroupList.as_view(), name="api-dlq"),
-    path("/<str:group>", api.DeadLetterGroupResource.as_view(), name="api-dlq-group"),
-    path("/<str:group>/messages", api.DeadLetterList.as_view(), name="api-dlq-messages"),
-    path("/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
+    path("dlq", api.DeadLetterGroupList.as_view(), name="api-dlq"),
+    path("dlq/<str:group>", api.DeadLetterGroupResource.as_view(), name="api-dlq-group"),
+    path("dlq/<str:group>/messages", api.DeadLetterList.as_view(), name="api-dlq-messages"),
+    path("dlq/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
 ]

@@ -12,4 +12,3 @@ class DeadLettersConfig(AreaConfig):
     label = "deadletters"
     title = _("Dead letters")
     icon = "skull"
-    mount = "dlq"

@@ -1,4 +1,4 @@
-"""Pages about dead letters."""
+"""/clusters/<cluster>/dlq/…"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from console.deadletters import views
 
 app_name = "deadletters"
 urlpatterns = [
-    path("", views.GroupListPage.as_view(), name="list"),
-    path("/<str:group>", views.LetterListPage.as_view(), name="group"),
-    path("/<str:group>/resend", views.ResendPage.as_view(), name="resend"),
-    path("/<str:group>/<str:offset_msg_id>", views.LetterPage.as_view(), name="letter"),
+    path("dlq/", views.GroupListPage.as_view(), name="list"),
+    path("dlq/<str:group>/", views.LetterListPage.as_view(), name="group"),
+    path("dlq/<str:group>/resend/", views.ResendPage.as_view(), name="resend"),
+    path("dlq/<str:group>/<str:offset_msg_id>/", views.LetterPage.as_view(), name="letter"),
 ]

@@ -1,4 +1,4 @@
-"""REST resources of stored messages."""
+"""/api/v1/clusters/<cluster>/messages…"""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.urls import path
 from console.messages import api
 
 urlpatterns = [
-    path("", api.MessageList.as_view(), name="api-messages"),
-    path("/find", api.MessageFind.as_view(), name="api-messages-find"),
-    path("/<str:offset_msg_id>", api.MessageResource.as_view(), name="api-message"),
-    path("/<str:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
+    path("messages", api.MessageList.as_view(), name="api-messages"),
+    path("messages/find", api.MessageFind.as_view(), name="api-messages-find"),
+    path("messages/<str:offset_msg_id>", api.MessageResource.as_view(), name="api-message"),
+    path("messages/<str:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
 ]

@@ -12,4 +12,3 @@ class MessagesConfig(AreaConfig):
     label = "message"
     title = _("Messages")
     icon = "messages"
-    mount = "messages"

@@ -1,4 +1,4 @@
-"""Pages about stored messages."""
+"""/clusters/<cluster>/messages/…"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from console.messages import views
 
 app_name = "message"
 urlpatterns = [
-    path("", views.MessageListPage.as_view(), name="list"),
-    path("/find", views.FindPage.as_view(), name="find"),
-    path("/<str:offset_msg_id>", views.MessagePage.as_view(), name="detail"),
-    path("/<str:offset_msg_id>/body", views.BodyDownload.as_view(), name="body"),
+    path("messages/", views.MessageListPage.as_view(), name="list"),
+    path("messages/find/", views.FindPage.as_view(), name="find"),
+    path("messages/<str:offset_msg_id>/", views.MessagePage.as_view(), name="detail"),
+    path("messages/<str:offset_msg_id>/body/", views.BodyDownload.as_view(), name="body"),
 ]

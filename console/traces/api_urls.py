@@ -1,4 +1,4 @@
-"""REST resources of traces."""
+"""/api/v1/clusters/<cluster>/traces…"""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from django.urls import path
 
 from console.traces import api
 
-urlpatterns = [path("/<str:msg_id>", api.JourneyResource.as_view(), name="api-trace")]
+urlpatterns = [path("traces/<str:msg_id>", api.JourneyResource.as_view(), name="api-trace")]

@@ -12,5 +12,4 @@ class TracesConfig(AreaConfig):
     label = "traces"
     title = _("Traces")
     icon = "timeline-event"
-    mount = "traces"
     start = "find"

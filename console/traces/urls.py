@@ -1,4 +1,4 @@
-"""Pages about the journey of messages."""
+"""/clusters/<cluster>/traces/…"""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from console.traces import views
 
 app_name = "traces"
 urlpatterns = [
-    path("", views.FindJourneyPage.as_view(), name="find"),
-    path("/<str:msg_id>", views.JourneyPage.as_view(), name="journey"),
+    path("traces/", views.FindJourneyPage.as_view(), name="find"),
+    path("traces/<str:msg_id>/", views.JourneyPage.as_view(), name="journey"),
 ]

@@ -29,13 +29,3 @@ PULL_SUSPEND = 0x2
 PULL_SUBSCRIPTION = 0x4
 PULL_CLASS_FILTER = 0x8
 PULL_LITE = 0x10
-
-
-def transaction_type(sys_flag: int) -> int:
-    """The transaction bits of a message."""
-    return sys_flag & TRANSACTION_MASK
-
-
-def with_transaction_type(sys_flag: int, kind: int) -> int:
-    """The flag with its transaction bits replaced."""
-    return sys_flag & ~TRANSACTION_MASK | kind

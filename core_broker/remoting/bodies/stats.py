@@ -101,9 +101,3 @@ class QueryConsumeQueueResponseBody(Struct, rename="camel", kw_only=True):
     max_queue_index: int = 0
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
-
-
-class QueryCorrectionOffsetBody(Struct, rename="camel", kw_only=True):
-    """Answer to QUERY_CORRECTION_OFFSET (308): offset by queue id."""
-
-    correction_offsets: dict[int, int] = {}

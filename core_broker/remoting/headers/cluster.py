@@ -51,20 +51,6 @@ class QueryDataVersionResponseHeader(Header):
     changed: Boolean
 
 
-class BrokerHeartbeatRequestHeader(Header):
-    """Request of BROKER_HEARTBEAT (904), from 5.x brokers."""
-
-    cluster_name: str
-    broker_addr: str
-    broker_name: str
-    broker_id: Long | None = None
-    epoch: Int | None = None
-    max_offset: Long | None = None
-    confirm_offset: Long | None = None
-    heartbeat_timeout_mills: Long | None = None
-    election_priority: Int | None = None
-
-
 class GetRouteInfoRequestHeader(Header):
     """Request of GET_ROUTEINFO_BY_TOPIC (105)."""
 
@@ -137,20 +123,7 @@ class DeleteTopicFromNamesrvRequestHeader(Header):
     cluster_name: str | None = None
 
 
-class RegisterTopicRequestHeader(Header):
-    """Request of REGISTER_TOPIC_IN_NAMESRV (217)."""
-
-    topic: str
-
-
 class GetTopicsByClusterRequestHeader(Header):
     """Request of GET_TOPICS_BY_CLUSTER (224)."""
 
     cluster: str
-
-
-class GetBrokerMemberGroupRequestHeader(Header):
-    """Request of GET_BROKER_MEMBER_GROUP (901)."""
-
-    cluster_name: str
-    broker_name: str

@@ -48,12 +48,6 @@ class GetTopicConfigRequestHeader(Header):
     topic: str
 
 
-class GetSubscriptionGroupConfigRequestHeader(Header):
-    """Request of GET_SUBSCRIPTIONGROUP_CONFIG (352)."""
-
-    group: str
-
-
 class GetConsumerConnectionListRequestHeader(Header):
     """Request of GET_CONSUMER_CONNECTION_LIST (203)."""
 
@@ -85,32 +79,11 @@ class QueryTopicConsumeByWhoRequestHeader(Header):
     topic: str
 
 
-class QueryTopicsByConsumerRequestHeader(Header):
-    """Request of QUERY_TOPICS_BY_CONSUMER (343)."""
-
-    group: str
-
-
-class QuerySubscriptionByConsumerRequestHeader(Header):
-    """Request of QUERY_SUBSCRIPTION_BY_CONSUMER (345)."""
-
-    group: str
-    topic: str | None = None
-
-
 class QueryConsumeTimeSpanRequestHeader(Header):
     """Request of QUERY_CONSUME_TIME_SPAN (303)."""
 
     topic: str
     group: str
-
-
-class QueryCorrectionOffsetHeader(Header):
-    """Request of QUERY_CORRECTION_OFFSET (308)."""
-
-    topic: str
-    compare_group: str
-    filter_groups: str | None = None
 
 
 class CloneGroupOffsetRequestHeader(Header):
@@ -139,31 +112,10 @@ class QueryConsumeQueueRequestHeader(Header):
     consumer_group: str | None = None
 
 
-class ResumeCheckHalfMessageRequestHeader(Header):
-    """Request of RESUME_CHECK_HALF_MESSAGE (323)."""
-
-    msg_id: str
-    topic: str | None = None
-
-
 class GetBrokerConfigResponseHeader(Header):
     """Answer to GET_BROKER_CONFIG (26); the version is a DataVersion as JSON."""
 
     version: str
-
-
-class GetAllTopicConfigResponseHeader(Header):
-    """Answer to GET_ALL_TOPIC_CONFIG (21), where it pages."""
-
-    total_topic_num: Int | None = None
-
-
-class UpdateGroupForbiddenRequestHeader(Header):
-    """Request of UPDATE_AND_GET_GROUP_FORBIDDEN (353)."""
-
-    group: str
-    topic: str
-    readable: Boolean | None = None
 
 
 class GetBrokerAclConfigResponseHeader(Header):

@@ -1,0 +1,158 @@
+"""A whole Gantry, started as a newcomer starts it, and a real Chromium in front of it.
+
+One Gantry serves all browser tests of a run; they carry the xdist group "browser" so that they run
+in one worker. Screenshots of failures are left in the test's temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_TIMEOUT_S = 180
+STOP_TIMEOUT_S = 60
+PAGE_TIMEOUT_MS = 20_000
+PASSWORD = "correct horse battery"
+#: Retries come after one second each, so that a dead letter takes seconds.
+FAST_RETRIES = " ".join(["1s"] * 18)
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Gantry:
+    """Addresses of a running Gantry."""
+
+    url: str
+    namesrv_addr: str
+    cluster: str = "local"
+
+    def page(self, path: str = "") -> str:
+        return f"{self.url}/clusters/{self.cluster}/{path}"
+
+
+class Output:
+    """The lines of a program, read by a thread so that waiting for one can end."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self._coming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        assert process.stdout is not None
+        self._stream = process.stdout
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._stream:
+            self._coming.put(line.rstrip("\n"))
+        self._coming.put(None)
+
+    def wait_for(self, pattern: str, timeout_s: float) -> re.Match[str]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                line = self._coming.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                pytest.fail(f"no line like {pattern!r} in {timeout_s} s:\n" + self.text)
+            if line is None:
+                pytest.fail(f"ended without a line like {pattern!r}:\n" + self.text)
+            self.lines.append(line)
+            if match := re.search(pattern, line):
+                return match
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+@pytest.fixture(scope="session")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
+    home = tmp_path_factory.mktemp("gantry")
+    ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--home", str(home), *ports],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "GANTRY_ADMIN_PASSWORD": PASSWORD,
+            "ROCKETMQ_MESSAGE_DELAY_LEVEL": FAST_RETRIES,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        output = Output(process)
+        namesrv_addr = output.wait_for(r"name server\s+(\S+:\d+)", READY_TIMEOUT_S)[1]
+        url = output.wait_for(r"Gantry is ready: (http://\S+)", READY_TIMEOUT_S)[1]
+        yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","))
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium on the path; `make test` installs it where it can")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(
+    gantry: Gantry, chromium: Browser, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Page]:
+    """A page of a signed-in admin. It fails the test when the page's own scripts fail."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
+    context.set_default_timeout(PAGE_TIMEOUT_MS)
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if is_fault(said.text) else None)
+    sign_in(page, gantry)
+    yield page
+    page.screenshot(path=tmp_path / f"{request.node.name}.png", full_page=True)
+    context.close()
+    assert not faults, f"the page's scripts complained: {faults}"
+
+
+def is_fault(text: str) -> bool:
+    """What the browser says when a page breaks its own content policy, or a file is missing."""
+    return "Content Security Policy" in text or "404" in text
+
+
+def sign_in(page: Page, gantry: Gantry) -> None:
+    page.goto(gantry.url)
+    page.get_by_label("User").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()

@@ -1,0 +1,19 @@
+"""Waiting for something to become true, with a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+POLL_S = 0.2
+
+
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+    """Poll until `holds`; the test fails with `what` when it does not in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {timeout_s} s in vain for: {what}")
+        time.sleep(POLL_S)

@@ -1,0 +1,131 @@
+"""Runs `manage.py up` as a newcomer does: as a program, with a terminal's worth of output."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+START_DEADLINE_S = 90.0
+STOP_DEADLINE_S = 60.0
+POLL_S = 0.05
+NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Gantry:
+    """One `manage.py up` on free ports; kills what is left of it at the end of its block."""
+
+    def __init__(self, home: Path, *arguments: str, command: str = "up", **environ: str) -> None:
+        ports = ("--namesrv-port=0", "--broker-port=0", "--console-port=0")
+        self._process = subprocess.Popen(
+            [sys.executable, "manage.py", command, f"--home={home}", *ports, *arguments],
+            cwd=ROOT,
+            env={**clean_environment(), **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._arrived: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._programs: list[psutil.Process] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Gantry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remember_programs()
+        if self.alive:
+            self._process.kill()
+        for program in self._programs:
+            if program.is_running():
+                program.kill()
+        self._process.wait(STOP_DEADLINE_S)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._arrived.put(line.rstrip("\n"))
+        self._arrived.put(None)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Read lines until one matches; fails with everything said when none does."""
+        deadline = time.monotonic() + START_DEADLINE_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                line = self._arrived.get(timeout=left_s)
+            except queue.Empty:
+                break
+            if line is None:
+                break
+            self.lines.append(line)
+            if match := re.search(pattern, line):
+                return match
+        raise AssertionError(f"no line matches {pattern!r}:\n{self.text}")
+
+    def until_ready(self) -> str:
+        """Wait for the ready line; return the console's address."""
+        url = self.until("^Gantry is ready: (.+)$")[1]
+        self.remember_programs()
+        return url
+
+    def remember_programs(self) -> None:
+        if self.alive:
+            self._programs = psutil.Process(self._process.pid).children(recursive=True)
+
+    @property
+    def names(self) -> set[str]:
+        """What runs, by the word that tells the programs apart."""
+        words = ("namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server", "demo")
+        commands = [" ".join(program.cmdline()) for program in self._programs]
+        return {word for word in words if any(word in command for command in commands)}
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal, wait for the end, and return the exit code."""
+        self._process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        code = self._process.wait(STOP_DEADLINE_S)
+        while (line := self._arrived.get(timeout=STOP_DEADLINE_S)) is not None:
+            self.lines.append(line)
+        return code
+
+    def left_running(self) -> list[str]:
+        """Which programs still run; those that are on their way out get some time."""
+        _, alive = psutil.wait_procs(self._programs, STOP_DEADLINE_S)
+        return [" ".join(program.cmdline()) for program in alive]
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what would change a Gantry."""
+    foreign = re.compile(r"ROCKETMQ_|GANTRY_|CONSOLE_|DJANGO_|NAMESRV_ADDR$|REDIS_URL$|PORT$")
+    return {name: value for name, value in os.environ.items() if not foreign.match(name)}
+
+
+def status_of(url: str) -> int:
+    """GET a URL and return its status; redirects count as what they are."""
+    try:
+        return int(NO_PROXY.open(url, timeout=10).status)
+    except urllib.error.HTTPError as answer:
+        return answer.code

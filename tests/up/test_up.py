@@ -1,0 +1,115 @@
+"""`manage.py up` for real: start, use, stop, and what can be wrong with the machine."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.up.gantry import Gantry, status_of
+
+ALL = {"namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server"}
+
+# All in one xdist worker: two Gantrys at a time would only make both slow.
+pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder after its first start, so that only one test pays for that."""
+    home = tmp_path_factory.mktemp("gantry") / "home"
+    with Gantry(home) as gantry:
+        url = gantry.until_ready()
+        (home / "first_start").write_text(gantry.text)
+        assert status_of(f"{url}/livez") == 200
+        assert gantry.end() == 0, gantry.text
+        assert gantry.left_running() == []
+    return home
+
+
+def test_the_first_start_says_all_that_is_needed(home: Path) -> None:
+    said = (home / "first_start").read_text()
+    for word in ("data folder", "name server", "broker", "console", "valkey"):
+        assert re.search(rf"^  {word}", said, re.M), said
+    assert re.search(r"^\[setup\] .*admin.*", said, re.M), said
+    logs = sorted(path.name for path in (home / "logs").glob("*.log"))
+    assert logs == [f"{name}.log" for name in sorted(LOGGED)]
+
+
+LOGGED = ("namesrv", "broker", "valkey", "console", "worker", "scheduler")
+
+
+def test_the_password_is_on_the_terminal_only(home: Path) -> None:
+    said = (home / "first_start").read_text()
+    line = next(line for line in said.splitlines() if "password" in line.lower())
+    password = line.split()[-1]
+    assert len(password) >= 12, line
+    for log in (home / "logs").iterdir():
+        assert password not in log.read_text(errors="replace")
+
+
+def test_a_second_start_is_quick_and_keeps_everything(home: Path) -> None:
+    began = time.monotonic()
+    with Gantry(home) as gantry:
+        gantry.until_ready()
+        print(f"second start: {time.monotonic() - began:.1f} s")
+        assert gantry.names == ALL
+        assert "[setup]" not in gantry.text
+        assert gantry.end(signal.SIGTERM) == 0
+        assert gantry.lines[-1] == "Gantry has stopped; no program is left running."
+        assert gantry.left_running() == []
+    with sqlite3.connect(home / "console.sqlite3") as database:
+        users = database.execute("select username from auth_user").fetchall()
+    assert users == [("admin",)]
+
+
+def test_killing_up_leaves_nobody(home: Path) -> None:
+    with Gantry(home) as gantry:
+        gantry.until_ready()
+        gantry.end(signal.SIGKILL)
+        assert gantry.left_running() == []
+    assert not (home / "store" / "abort").exists(), "the broker did not stop in order"
+
+
+def test_two_on_one_home_are_refused(home: Path) -> None:
+    with Gantry(home) as first:
+        first.until_ready()
+        with Gantry(home) as second:
+            assert second.wait() == 2
+            assert "Another Gantry already runs on" in second.text
+        assert first.end() == 0
+
+
+def test_a_taken_port_is_named_with_its_option(home: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with Gantry(home, f"--broker-port={port}") as gantry:
+            assert gantry.wait() == 2
+    assert re.search(rf"^Gantry stopped: Port {port} .*--broker-port", gantry.text, re.M)
+
+
+def test_wrong_settings_end_the_start_with_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "broker.conf").write_text("brokerName=a\nflushDiskType=SYNC\n")
+    with Gantry(tmp_path, "--no-worker") as gantry:
+        assert gantry.wait() == 1
+        assert gantry.left_running() == []
+    assert re.search(r"broker\.conf:2.*flushDiskType", gantry.text), gantry.text
+    assert "ASYNC_FLUSH, SYNC_FLUSH" in gantry.text
+
+
+def test_without_redis_the_rest_runs(home: Path) -> None:
+    with Gantry(home, REDIS_URL="redis://:hunter2@127.0.0.1:1/0") as gantry:
+        url = gantry.until_ready()
+        assert "REDIS_URL does not answer (Connection refused)" in gantry.text
+        assert "hunter2" not in gantry.text
+        assert gantry.names == {"namesrv", "core_broker", "uvicorn"}
+        assert status_of(f"{url}/livez") == 200
+        assert gantry.end() == 0

@@ -14,6 +14,8 @@ from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 
 CONNECT_TIMEOUT_MS = 3_000
 REQUEST_TIMEOUT_MS = 3_000
+#: Well before the server's limit, so that no question meets a connection that is being closed.
+IDLE_CLOSE_S = 60.0
 
 _PORT_MAX = 65_535
 _CLOSED = "the client was closed"
@@ -55,7 +57,10 @@ class RemotingClient(Endpoint):
         on_close: Callable[[Connection], None] | None = None,
     ) -> None:
         super().__init__(
-            dispatch or refuse, name=name, limits=limits or Limits(), on_close=on_close
+            dispatch or refuse,
+            name=name,
+            limits=limits or Limits(idle_close_s=IDLE_CLOSE_S),
+            on_close=on_close,
         )
         self._rpc_hooks = tuple(rpc_hooks)
         self._connect_timeout_ms = connect_timeout_ms

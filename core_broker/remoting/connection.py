@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         self._held = 0
         self._asked: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._unfinished = 0
         self._looks = 0
         self._closing = ""
 
@@ -144,18 +145,17 @@ class Connection(asyncio.BufferedProtocol):
         elif self._stalled and not self._write_paused:
             self._resume()
 
-    def drop_answers(self) -> int:
-        """Close without sending this turn's answers; returns how many there were."""
+    def drop_answers(self) -> None:
+        """Close without sending this turn's answers."""
         self._is_dirty = False
-        dropped = len(self._out)
         self._out = []
         self._out_bytes = 0
         self.abort("the answers could not be stored")
-        return dropped
 
     def looked_at(self) -> int:
         """How often the idle sweep has come by since the last traffic, this time included."""
-        self._looks += 1
+        # While we wait for an answer, the deadline of the question decides.
+        self._looks = 0 if self._asked else self._looks + 1
         return self._looks
 
     # asyncio's callbacks
@@ -178,9 +178,12 @@ class Connection(asyncio.BufferedProtocol):
         self._looks = 0
         if self._closing:
             return
-        self._run(self._splitter.feed(self._buffer[:nbytes]))
-        if self._splitter.fault is not None:
-            self._give_up(self._splitter.fault)
+        splitter = self._splitter
+        self._run(splitter.feed(self._buffer[:nbytes]))
+        if splitter.fault is not None:
+            self._give_up(splitter.fault)
+        elif splitter.pending_bytes != self._unfinished:
+            self._count_unfinished(splitter.pending_bytes)
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it asked is still answered in this turn."""
@@ -204,6 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         reason = self._closing or (str(exc) if exc else "the peer closed it")
         self._closing = reason
         self._backlog.clear()
+        self._endpoint.unfinished_bytes -= self._unfinished
         asked, self._asked = self._asked, {}
         for future in asked.values():
             if not future.done():
@@ -263,6 +267,16 @@ class Connection(asyncio.BufferedProtocol):
         _log.warning("%s: closing %s: %s", self._endpoint.name, self.peer, fault)
         self.close(str(fault))
 
+    def _count_unfinished(self, count: int) -> None:
+        """Keep the sum of what all peers have sent of frames that are not whole yet."""
+        endpoint = self._endpoint
+        endpoint.unfinished_bytes += count - self._unfinished
+        self._unfinished = count
+        if count and endpoint.unfinished_bytes > self._limits.unfinished_bytes_max:
+            endpoint.counters.unfinished += 1
+            _log.warning("%s: closing %s: too many unfinished frames", endpoint.name, self.peer)
+            self.abort("too many unfinished frames")
+
     # Commands out
 
     def _reply(self, request: RemotingCommand, response: RemotingCommand) -> None:
@@ -273,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
         response.serialize_type = request.serialize_type
         try:
             self._queue(response)
-        except ProtocolError as fault:
+        except (ProtocolError, UnicodeEncodeError) as fault:
             failure = self._endpoint.failure(self, request, fault)
             failure.opaque = request.opaque
             failure.serialize_type = request.serialize_type

@@ -43,6 +43,8 @@ class Limits:
     connections_max: int = 10_000
     #: A frame may claim this many bytes; a larger claim closes the connection.
     frame_bytes_max: int = FRAME_BYTES_MAX
+    #: Bytes of frames that have not arrived whole, all peers together; the one that adds is closed.
+    unfinished_bytes_max: int = 256 * 1024 * 1024
     #: Requests of one peer that wait for their answers; one more is answered SYSTEM_BUSY.
     in_flight_max: int = 8_192
     #: Our own questions to one peer that wait for their answers.
@@ -60,14 +62,20 @@ class Counters:
     """What happened since the start, for metrics."""
 
     opened: int = 0
+    #: Closed at once: too many connections.
     refused: int = 0
+    #: Closed: bytes that are not the protocol, and the two size limits of frames.
     malformed: int = 0
     oversize: int = 0
+    unfinished: int = 0
+    #: Requests over the in-flight limit, and requests whose handling raised.
     busy: int = 0
     failed: int = 0
+    #: Closed: does not read, says nothing, its answers could not be stored.
     slow_readers: int = 0
     idle: int = 0
-    dropped_answers: int = 0
+    unstored: int = 0
+    #: Answers that nobody waited for any more.
     late_answers: int = 0
 
 
@@ -88,6 +96,7 @@ class Endpoint:
         self.limits = limits
         self.counters = Counters()
         self.connections: set[Connection] = set()
+        self.unfinished_bytes = 0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
         self._before_write = before_write
         self._on_close = on_close
@@ -147,8 +156,9 @@ class Endpoint:
                 self._before_write()
             except Exception:  # noqa: BLE001 - whatever failed, nothing may be acknowledged
                 _log.exception("%s: dropping the answers of %d peers", self.name, len(dirty))
+                self.counters.unstored += len(dirty)
                 for connection in dirty:
-                    self.counters.dropped_answers += connection.drop_answers()
+                    connection.drop_answers()
                 return
         for connection in dirty:
             connection.flush()

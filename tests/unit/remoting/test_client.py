@@ -240,6 +240,15 @@ async def test_a_cancelled_question_is_forgotten(loopback: Loopback) -> None:
     assert connection._asked == {}
 
 
+async def test_waiting_for_an_answer_is_not_idle(loopback: Loopback) -> None:
+    server = await loopback.server(silent)
+    client = loopback.client(limits=Limits(idle_close_s=0.05))
+    with pytest.raises(RequestTimeout):
+        await client.invoke(addr_of(server), question(), timeout_ms=300)
+    await until(lambda: client.counters.idle == 1)
+    assert not client.connections
+
+
 async def test_questions_are_limited(loopback: Loopback) -> None:
     server = await loopback.server(silent)
     client = loopback.client(limits=Limits(asked_max=2))

@@ -100,7 +100,7 @@ async def test_what_could_not_be_written_is_not_acknowledged(
     await victim.send(request(), request())
 
     assert await victim.at_end() == b""
-    assert server.counters.dropped_answers == 2
+    assert server.counters.unstored == 1
     assert "disk full" in caplog.text
     broken = False
     holder.answer(b"still here")
@@ -225,6 +225,40 @@ async def test_a_bad_frame_closes_only_its_own_connection(loopback: Loopback, ba
     assert (await good.receive()).body == b"fine"
 
 
+async def test_unfinished_frames_of_all_peers_together_are_limited(loopback: Loopback) -> None:
+    server = await loopback.server(echo, limits=Limits(unfinished_bytes_max=220_000))
+    half = request(body=bytes(200_000)).encode()[:100_000]
+    patient, late = await loopback.peer(server), await loopback.peer(server)
+    await patient.send(half)
+    await until(lambda: server.unfinished_bytes == len(half))
+    await late.send(request(body=bytes(200_000)).encode()[:150_000])
+    assert await late.at_end() == b""
+    assert server.counters.unfinished == 1
+    assert server.unfinished_bytes == len(half)
+
+    await patient.send(request(body=bytes(200_000)).encode()[100_000:])
+    assert len((await patient.receive()).body) == 200_000
+    assert server.unfinished_bytes == 0
+    await patient.send(half)
+    await patient.close()
+    await until(lambda: not server.connections)
+    assert server.unfinished_bytes == 0
+
+
+async def test_a_remark_that_cannot_be_encoded_is_an_error_instead(loopback: Loopback) -> None:
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        return RemotingCommand.response(0, "half of a pair: \ud800")
+
+    peer = await loopback.peer(await loopback.server(dispatch))
+    for kind in SerializeType:
+        sent = request()
+        sent.serialize_type = kind
+        await peer.send(sent)
+        answer = await peer.receive()
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "surrogates not allowed" in (answer.remark or "")
+
+
 async def test_bytes_that_arrive_one_by_one(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     peer = await loopback.peer(server)
@@ -279,10 +313,14 @@ async def test_a_peer_that_never_reads_is_cut_off(loopback: Loopback) -> None:
     await peer.send(request())
     await until(lambda: holder.held)
     connection = holder.held[0][0]
-    with pytest.raises(ConnectionClosed, match="does not read"):
+
+    async def tell_much() -> None:
         for _ in range(1000):
             connection.send(RemotingCommand.request(40, body=bytes(100_000)))
             await asyncio.sleep(0)
+
+    with pytest.raises(ConnectionClosed, match="does not read"):
+        await tell_much()
     await until(lambda: lost == [connection])
     assert server.counters.slow_readers == 1
 

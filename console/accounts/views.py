@@ -1,0 +1,97 @@
+"""Pages of a person's account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
+from django.urls import reverse_lazy
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from console.access import Need, needs
+from console.forms import dress
+from console.pages import THEME_COOKIE, THEMES
+
+THEME_COOKIE_AGE_S = 365 * 24 * 3600
+
+
+class SignInForm(AuthenticationForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            dress(field)
+
+
+@needs(Need.OPEN)
+class SignInPage(LoginView):
+    """Sign in; after several wrong passwords the account rests for a while (see AXES_*)."""
+
+    template_name = "accounts/login.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+    extra_context = {"title": gettext_lazy("Sign in")}
+
+
+def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    """Too many wrong passwords for one name from one address."""
+    context = {
+        "title": _("Sign in"),
+        "form": SignInForm(request),
+        "rest_minutes": int(settings.AXES_COOLOFF_TIME.total_seconds() // 60),
+        "failures_max": settings.AXES_FAILURE_LIMIT,
+        "locked": True,
+    }
+    return render(request, "accounts/login.html", context, status=429)
+
+
+class NewPasswordForm(PasswordChangeForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            dress(field)
+
+
+@needs(Need.READ)
+class PasswordPage(PasswordChangeView):
+    template_name = "accounts/password.html"
+    form_class = NewPasswordForm
+    success_url = reverse_lazy("accounts:password")
+    extra_context = {"title": gettext_lazy("Change password")}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, _("Your password is changed."))
+        return super().form_valid(form)
+
+
+@needs(Need.OPEN)
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    """Keep the theme in a cookie, so that the server can draw it from the first byte."""
+    chosen = request.POST.get("theme", "")
+    response = HttpResponseRedirect(_next(request))
+    if chosen in THEMES:
+        response.set_cookie(
+            THEME_COOKIE,
+            chosen,
+            max_age=THEME_COOKIE_AGE_S,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+    return response
+
+
+def _next(request: HttpRequest) -> str:
+    """Where the form asked to go, when that is on this site."""
+    target = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+        return target
+    return resolve_url(settings.LOGIN_REDIRECT_URL)

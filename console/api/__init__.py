@@ -1,0 +1,1 @@
+"""What every REST resource shares: base classes, errors, paging, the OpenAPI document."""

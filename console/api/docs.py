@@ -1,0 +1,27 @@
+"""The try-it page: Swagger UI from the vendored sidecar, under the same content policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.access import Need, needs
+from console.security import CONTENT_POLICY
+
+#: Swagger UI writes style attributes; no other page needs that.
+DOCS_POLICY = f"{CONTENT_POLICY}; style-src 'self' 'unsafe-inline'"
+
+
+@needs(Need.OPEN)
+class DocsPage(SpectacularSwaggerSplitView):  # type: ignore[misc,unused-ignore]
+    """Shows nothing of a cluster by itself: trying a call out needs a session or a token."""
+
+    template_name = "api/docs.html"
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        response: Response = super().get(request, *args, **kwargs)
+        response.headers["Content-Security-Policy"] = DOCS_POLICY
+        return response

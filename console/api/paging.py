@@ -1,0 +1,130 @@
+"""Cursors for lists that change while they are read.
+
+`?ordering=-lag&limit=50` gives the first rows and `next_cursor`; `&cursor=…` goes on after the last
+row that was given, by its value and name, so a row that stays where it is appears exactly once
+however many come and go before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+
+from console.tables import Columns, Named, TableQuery, compare_values
+
+R = TypeVar("R", bound=Named)
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Generic[R]):
+    """Some rows of a list, how many match in all, and where to go on."""
+
+    rows: list[R]
+    total: int
+    next_cursor: str | None
+
+
+def cut(
+    params: Mapping[str, str], columns: Columns[R], rows: Sequence[R], *, default: str = "name"
+) -> Slice[R]:
+    """Order rows and cut what `ordering`, `limit` and `cursor` ask for; 400 when one is wrong."""
+    ordering = params.get("ordering") or default
+    if columns.sortable(ordering.removeprefix("-")) is None:
+        known = ", ".join(columns.orderings)
+        raise ValidationError({"ordering": [_("Expected one of: %(known)s") % {"known": known}]})
+    limit = read_limit(params.get("limit"))
+    query = TableQuery(columns, "", ordering, 1)
+    ordered = query.ordered(rows)
+    after = read_cursor(params.get("cursor"), ordering)
+    start = 0 if after is None else _start(query, ordered, after)
+    shown = ordered[start : start + limit]
+    more = start + limit < len(ordered)
+    return Slice(shown, len(rows), write_cursor(query, shown[-1]) if more and shown else None)
+
+
+def read_limit(text: str | None) -> int:
+    if not text:
+        return LIMIT_DEFAULT
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= LIMIT_MAX):
+        raise ValidationError(
+            {"limit": [_("Expected a number from 1 to %(most)d.") % {"most": LIMIT_MAX}]}
+        )
+    return int(text)
+
+
+def write_cursor(query: TableQuery[R], row: R) -> str:
+    """The place after `row`: the ordering, the row's value in it, and its name."""
+    place = [query.ordering, _value(query, row), row.name]
+    text = json.dumps(place, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def read_cursor(text: str | None, ordering: str) -> tuple[Any, str] | None:
+    """The value and name to go on after; 400 when it is not a cursor of this ordering."""
+    if not text:
+        return None
+    try:
+        place = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        of_ordering, value, name = place
+        usable = of_ordering == ordering and isinstance(name, str) and _is_plain(value)
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        usable = False
+    if not usable:
+        raise ValidationError(
+            {"cursor": [_("Not a cursor of this list in this order; start without one.")]}
+        )
+    return value, name
+
+
+def _start(query: TableQuery[R], ordered: Sequence[R], after: tuple[Any, str]) -> int:
+    """Index of the first row that comes after the place of a cursor."""
+    value, name = after
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high) // 2
+        row = ordered[middle]
+        try:
+            sign = compare_values(_value(query, row), value, query.descending)
+        except TypeError:
+            raise ValidationError({"cursor": [_("Not a cursor of this list.")]}) from None
+        if sign > 0 or (sign == 0 and row.name > name):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _value(query: TableQuery[R], row: R) -> Any:
+    column = query.columns.sortable(query.ordered_by)
+    return column.key(row) if column is not None and column.key is not None else row.name
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def list_parameters(columns: Columns[Any], *more: OpenApiParameter) -> list[OpenApiParameter]:
+    """The query parameters of a list, for its OpenAPI description."""
+    return [
+        OpenApiParameter("q", OpenApiTypes.STR, description="Words that the name must hold."),
+        *more,
+        OpenApiParameter("ordering", OpenApiTypes.STR, enum=columns.orderings),
+        OpenApiParameter(
+            "limit", OpenApiTypes.INT, description=f"1 to {LIMIT_MAX}; {LIMIT_DEFAULT} if absent."
+        ),
+        OpenApiParameter(
+            "cursor", OpenApiTypes.STR, description="`next_cursor` of the answer before."
+        ),
+    ]

@@ -1,0 +1,74 @@
+"""The OpenAPI document: operations grouped by area, and the one shape of errors for all of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+
+from console.api.problems import COMMON_STATUSES, CONTENT_TYPE
+
+_AREA = re.compile(r"/api/v1/(?:clusters/\{cluster\}/?)?([^/{]*)")
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "What went wrong (RFC 9457).",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "example": "urn:gantry:problem:cluster-unreachable"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "The cause, in one sentence."},
+        "hint": {"type": "string", "description": "What to do, or which setting to change."},
+        "instance": {"type": "string"},
+        "errors": {
+            "type": "object",
+            "description": "What is wrong with single fields.",
+            "additionalProperties": {},
+        },
+        "failures": {"type": "array", "items": {"$ref": "#/components/schemas/Failure"}},
+    },
+}
+MEANINGS = {
+    400: "The request cannot be used.",
+    401: "Nobody is signed in.",
+    403: "The account may not do this.",
+    404: "There is no such thing in the cluster.",
+    409: "The name is taken, or the state forbids it.",
+    412: "It was changed since it was read (If-Match).",
+    502: "The cluster refused.",
+    503: "The cluster cannot be reached.",
+    504: "The cluster did not answer in time.",
+}
+WRITE_STATUSES = (409, 412)
+
+
+class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
+    """Groups operations by the area in their address."""
+
+    def get_tags(self) -> list[str]:
+        match = _AREA.match(self.path)
+        return [match[1] if match and match[1] else "clusters"]
+
+
+def add_problems(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Hook: describe the errors that every operation may answer with."""
+    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM_SCHEMA
+    for operations in result["paths"].values():
+        for method, operation in operations.items():
+            statuses = [*COMMON_STATUSES, *(WRITE_STATUSES if method != "get" else ())]
+            for code in sorted(statuses):
+                operation["responses"].setdefault(
+                    str(code),
+                    {
+                        "description": MEANINGS[code],
+                        "content": {
+                            CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}
+                        },
+                    },
+                )
+    return result

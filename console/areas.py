@@ -1,0 +1,67 @@
+"""Areas: how one part of the console (topics, groups, …) plugs in.
+
+An area is a Django app whose `apps.py` holds an `AreaConfig`; `settings.AREAS` lists them in the
+order of the navigation. Nothing else names an area: addresses, navigation and translations follow
+from the folder. To add one, copy `console/topics`:
+
+    apps.py         an AreaConfig: name, label, title, icon
+    urls.py         `app_name = "<label>"`; pages below /clusters/<cluster>/
+    api_urls.py     optional; resources below /api/v1/clusters/<cluster>/
+    ws_urls.py      optional; feeds below /ws/clusters/<cluster>/
+    views.py        pages: subclasses of `console.pages.ClusterPage`
+    api.py          resources: subclasses of `console.api.views.ClusterResource`
+    templates/<label>/*.html    extend "page.html"
+    locale/         the area's own translations, see `console.management.commands.translate`
+
+Questions to the cluster go into `console/gateway/<label>.py`. An area with `scope = "console"` is
+not about one cluster: its addresses are below /, /api/v1/ and /ws/.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from django.apps import AppConfig, apps
+from django.urls import include, path, reverse
+
+Kind = Literal["urls", "api_urls", "ws_urls"]
+
+
+class AreaConfig(AppConfig):
+    """One area. `title` is a lazy translation; `icon` a file of static/vendor/icons."""
+
+    title: Any = ""
+    icon: str = "table"
+    scope: Literal["cluster", "console"] = "cluster"
+    #: Name of the page the navigation leads to.
+    start: str = "list"
+
+    @property
+    def start_name(self) -> str:
+        return f"{self.label}:{self.start}"
+
+    def start_url(self, cluster: str | None) -> str | None:
+        """Address of the first page; None when it needs a cluster and there is none."""
+        if self.scope == "console":
+            return reverse(self.start_name)
+        return reverse(self.start_name, kwargs={"cluster": cluster}) if cluster else None
+
+    def submodule(self, kind: Kind) -> str | None:
+        dotted = f"{self.name}.{kind}"
+        return dotted if find_spec(dotted) else None
+
+
+def areas() -> list[AreaConfig]:
+    """All areas in the order of the navigation."""
+    return [config for config in apps.get_app_configs() if isinstance(config, AreaConfig)]
+
+
+def mounted(kind: Literal["urls", "api_urls"], scope: str) -> list[Any]:
+    """URL patterns of pages or resources, of all areas of a scope."""
+    patterns = []
+    for area in areas():
+        module = area.submodule(kind)
+        if module and area.scope == scope:
+            patterns.append(path("", include(module)))
+    return patterns

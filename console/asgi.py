@@ -1,0 +1,43 @@
+"""The ASGI application: static files, pages and REST calls, WebSockets, and the process's end."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+_django = get_asgi_application()  # loads the apps, so what needs them is imported below
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter  # noqa: E402
+
+from console.gateway import gateway  # noqa: E402
+from console.live.routing import feed_router  # noqa: E402
+from console.live.sampler import stop_samplers  # noqa: E402
+from console.security import SameOrigin  # noqa: E402
+from console.static_files import StaticFilesApp  # noqa: E402
+
+
+async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Stop sampling and close the connections to clusters when the server stops."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            await stop_samplers()
+            gateway.close()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "lifespan.startup.complete"})
+
+
+application = StaticFilesApp(
+    ProtocolTypeRouter(
+        {
+            "http": _django,
+            "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
+            "lifespan": lifespan,
+        }
+    )
+)

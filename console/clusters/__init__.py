@@ -1,0 +1,1 @@
+"""Clusters: the home page, the overview with live rates, brokers and name servers."""

@@ -1,0 +1,14 @@
+"""/api/v1/clusters/<cluster>/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.clusters import api
+
+urlpatterns = [
+    path("load", api.LoadNow.as_view(), name="api-load"),
+    path("brokers", api.BrokerList.as_view(), name="api-brokers"),
+    path("brokers/<str:broker>", api.BrokerOne.as_view(), name="api-broker"),
+    path("name-servers", api.NameServerList.as_view(), name="api-name-servers"),
+]

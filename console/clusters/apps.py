@@ -1,0 +1,15 @@
+"""The area `clusters`."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class ClustersConfig(AreaConfig):
+    name = "console.clusters"
+    label = "clusters"
+    title = _("Cluster")
+    icon = "activity"
+    start = "overview"

@@ -1,0 +1,128 @@
+"""Pages of the area `clusters`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.gateway import Answer, Cluster, GatewayError, gateway
+from console.gateway.brokers import (
+    BrokerDetail,
+    broker_details,
+    broker_rows,
+    name_servers,
+)
+from console.gateway.overview import Overview, overview
+from console.pages import ClusterPage, Crumb, Page
+from console.services import redis_problem
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCard:
+    """A cluster on the home page: its overview, or why there is none."""
+
+    cluster: Cluster
+    answer: Answer[Overview] | None
+    trouble: GatewayError | None
+
+
+class HomePage(Page):
+    """All clusters; with only one there is nothing to choose."""
+
+    template = "clusters/home.html"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        clusters = gateway.clusters()
+        if len(clusters) == 1:
+            return redirect("clusters:overview", cluster=clusters[0].name)
+        return self.show(title=_("Clusters"), cards=[_card(cluster) for cluster in clusters])
+
+
+def _card(cluster: Cluster) -> ClusterCard:
+    try:
+        return ClusterCard(cluster, cluster.ask(overview), None)
+    except GatewayError as trouble:
+        return ClusterCard(cluster, None, trouble)
+
+
+class OverviewPage(ClusterPage):
+    """Rates, brokers and who is behind; `overview.js` makes it live."""
+
+    template = "clusters/overview.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(overview)
+        return self.show(
+            title=_("Overview"),
+            answer=answer,
+            overview=answer.value,
+            redis_problem=redis_problem(),
+        )
+
+
+class BehindPart(ClusterPage):
+    """The groups with the most messages before them; the overview fetches it again and again."""
+
+    template = "clusters/behind.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.show(title=_("Furthest behind"), overview=self.cluster.ask(overview).value)
+
+
+class BrokersPage(ClusterPage):
+    template = "clusters/brokers.html"
+    part = "clusters/broker_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(broker_rows)
+        return self.show(title=_("Brokers"), answer=answer, brokers=answer.value)
+
+
+class BrokerPage(ClusterPage):
+    """One broker name: its processes, what they tell about themselves, how they are set."""
+
+    template = "clusters/broker.html"
+
+    def get(self, request: HttpRequest, cluster: str, broker: str) -> HttpResponse:
+        answer = self.cluster.ask(broker_details, broker)
+        shown = _shown(answer.value, request.GET.get("id", ""))
+        search = request.GET.get("q", "").strip()
+        return self.show(
+            title=broker,
+            crumbs=[
+                Crumb(_("Brokers"), reverse("clusters:brokers", kwargs={"cluster": cluster})),
+                Crumb(broker),
+            ],
+            answer=answer,
+            processes=answer.value,
+            shown=shown,
+            search=search,
+            settings_shown=_settings(shown, search),
+        )
+
+
+def _shown(processes: tuple[BrokerDetail, ...], wanted: str) -> BrokerDetail:
+    """The process with the id that was asked for, else the first one."""
+    return next((one for one in processes if str(one.row.ref.id) == wanted), processes[0])
+
+
+def _settings(detail: BrokerDetail, search: str) -> list[tuple[str, Any]]:
+    words = search.lower().split()
+    return [
+        (key, value)
+        for key, value in detail.settings.items()
+        if all(word in f"{key} {value}".lower() for word in words)
+    ]
+
+
+class NameServersPage(ClusterPage):
+    template = "clusters/name_servers.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(name_servers)
+        return self.show(title=_("Name servers"), answer=answer, servers=answer.value)

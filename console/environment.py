@@ -1,0 +1,181 @@
+"""What the environment says about this console, read once and checked as a whole.
+
+`settings.py` holds what Django wants; this module holds the rules. Every mistake is reported at
+once, with the variable, its value and what was expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import available_timezones
+
+NAMESRV_DEFAULT = "127.0.0.1:9876"
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+PORT_MAX = 65535
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
+INGEST_MINUTES_DEFAULT = 10
+DAY_MINUTES = 24 * 60
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
+
+
+class EnvironmentProblem(ValueError):
+    """Variables of the environment cannot be used; the text names each with its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The console's own settings."""
+
+    home: Path
+    clusters: Mapping[str, str]
+    clusters_from: str
+    redis_url: str
+    database_url: str
+    secret_key: str
+    spark_master: str
+    ingest_minutes: int
+    time_zone: str
+    allowed_hosts: tuple[str, ...]
+    trusted_origins: tuple[str, ...]
+    https: bool
+    debug: bool
+
+
+@dataclass(slots=True)
+class _Reader:
+    environ: Mapping[str, str]
+    problems: list[str] = field(default_factory=list)
+
+    def text(self, name: str) -> str:
+        return self.environ.get(name, "").strip()
+
+    def words(self, name: str) -> tuple[str, ...]:
+        return tuple(word for word in re.split(r"[,;\s]+", self.text(name)) if word)
+
+    def flag(self, name: str) -> bool:
+        word = self.text(name).lower()
+        if word not in TRUE_WORDS | FALSE_WORDS:
+            self.complain(name, word, "true or false")
+        return word in TRUE_WORDS
+
+    def number(self, name: str, least: int, most: int, default: int) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        usable = text.isascii() and text.isdigit() and len(text) < 10
+        if not usable or not least <= int(text) <= most:
+            self.complain(name, text, f"a number from {least} to {most}")
+            return default
+        return int(text)
+
+    def url(self, name: str, schemes: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value and not value.startswith(schemes):
+            # The value may hold a password, so only its scheme is repeated.
+            self.complain(name, value.partition(":")[0] + ":…", "one of " + ", ".join(schemes))
+        return value
+
+    def complain(self, name: str, value: str, expected: str) -> None:
+        self.problems.append(f"{name} = {value!r}: expected {expected}")
+
+
+def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
+    """Read and check everything; raises EnvironmentProblem with all mistakes together."""
+    read = _Reader(environ)
+    clusters, clusters_from = _clusters(read)
+    origins = read.words("CONSOLE_TRUSTED_ORIGINS")
+    for origin in origins:
+        if not re.fullmatch(r"https?://[^/\s]+", origin):
+            read.complain("CONSOLE_TRUSTED_ORIGINS", origin, "scheme://host[:port]")
+    time_zone = read.text("CONSOLE_TIME_ZONE") or "UTC"
+    if time_zone not in available_timezones():
+        read.complain("CONSOLE_TIME_ZONE", time_zone, "a name such as UTC or Asia/Shanghai")
+    home = Path(read.text("GANTRY_HOME") or "var").expanduser().resolve()
+    redis_url = read.url("REDIS_URL", REDIS_SCHEMES)
+    database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
+    https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
+    ingest_minutes = read.number("CONSOLE_INGEST_MINUTES", 0, DAY_MINUTES, INGEST_MINUTES_DEFAULT)
+    if read.problems:
+        raise EnvironmentProblem("\n".join(read.problems))
+    return Environment(
+        home=home,
+        clusters=clusters,
+        clusters_from=clusters_from,
+        redis_url=redis_url,
+        database_url=database_url,
+        secret_key=read.text("SECRET_KEY") or _kept_secret(home),
+        spark_master=read.text("SPARK_MASTER"),
+        ingest_minutes=ingest_minutes,
+        time_zone=time_zone,
+        allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),
+        trusted_origins=origins,
+        https=https,
+        debug=debug,
+    )
+
+
+def _clusters(read: _Reader) -> tuple[dict[str, str], str]:
+    """`{name: "host:port;host:port"}` and the variable they came from."""
+    listed = read.text("CONSOLE_CLUSTERS")
+    if not listed:
+        addresses = read.text("NAMESRV_ADDR") or NAMESRV_DEFAULT
+        return {"local": _addresses(read, "NAMESRV_ADDR", addresses)}, "NAMESRV_ADDR"
+    clusters: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in listed.split(";"))):
+        name, equals, addresses = (part.strip() for part in entry.partition("="))
+        if not equals or not CLUSTER_NAME.fullmatch(name):
+            read.complain("CONSOLE_CLUSTERS", entry, "name=host:port[,host:port]")
+        elif name in clusters:
+            read.complain("CONSOLE_CLUSTERS", entry, f"each name once, {name!r} came before")
+        else:
+            clusters[name] = _addresses(read, "CONSOLE_CLUSTERS", addresses)
+    return clusters, "CONSOLE_CLUSTERS"
+
+
+def _addresses(read: _Reader, variable: str, text: str) -> str:
+    """Check name server addresses and join them the way RocketMQ writes them."""
+    addresses = [part for part in re.split(r"[,;\s]+", text) if part]
+    for address in addresses:
+        match = ADDRESS.fullmatch(address)
+        if match is None or not 0 < int(match["port"]) <= PORT_MAX:
+            read.complain(variable, address, "host:port")
+    if not addresses:
+        read.complain(variable, text, "at least one host:port")
+    return ";".join(addresses)
+
+
+def _kept_secret(home: Path) -> str:
+    """The secret key of this home folder, made on first use.
+
+    Console, worker and scheduler may start together: the file is linked into place whole, the
+    first one wins, and the others read what it wrote.
+    """
+    path = home / "secret_key"
+    try:
+        if not path.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            draft = home / f".secret_key.{os.getpid()}"
+            with os.fdopen(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+            ) as out:
+                out.write(secrets.token_urlsafe(64))
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text(encoding="ascii").strip()
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{path} cannot be used: {problem.strerror}. Set GANTRY_HOME to a folder that can be "
+            "written, or SECRET_KEY."
+        ) from problem

@@ -1,0 +1,237 @@
+"""Questions about consumer groups: how far behind, who consumes, how configured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.brokers import masters
+from console.gateway.desk import BrokerRef, Desk
+from console.gateway.errors import NotThere
+from console.gateway.questions import question
+from core_broker.errors import RequestRefused
+from core_broker.message.topics import RETRY_PREFIX, is_system_group
+from core_broker.remoting.bodies import ConsumeStats, SubscriptionGroupConfig
+from core_broker.remoting.codes import ResponseCode
+
+PROGRESS_FRESH_MS = 3_000
+PROGRESS_DEADLINE_MS = 12_000
+
+Configs = Mapping[BrokerRef, Mapping[str, SubscriptionGroupConfig]]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a group is, over its queues. `lag` counts messages; None when nobody can tell.
+
+    `behind_since_ms` is the store time of the last message consumed from the queue that is
+    furthest behind; None when there is no lag or nothing was consumed yet.
+    """
+
+    lag: int | None
+    retry_lag: int
+    rate: float | None
+    behind_since_ms: int | None
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group over all brokers. `progress` is None while it has never consumed anything."""
+
+    name: str
+    system: bool
+    enabled: bool
+    retry_max: int
+    brokers: tuple[str, ...]
+    drift: bool
+    progress: Progress | None
+
+    @property
+    def lag(self) -> int | None:
+        return self.progress.lag if self.progress else None
+
+    @property
+    def rate(self) -> float | None:
+        return self.progress.rate if self.progress else None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupQueue:
+    """A group's place in one queue. `client` is None when no client said that it holds it."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    broker_offset: int | None
+    consumer_offset: int | None
+    last_consumed_ms: int | None
+    client: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        if self.broker_offset is None or self.consumer_offset is None:
+            return None
+        return max(0, self.broker_offset - self.consumer_offset)
+
+    @property
+    def retry(self) -> bool:
+        return self.topic.startswith(RETRY_PREFIX)
+
+
+@question(fresh_for_ms=2_000)
+async def group_configs(desk: Desk) -> Partial[Configs]:
+    """Every broker's table of groups."""
+    found, failures = await desk.each(
+        await masters(desk), lambda ref: desk.admin.group_configs(ref.addr)
+    )
+    # A C++ client that shuts down makes RocketMQ 4.9 create a group without a name.
+    return Partial(
+        {ref: {name: conf for name, conf in table.items() if name} for ref, table in found.items()},
+        failures,
+    )
+
+
+@question(fresh_for_ms=PROGRESS_FRESH_MS, deadline_ms=PROGRESS_DEADLINE_MS)
+async def all_progress(desk: Desk) -> Partial[Mapping[str, Progress]]:
+    """The progress of every group that has consumed anything, one question per broker."""
+    configs = (await desk.ask(group_configs)).value
+    found, failures = await desk.each(configs, lambda ref: _stats(desk, ref, configs[ref]))
+    merged: dict[str, list[tuple[str, ConsumeStats]]] = {}
+    for ref, groups in found.items():
+        for group, stats in groups.items():
+            merged.setdefault(group, []).extend((ref.name, part) for part in stats)
+    progress = {
+        group: progress_of(
+            [queue for broker, part in parts for queue in group_queues(broker, part)],
+            [part.consume_tps for _broker, part in parts],
+        )
+        for group, parts in merged.items()
+    }
+    return Partial({group: known for group, known in progress.items() if known}, failures)
+
+
+@question(fresh_for_ms=2_000, deadline_ms=PROGRESS_DEADLINE_MS)
+async def group_rows(desk: Desk) -> Partial[tuple[GroupRow, ...]]:
+    """All groups in order of name, with their lag."""
+    configs = await desk.ask(group_configs)
+    progress = await desk.ask(all_progress)
+    held: dict[str, dict[str, SubscriptionGroupConfig]] = {}
+    for ref, table in configs.value.items():
+        for name, config in table.items():
+            held.setdefault(name, {})[ref.name] = config
+    rows = (group_row(name, found, progress.value.get(name)) for name, found in held.items())
+    return Partial(
+        tuple(sorted(rows, key=lambda row: row.name)),
+        merge_failures(configs.failures, progress.failures),
+    )
+
+
+@question(fresh_for_ms=1_000)
+async def group_settings(
+    desk: Desk, group: str
+) -> Partial[tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]]:
+    """The group's settings on each broker that has it; NotThere when none has."""
+    answer = await desk.ask(group_configs)
+    held = tuple((ref, table[group]) for ref, table in answer.value.items() if group in table)
+    if not held:
+        raise no_such_group(group, answer.failures)
+    return Partial(held, answer.failures)
+
+
+@question(fresh_for_ms=1_000)
+async def queue_progress(desk: Desk, group: str) -> Partial[tuple[GroupQueue, ...]]:
+    """The group's place in every queue it has an offset in, furthest behind first."""
+    held = await desk.ask(group_settings, group)
+    refs = [ref for ref, _config in held.value]
+    found, failures = await desk.each(refs, lambda ref: desk.admin.consume_stats(ref.addr, group))
+    queues = [queue for ref, stats in found.items() for queue in group_queues(ref.name, stats)]
+    queues.sort(key=lambda q: (q.retry, q.topic, q.broker, q.queue_id))
+    return Partial(tuple(queues), merge_failures(held.failures, failures))
+
+
+def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+    hint = _("A broker that did not answer may have it.") if failures else ""
+    return NotThere(
+        format_lazy(_("No broker of the cluster has a group “{group}”."), group=group),
+        hint=hint,
+        failures=failures,
+    )
+
+
+async def _stats(
+    desk: Desk, ref: BrokerRef, groups: Iterable[str]
+) -> Mapping[str, list[ConsumeStats]]:
+    """All groups of a broker at once where it can answer that, one by one where it cannot."""
+    try:
+        return await desk.admin.broker_consume_stats(ref.addr)
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+    names = list(groups)
+    stats = await asyncio.gather(*(desk.admin.consume_stats(ref.addr, name) for name in names))
+    return {name: [part] for name, part in zip(names, stats, strict=True)}
+
+
+def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:
+    """Read one answer; offsets below zero and store times of zero mean that nobody knows."""
+    return [
+        GroupQueue(
+            topic=queue.topic,
+            broker=broker,
+            queue_id=queue.queue_id,
+            broker_offset=wrapper.broker_offset if wrapper.broker_offset >= 0 else None,
+            consumer_offset=wrapper.consumer_offset if wrapper.consumer_offset >= 0 else None,
+            last_consumed_ms=wrapper.last_timestamp if wrapper.last_timestamp > 0 else None,
+        )
+        for queue, wrapper in stats.offset_table.items()
+    ]
+
+
+def progress_of(queues: Iterable[GroupQueue], rates: Iterable[float]) -> Progress | None:
+    """Sum up; None when the group has no place in any queue."""
+    found = list(queues)
+    if not found:
+        return None
+    lags = [queue.lag for queue in found if queue.lag is not None]
+    waiting = [queue for queue in found if queue.lag]
+    return Progress(
+        lag=sum(lags) if lags else None,
+        retry_lag=sum(queue.lag or 0 for queue in found if queue.retry),
+        rate=sum(rates),
+        behind_since_ms=min(
+            (queue.last_consumed_ms for queue in waiting if queue.last_consumed_ms), default=None
+        ),
+        topics=tuple(sorted({queue.topic for queue in found if not queue.retry})),
+    )
+
+
+def group_row(
+    name: str, configs: Mapping[str, SubscriptionGroupConfig], progress: Progress | None
+) -> GroupRow:
+    """One group over the brokers that have it."""
+    first = next(iter(configs.values()))
+    return GroupRow(
+        name=name,
+        system=is_system_group(name),
+        enabled=all(config.consume_enable for config in configs.values()),
+        retry_max=first.retry_max_times,
+        brokers=tuple(sorted(configs)),
+        drift=any(config != first for config in configs.values()),
+        progress=progress,
+    )
+
+
+def with_owners(
+    queues: Iterable[GroupQueue], owners: Mapping[tuple[str, str, int], str]
+) -> tuple[GroupQueue, ...]:
+    """Name the client that holds each queue."""
+    return tuple(
+        replace(queue, client=owners.get((queue.topic, queue.broker, queue.queue_id)))
+        for queue in queues
+    )

@@ -1,0 +1,153 @@
+"""Questions and commands: how an area asks a cluster, and how answers are shared.
+
+    @question(fresh_for_ms=3_000)
+    async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]: ...
+
+    rows = cluster.ask(topic_rows)              # in a view: an Answer
+    rows = await cluster.ask_async(topic_rows)  # in a WebSocket consumer
+    inner = await desk.ask(other_question, arg) # inside another question
+
+Whoever asks the same question (function and arguments) while it is under way waits for that one
+answer, and for `fresh_for_ms` afterwards gets the kept answer with its age. Failures are kept for
+FAILURE_FRESH_MS, so that a dead broker is not asked by every viewer in turn. Commands are never
+shared or kept; when one ends, kept answers of its cluster are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from console.gateway.answers import Answer, Partial, now_ms
+from console.gateway.errors import GatewayError
+
+if TYPE_CHECKING:
+    from console.gateway.desk import Desk
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FRESH_FOR_MS = 2_000
+DEADLINE_MS = 6_000
+COMMAND_DEADLINE_MS = 15_000
+FAILURE_FRESH_MS = 1_000
+ANSWERS_MAX = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class Question(Generic[P, T]):
+    """A named question with its deadline and how long its answer stays fresh."""
+
+    run: Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]
+    fresh_for_ms: int
+    deadline_ms: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
+
+
+@dataclass(frozen=True, eq=False)
+class Command(Generic[P, T]):
+    """A named change with its deadline."""
+
+    run: Callable[Concatenate[Desk, P], Awaitable[T]]
+    deadline_ms: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
+
+
+def question(
+    *, fresh_for_ms: int = FRESH_FOR_MS, deadline_ms: int = DEADLINE_MS
+) -> Callable[[Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]], Question[P, T]]:
+    """Make an async function a question; its arguments must be hashable."""
+    return lambda run: Question(run, fresh_for_ms, deadline_ms)
+
+
+def command(
+    *, deadline_ms: int = COMMAND_DEADLINE_MS
+) -> Callable[[Callable[Concatenate[Desk, P], Awaitable[T]]], Command[P, T]]:
+    """Make an async function a command."""
+    return lambda run: Command(run, deadline_ms)
+
+
+@dataclass(slots=True)
+class _Kept:
+    outcome: Answer[Any] | GatewayError
+    until_ms: int
+
+
+class AnswerCache:
+    """Answers of one cluster: shared while under way, kept while fresh, bounded by ANSWERS_MAX.
+
+    Lives on the gateway's loop; not for use from other threads.
+    """
+
+    def __init__(
+        self, clock_ms: Callable[[], int] = now_ms, answers_max: int = ANSWERS_MAX
+    ) -> None:
+        self._clock_ms = clock_ms
+        self._answers_max = answers_max
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._asking: dict[Hashable, asyncio.Task[Answer[Any]]] = {}
+        self._generation = 0
+        self.hits = 0
+        self.misses = 0
+
+    async def get(
+        self, key: Hashable, fresh_for_ms: int, ask: Callable[[], Awaitable[Partial[T]]]
+    ) -> Answer[T]:
+        """The kept answer, the one under way, or a new one."""
+        kept = self._kept.get(key)
+        if kept is not None and self._clock_ms() < kept.until_ms:
+            self.hits += 1
+            self._kept.move_to_end(key)
+            if isinstance(kept.outcome, GatewayError):
+                raise kept.outcome
+            return kept.outcome
+        task = self._asking.get(key)
+        if task is None:
+            self.misses += 1
+            task = asyncio.create_task(self._ask(key, fresh_for_ms, ask))
+            self._asking[key] = task
+            # Retrieved here as well, so that an answer nobody waits for any more is not reported.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        else:
+            self.hits += 1
+        # Whoever stops waiting must not end the question for the others.
+        return await asyncio.shield(task)
+
+    def forget(self) -> None:
+        """Drop everything, and let answers that are still under way be used but not kept."""
+        self._generation += 1
+        self._kept.clear()
+        self._asking.clear()
+
+    async def _ask(
+        self, key: Hashable, fresh_for_ms: int, ask: Callable[[], Awaitable[Partial[T]]]
+    ) -> Answer[T]:
+        generation, asked_at_ms = self._generation, self._clock_ms()
+        try:
+            partial = await ask()
+        except GatewayError as failure:
+            if generation == self._generation:
+                self._keep(key, failure, min(FAILURE_FRESH_MS, fresh_for_ms))
+            raise
+        finally:
+            if generation == self._generation:
+                self._asking.pop(key, None)
+        answer = Answer(partial.value, partial.failures, asked_at_ms)
+        if generation == self._generation:
+            self._keep(key, answer, fresh_for_ms)
+        return answer
+
+    def _keep(self, key: Hashable, outcome: Answer[Any] | GatewayError, fresh_ms: int) -> None:
+        self._kept[key] = _Kept(outcome, self._clock_ms() + fresh_ms)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._answers_max:
+            self._kept.popitem(last=False)

@@ -1,0 +1,198 @@
+"""A broker's runtime table (answer to 28): texts become numbers with units, or None.
+
+The keys and their texts are RocketMQ's, 4.9 and 5.x. Rates are "10 s, 1 min, 10 min" averages,
+three numbers separated by blanks. Versions before 5 have `brokerVersion` as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.utils.translation import gettext_lazy as _
+
+Kind = Literal["count", "ms", "time", "bytes", "ratio", "rates", "text"]
+
+_SIZE_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
+_SIZE = re.compile(r"([0-9.]+)\s*([KMGTPE]?i?B)")
+_VERSION = re.compile(r"V?([0-9]+(?:[_.][0-9]+)*)(.*)")
+
+
+def whole(table: Mapping[str, str], key: str) -> int | None:
+    """A count; RocketMQ writes -1 where it does not know."""
+    try:
+        value = int(table[key])
+    except (KeyError, ValueError):
+        return None
+    return value if value >= 0 else None
+
+
+def real(table: Mapping[str, str], key: str) -> float | None:
+    try:
+        value = float(table[key])
+    except (KeyError, ValueError):
+        return None
+    return value if value >= 0 else None
+
+
+def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | None:
+    """Averages over the last ten seconds, minute and ten minutes."""
+    try:
+        ten_s, minute, ten_min = (float(word) for word in table[key].split())
+    except (KeyError, ValueError):
+        return None
+    return ten_s, minute, ten_min
+
+
+def newest_rate(table: Mapping[str, str], key: str) -> float | None:
+    found = rates(table, key)
+    return found[0] if found else None
+
+
+def capacity(table: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Total and free bytes from "Total : 252.0 GiB, Free : 69.7 GiB."."""
+    sizes = [_bytes(match) for match in _SIZE.finditer(table.get("commitLogDirCapacity", ""))]
+    return (sizes[0], sizes[1]) if len(sizes) == 2 else (None, None)
+
+
+def byte_count(text: str) -> int | None:
+    """ "1.4 KiB", "1434" or "1434.0" → 1434."""
+    if text.isascii() and text.replace(".", "", 1).isdecimal():
+        return round(float(text))
+    match = _SIZE.fullmatch(text.strip())
+    return _bytes(match) if match else None
+
+
+def _bytes(match: re.Match[str]) -> int:
+    unit = match[2] if match[2] in _SIZE_UNITS else match[2].replace("B", "iB")
+    return round(float(match[1]) * 1024 ** _SIZE_UNITS.get(unit, 0))
+
+
+def version(table: Mapping[str, str]) -> str | None:
+    """ "V4_9_8" → "4.9.8"; a suffix such as "-SNAPSHOT" stays."""
+    match = _VERSION.fullmatch(table.get("brokerVersionDesc", ""))
+    return match[1].replace("_", ".") + match[2].replace("_", ".") if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One line of the runtime details: a key with its meaning, value and unit."""
+
+    key: str
+    label: Any
+    kind: Kind
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DetailGroup:
+    title: Any
+    details: tuple[Detail, ...]
+
+
+#: What the keys mean, grouped as they are shown. A key that is not here is shown as it came.
+DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
+    (
+        _("Messages"),
+        (
+            ("msgPutTotalTodayNow", _("Received since start"), "count"),
+            ("msgPutTotalTodayMorning", _("Received until last midnight"), "count"),
+            ("msgPutTotalYesterdayMorning", _("Received until the midnight before"), "count"),
+            ("msgGetTotalTodayNow", _("Delivered since start"), "count"),
+            ("msgGetTotalTodayMorning", _("Delivered until last midnight"), "count"),
+            ("msgGetTotalYesterdayMorning", _("Delivered until the midnight before"), "count"),
+            ("putTps", _("Received per second (10 s, 1 min, 10 min)"), "rates"),
+            ("getTransferredTps", _("Delivered per second (10 s, 1 min, 10 min)"), "rates"),
+            ("getFoundTps", _("Pulls that found messages per second"), "rates"),
+            ("getMissTps", _("Pulls that found nothing per second"), "rates"),
+            ("getTotalTps", _("Pulls per second"), "rates"),
+            ("putMessageSizeTotal", _("Bytes received"), "bytes"),
+            ("putMessageAverageSize", _("Average message size"), "bytes"),
+            ("putMessageFailedTimes", _("Messages that could not be stored"), "count"),
+        ),
+    ),
+    (
+        _("Storage"),
+        (
+            ("commitLogDiskRatio", _("Disk used by the commit log's volume"), "ratio"),
+            ("consumeQueueDiskRatio", _("Disk used by the consume queues' volume"), "ratio"),
+            ("commitLogDirCapacity", _("Commit log volume"), "text"),
+            ("commitLogMinOffset", _("First byte of the commit log"), "count"),
+            ("commitLogMaxOffset", _("End of the commit log"), "count"),
+            ("earliestMessageTimeStamp", _("Oldest message"), "time"),
+            ("remainHowManyDataToFlush", _("Not yet flushed to disk"), "bytes"),
+            ("remainHowManyDataToCommit", _("Not yet committed to the page cache"), "bytes"),
+            ("dispatchBehindBytes", _("Not yet in the consume queues"), "bytes"),
+            ("dispatchMaxBuffer", _("Largest backlog of dispatching"), "count"),
+        ),
+    ),
+    (
+        _("Time taken"),
+        (
+            ("putMessageEntireTimeMax", _("Longest time to store a message"), "ms"),
+            ("getMessageEntireTimeMax", _("Longest time to find messages"), "ms"),
+            ("putLatency99", _("Storing, 99th percentile"), "ms"),
+            ("putLatency999", _("Storing, 99.9th percentile"), "ms"),
+            ("putMessageDistributeTime", _("Distribution of storing times"), "text"),
+            ("pageCacheLockTimeMills", _("Waiting for the store's lock"), "ms"),
+            ("sendThreadPoolQueueHeadWaitTimeMills", _("Oldest waiting send"), "ms"),
+            ("pullThreadPoolQueueHeadWaitTimeMills", _("Oldest waiting pull"), "ms"),
+            ("queryThreadPoolQueueHeadWaitTimeMills", _("Oldest waiting query"), "ms"),
+        ),
+    ),
+    (
+        _("Waiting requests"),
+        (
+            ("sendThreadPoolQueueSize", _("Sends waiting"), "count"),
+            ("sendThreadPoolQueueCapacity", _("Sends that may wait"), "count"),
+            ("pullThreadPoolQueueSize", _("Pulls waiting"), "count"),
+            ("pullThreadPoolQueueCapacity", _("Pulls that may wait"), "count"),
+            ("queryThreadPoolQueueSize", _("Queries waiting"), "count"),
+            ("queryThreadPoolQueueCapacity", _("Queries that may wait"), "count"),
+            ("EndTransactionQueueSize", _("Transaction ends waiting"), "count"),
+            ("EndTransactionThreadPoolQueueCapacity", _("Transaction ends that may wait"), "count"),
+        ),
+    ),
+    (
+        _("Process"),
+        (
+            ("brokerVersionDesc", _("Version"), "text"),
+            ("bootTimestamp", _("Started"), "time"),
+            ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
+            ("runtime", _("Running for"), "text"),
+            ("brokerActive", _("Active"), "text"),
+        ),
+    ),
+)
+OTHER = _("Other")
+
+
+def details(table: Mapping[str, str]) -> tuple[DetailGroup, ...]:
+    """The whole table in groups; what RocketMQ adds in later versions comes last as it is."""
+    groups, known = [], set()
+    for title, lines in DETAILS:
+        found = tuple(
+            Detail(key, label, kind, _value(table, key, kind))
+            for key, label, kind in lines
+            if key in table
+        )
+        known.update(detail.key for detail in found)
+        if found:
+            groups.append(DetailGroup(title, found))
+    rest = tuple(Detail(key, "", "text", table[key]) for key in sorted(table) if key not in known)
+    return (*groups, DetailGroup(OTHER, rest)) if rest else tuple(groups)
+
+
+def _value(table: Mapping[str, str], key: str, kind: Kind) -> Any:
+    if kind in {"count", "ms", "time"}:
+        number = whole(table, key)
+        return None if kind == "time" and number == 0 else number
+    if kind == "bytes":
+        return byte_count(table[key])
+    if kind == "ratio":
+        return real(table, key)
+    if kind == "rates":
+        return rates(table, key)
+    return table[key].strip()

@@ -1,0 +1,1 @@
+"""Consumer groups: how far behind, who consumes, how configured; create, edit, delete."""

@@ -1,0 +1,14 @@
+"""The area `groups`."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class GroupsConfig(AreaConfig):
+    name = "console.groups"
+    label = "groups"
+    title = _("Groups")
+    icon = "users"

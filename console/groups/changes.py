@@ -1,0 +1,158 @@
+"""Pages that change groups: create, edit with the difference shown before, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.access import Need, needs
+from console.gateway import AlreadyThere, BrokerRef, Changed
+from console.gateway.brokers import broker_names
+from console.gateway.changes import etag_of
+from console.gateway.group_changes import (
+    FIELDS,
+    create_group,
+    delete_group,
+    differences,
+    group_impact,
+    update_group,
+)
+from console.gateway.groups import group_settings
+from console.groups.forms import GroupCreateForm, GroupDeleteForm, GroupSettingsForm
+from console.outcomes import tell_outcomes
+from console.pages import ClusterPage, Crumb
+from core_broker.remoting.bodies import SubscriptionGroupConfig
+
+Held = tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]
+
+
+@needs(Need.WRITE)
+class GroupCreatePage(ClusterPage):
+    template = "groups/create.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.form(GroupCreateForm(initial={"name": request.GET.get("name", "")}))
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        form = GroupCreateForm(request.POST)
+        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        given = form.cleaned_data
+        try:
+            outcomes = self.cluster.do(
+                create_group, given["name"], form.settings(), given["brokers"]
+            )
+        except AlreadyThere as taken:
+            form.add_error("name", str(taken.detail))
+            return self.form(form, status=409)
+        tell_outcomes(request, outcomes, _("Group “%s” is created.") % given["name"])
+        return redirect("groups:detail", cluster=cluster, group=given["name"])
+
+    def form(self, form: GroupCreateForm, status: int = 200) -> HttpResponse:
+        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        title = _("Create a group")
+        crumbs = [Crumb(_("Groups"), reverse("groups:list", args=[self.cluster.name]))]
+        return self.show(title=title, crumbs=[*crumbs, Crumb(title)], form=form, status=status)
+
+
+@needs(Need.WRITE)
+class GroupEditPage(ClusterPage):
+    """Two steps: the form, and then what it would change on which broker."""
+
+    template = "groups/edit.html"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        held = self.cluster.ask(group_settings, group).value
+        return self.form(group, held, settings_form(held))
+
+    def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        held = self.cluster.ask(group_settings, group).value
+        form = settings_form(held, request.POST)
+        if not form.is_valid() or "change" in request.POST:
+            return self.form(group, held, form, status=200 if form.is_valid() else 422)
+        wanted = set(form.cleaned_data["brokers"])
+        chosen = [(ref, config) for ref, config in held if ref.name in wanted]
+        changes = differences(chosen, form.settings())
+        if not changes or "save" not in request.POST:
+            return self.form(group, held, form, changes=changes, asked=True)
+        try:
+            outcomes = self.cluster.do(
+                update_group, group, form.settings(), sorted(wanted), request.POST.get("etag")
+            )
+        except Changed as changed:
+            messages.error(request, f"{changed.detail} {changed.hint}")
+            return redirect("groups:edit", cluster=cluster, group=group)
+        tell_outcomes(request, outcomes, _("Group “%s” is changed.") % group)
+        return redirect("groups:detail", cluster=cluster, group=group)
+
+    def form(
+        self, group: str, held: Held, form: GroupSettingsForm, *, status: int = 200, **more: Any
+    ) -> HttpResponse:
+        return self.show(
+            title=_("Edit %s") % group,
+            crumbs=[*group_crumbs(self.cluster.name, group), Crumb(_("Edit"))],
+            status=status,
+            group=group,
+            drift=any(config != held[0][1] for _ref, config in held),
+            form=form,
+            etag=etag_of(held),
+            **more,
+        )
+
+
+@needs(Need.WRITE)
+class GroupDeletePage(ClusterPage):
+    """Shows what would go with the group, its dead letters among it, and asks for its name."""
+
+    template = "groups/delete.html"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        held = self.cluster.ask(group_settings, group).value
+        return self.form(group, GroupDeleteForm(expected=group, initial={"etag": etag_of(held)}))
+
+    def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        form = GroupDeleteForm(request.POST, expected=group)
+        if not form.is_valid():
+            return self.form(group, form, status=422)
+        given = form.cleaned_data
+        outcomes = self.cluster.do(
+            delete_group,
+            group,
+            dead_letters=given["dead_letters"],
+            expected_etag=given["etag"] or None,
+        )
+        tell_outcomes(request, outcomes, _("Group “%s” is deleted.") % group)
+        return redirect("groups:list", cluster=cluster)
+
+    def form(self, group: str, form: GroupDeleteForm, status: int = 200) -> HttpResponse:
+        answer = self.cluster.ask(group_impact, group)
+        return self.show(
+            title=_("Delete %s") % group,
+            crumbs=[*group_crumbs(self.cluster.name, group), Crumb(_("Delete"))],
+            status=status,
+            group=group,
+            answer=answer,
+            impact=answer.value,
+            form=form,
+        )
+
+
+def settings_form(held: Held, data: Any = None) -> GroupSettingsForm:
+    """The form filled with the group's settings, those of the first broker where they differ."""
+    first = held[0][1]
+    form = GroupSettingsForm(data, initial={field: getattr(first, field) for field in FIELDS})
+    form.fields["brokers"].offer([ref.name for ref, _config in held])
+    return form
+
+
+def group_crumbs(cluster: str, group: str) -> list[Crumb]:
+    return [
+        Crumb(_("Groups"), reverse("groups:list", args=[cluster])),
+        Crumb(group, reverse("groups:detail", args=[cluster, group])),
+    ]

@@ -1,0 +1,1 @@
+"""Live feeds: what pushes changes to open pages, and how WebSockets are routed."""

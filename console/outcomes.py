@@ -1,0 +1,22 @@
+"""Tells a person how a change went: once when all brokers took it, else broker by broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from console.gateway.changes import BrokerOutcome
+
+
+def tell_outcomes(request: HttpRequest, outcomes: Sequence[BrokerOutcome], done: str) -> None:
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if not failed:
+        messages.success(request, done)
+        return
+    took = ", ".join(outcome.broker for outcome in outcomes if outcome.error is None) or "—"
+    messages.warning(request, _("Only in part: %(brokers)s took the change.") % {"brokers": took})
+    for outcome in failed:
+        messages.error(request, f"{outcome.broker} ({outcome.addr}): {outcome.error}")

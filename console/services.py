@@ -1,0 +1,35 @@
+"""Services beside the clusters that the console can live without, and what is missing then."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from redis import Redis, RedisError
+
+REDIS_TIMEOUT_S = 0.5
+
+
+def redis_problem() -> str | None:
+    """Why background jobs and their progress are not available; None when they are.
+
+    Live rates and everything else work without Redis.
+    """
+    if not settings.REDIS_URL:
+        return _("No Redis is configured. Set REDIS_URL, or start everything with “manage.py up”.")
+    try:
+        with Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=REDIS_TIMEOUT_S,
+            socket_connect_timeout=REDIS_TIMEOUT_S,
+        ) as redis:
+            redis.ping()
+    except RedisError as problem:
+        where = urlsplit(settings.REDIS_URL)
+        address = f"{where.hostname}:{where.port or 6379}" if where.hostname else where.path
+        return _("Redis at %(address)s does not answer: %(problem)s. Check REDIS_URL.") % {
+            "address": address,
+            "problem": problem,
+        }
+    return None

@@ -1,0 +1,270 @@
+"""Django's settings. What an operator may change comes from the environment; see `environment.py`.
+
+Variables: NAMESRV_ADDR or CONSOLE_CLUSTERS, GANTRY_HOME, DATABASE_URL, REDIS_URL, SECRET_KEY,
+SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_HTTPS, CONSOLE_ALLOWED_HOSTS,
+CONSOLE_TRUSTED_ORIGINS, CONSOLE_TIME_ZONE, CONSOLE_DEBUG.
+
+An area of the console (topics, groups, …) is one Django app listed in AREAS; see `areas.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from console.environment import EnvironmentProblem, read_environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+try:
+    ENVIRONMENT = read_environment()
+except EnvironmentProblem as problem:
+    raise ImproperlyConfigured(
+        f"The console cannot start with this environment:\n{problem}"
+    ) from None
+
+# ---- Gantry -------------------------------------------------------------------------------------
+
+GANTRY_HOME = ENVIRONMENT.home
+CONSOLE_CLUSTERS = ENVIRONMENT.clusters
+CONSOLE_CLUSTERS_FROM = ENVIRONMENT.clusters_from
+REDIS_URL = ENVIRONMENT.redis_url
+SPARK_MASTER = ENVIRONMENT.spark_master
+INGEST_MINUTES = ENVIRONMENT.ingest_minutes
+
+# In the order of the navigation.
+AREAS = ["console.clusters", "console.topics", "console.groups"]
+
+# ---- Django -------------------------------------------------------------------------------------
+
+SECRET_KEY = ENVIRONMENT.secret_key
+DEBUG = ENVIRONMENT.debug
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
+CSRF_TRUSTED_ORIGINS = list(ENVIRONMENT.trusted_origins)
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "axes",
+    "channels",
+    "django_celery_beat",
+    "django_htmx",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "knox",
+    "rest_framework",
+    "console",
+    "console.accounts",
+    *AREAS,
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "console.security.PolicyHeaders",
+    "console.metrics.RequestMetrics",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "console.access.AccessMiddleware",
+    "console.pages.ClusterTroubleMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.pages.page_context",
+            ],
+            "builtins": ["console.templatetags.gantry"],
+        },
+    }
+]
+FORM_RENDERER = "console.forms.TablerRenderer"
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASES = {
+    "default": dj_database_url.parse(
+        ENVIRONMENT.database_url or f"sqlite:///{GANTRY_HOME / 'console.sqlite3'}",
+        conn_max_age=60,
+        conn_health_checks=True,
+    )
+}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # Console, worker and scheduler write to one file: readers must not wait for a writer, and a
+    # writer takes the lock when its transaction begins instead of failing half-way.
+    DATABASES["default"]["OPTIONS"] = {
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+    }
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "console.static_files.HashedUrlStorage"},
+}
+
+# ---- Languages and time -------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LANGUAGE_COOKIE_NAME = "gantry_language"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = ENVIRONMENT.time_zone
+
+# ---- People and their browsers ------------------------------------------------------------------
+
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "accounts:login"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
+]
+
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=5)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "console.accounts.views.locked_out"
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+
+SESSION_COOKIE_NAME = "gantry_session"
+SESSION_COOKIE_AGE = 7 * 24 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = ENVIRONMENT.https
+CSRF_COOKIE_NAME = "gantry_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SECURE = ENVIRONMENT.https
+CSRF_FAILURE_VIEW = "console.pages.csrf_failure"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if ENVIRONMENT.https:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 30 * 24 * 3600
+
+# ---- REST API -----------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "knox.auth.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["console.access.ApiAccess"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "console.api.schema.AreaSchema",
+    "EXCEPTION_HANDLER": "console.api.problems.problem_response",
+}
+REST_KNOX = {"TOKEN_TTL": timedelta(days=90), "AUTO_REFRESH": False}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Gantry",
+    "DESCRIPTION": "Management of RocketMQ clusters: the same resources as the console's pages.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "displayRequestDuration": True},
+    "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "console.api.schema.add_problems",
+    ],
+}
+
+# ---- Live feeds and background jobs -------------------------------------------------------------
+
+# "local" carries what one process tells its own viewers (live rates), so it never needs Redis;
+# "default" carries what another process says (progress of jobs).
+_memory_layer = {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 20}}
+CHANNEL_LAYERS = {
+    "local": _memory_layer,
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "gantry"},
+    }
+    if REDIS_URL
+    else _memory_layer,
+}
+
+CELERY_BROKER_URL = REDIS_URL or "redis://127.0.0.1:6379/0"
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TIMEZONE = TIME_ZONE
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 20}
+# A job that a sleeping scheduler missed is not made up for: the next one reads everything anyway.
+CELERY_BEAT_SCHEDULE = {
+    "reap-lost-jobs": {
+        "task": "console.jobs.reap_lost",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    **(
+        {
+            "ingest-traces": {
+                "task": "console.jobs.ingest_all",
+                "schedule": timedelta(minutes=INGEST_MINUTES),
+                "options": {"expires": INGEST_MINUTES * 60},
+            }
+        }
+        if INGEST_MINUTES
+        else {}
+    ),
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.request": {"level": "ERROR"},
+        "axes": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,187 @@
+"""Lists over live rows: search, filter, order and cut on the server, for pages and API alike.
+
+A list declares its columns once:
+
+    COLUMNS = Columns(
+        Column("name", _("Name"), lambda row: row.name),
+        Column("lag", _("Lag"), lambda row: row.lag, numeric=True),
+    )
+    query = TableQuery.read(request.GET, COLUMNS, default="name")
+    page = query.page(rows)            # for a page: page.rows, page.pages, …
+    ordered = query.ordered(rows)      # for the API, which cuts by cursor
+
+Unknown values (None) come last in either direction, and equal ones in order of name, so that two
+calls give the same order. The whole state of a list is in its address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from math import ceil
+from typing import Any, Generic, Protocol, TypeVar
+
+from django.utils.functional import cached_property
+
+PAGE_SIZE = 50
+SEARCH_CHARS_MAX = 255
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+R = TypeVar("R", bound=Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R]):
+    """One column. Without `key` it cannot be sorted by."""
+
+    name: str
+    title: Any
+    key: Callable[[R], Any] | None = None
+    numeric: bool = False
+    hint: Any = ""
+
+
+class Columns(Generic[R]):
+    """The columns of one list, in order."""
+
+    def __init__(self, *columns: Column[R]) -> None:
+        self.columns = columns
+        self._by_name = {column.name: column for column in columns}
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def sortable(self, name: str) -> Column[R] | None:
+        column = self._by_name.get(name)
+        return column if column is not None and column.key is not None else None
+
+    @property
+    def orderings(self) -> list[str]:
+        """What `ordering` may be."""
+        names = [column.name for column in self.columns if column.key is not None]
+        return [*names, *(f"-{name}" for name in names)]
+
+
+@dataclass(frozen=True)
+class TableQuery(Generic[R]):
+    """What the reader of a list asked for."""
+
+    columns: Columns[R]
+    search: str
+    ordering: str
+    number: int
+    size: int = PAGE_SIZE
+
+    @classmethod
+    def read(cls, params: Mapping[str, str], columns: Columns[R], *, default: str) -> TableQuery[R]:
+        """From a query string; what makes no sense is treated as not given."""
+        ordering = params.get("ordering", "")
+        if columns.sortable(ordering.removeprefix("-")) is None:
+            ordering = default
+        page = params.get("page", "")
+        number = int(page) if re.fullmatch(r"[1-9][0-9]{0,5}", page) else 1
+        return cls(columns, params.get("q", "").strip()[:SEARCH_CHARS_MAX], ordering, number)
+
+    @property
+    def descending(self) -> bool:
+        return self.ordering.startswith("-")
+
+    @property
+    def ordered_by(self) -> str:
+        return self.ordering.removeprefix("-")
+
+    def matching(self, rows: Iterable[R]) -> list[R]:
+        """Rows whose name holds every word of the search, in any letter case."""
+        words = self.search.lower().split()
+        return [row for row in rows if all(word in row.name.lower() for word in words)]
+
+    def ordered(self, rows: Iterable[R]) -> list[R]:
+        return sorted(rows, key=cmp_to_key(self.compare))
+
+    def compare(self, one: R, other: R) -> int:
+        """Below, equal or above zero as `one` comes before, with or after `other`."""
+        column = self.columns.sortable(self.ordered_by)
+        key = column.key if column is not None and column.key is not None else _name
+        return compare_values(key(one), key(other), self.descending) or _three_way(
+            one.name, other.name
+        )
+
+    def page(self, rows: Sequence[R]) -> TablePage[R]:
+        """Order the rows and cut the page that was asked for, or the last one there is."""
+        pages = max(1, ceil(len(rows) / self.size))
+        number = min(self.number, pages)
+        start = (number - 1) * self.size
+        shown = self.ordered(rows)[start : start + self.size]
+        return TablePage(self, shown, len(rows), number, pages)
+
+
+@dataclass(frozen=True)
+class TablePage(Generic[R]):
+    """One page of a list as the templates draw it."""
+
+    query: TableQuery[R]
+    rows: list[R]
+    total: int
+    number: int
+    pages: int
+
+    @property
+    def before(self) -> int:
+        return self.number - 1
+
+    @property
+    def after(self) -> int:
+        return self.number + 1
+
+    @property
+    def first(self) -> int:
+        return (self.number - 1) * self.query.size + 1 if self.total else 0
+
+    @property
+    def last(self) -> int:
+        return min(self.number * self.query.size, self.total)
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """The column heads; a click on the present order turns it round."""
+        heads = []
+        for column in self.query.columns:
+            here = column.name == self.query.ordered_by
+            down = here and self.query.descending
+            turn = ("" if down else "-") if here else ("-" if column.numeric else "")
+            link = f"{turn}{column.name}" if column.key is not None else ""
+            state = ("descending" if down else "ascending") if here else "none"
+            heads.append(Head(column, link, state))
+        return heads
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`ordering` is where a click leads; `state` is what `aria-sort` says."""
+
+    column: Column[Any]
+    ordering: str
+    state: str
+
+
+def compare_values(one: Any, other: Any, descending: bool) -> int:
+    """Compare two values of a column; None is last whichever way the column runs."""
+    if one is None or other is None:
+        return (one is None) - (other is None)
+    sign = _three_way(one, other)
+    return -sign if descending else sign
+
+
+def _three_way(one: Any, other: Any) -> int:
+    return (one > other) - (one < other)
+
+
+def _name(row: Named) -> str:
+    return row.name

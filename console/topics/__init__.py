@@ -1,0 +1,1 @@
+"""Topics: what there is, how it is configured, what its queues hold; create, edit, delete."""

@@ -1,0 +1,166 @@
+"""REST resources of the area `topics`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.paging import cut, list_parameters
+from console.api.serializers import OutcomesSerializer
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.gateway import Answer
+from console.gateway.changes import etag_of
+from console.gateway.topic_changes import create_topic, delete_topic, topic_impact, update_topic
+from console.gateway.topics import TopicDetail, TopicRow, numbers_of, topic_detail, topic_rows
+from console.tables import TableQuery
+from console.topics import listing
+from console.topics.serializers import (
+    TopicCreateSerializer,
+    TopicImpactSerializer,
+    TopicNumbersSerializer,
+    TopicPageSerializer,
+    TopicPatchSerializer,
+    TopicQueueSerializer,
+    TopicRowSerializer,
+    TopicSerializer,
+)
+
+TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
+
+
+class TopicList(ClusterResource):
+    @extend_schema(
+        parameters=list_parameters(listing.ALL_COLUMNS, TYPE), responses=TopicPageSerializer
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        """Topics of the cluster, with their numbers.
+
+        Lists of more than 300 matching topics can be ordered by configuration, not by numbers.
+        """
+        params = request.query_params
+        kind = params.get("type", "")
+        if kind and kind not in listing.KINDS:
+            known = ", ".join(listing.KINDS)
+            raise ValidationError({"type": [_("Expected one of: %(known)s") % {"known": known}]})
+        answer = self.cluster.ask(topic_rows)
+        query = TableQuery.read(params, listing.COLUMNS, default="name")
+        found = query.matching(listing.of_kind(answer.value, kind))
+        columns = listing.columns_for(len(found))
+        numbers = None
+        if columns is listing.ALL_COLUMNS:
+            numbers = self.cluster.ask(numbers_of, tuple(row.name for row in found))
+        part = cut(params, columns, listing.with_numbers(found, numbers.value if numbers else {}))
+        if numbers is None:
+            numbers = self.cluster.ask(numbers_of, tuple(line.name for line in part.rows))
+        items = [
+            {
+                **TopicRowSerializer(line.row).data,
+                "numbers": _numbers(numbers, line.name),
+            }
+            for line in part.rows
+        ]
+        body = {"items": items, "total": part.total, "next_cursor": part.next_cursor}
+        return Response({**body, **told_with(answer)})
+
+    @extend_schema(
+        request=TopicCreateSerializer,
+        responses={201: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Create a topic; 409 when a broker already has it."""
+        form = TopicCreateSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        name = form.validated_data["name"]
+        outcomes = self.cluster.do(
+            create_topic, name, form.settings(), form.validated_data.get("brokers")
+        )
+        location = reverse("api-topic", kwargs={"cluster": cluster, "topic": name})
+        return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
+
+
+class TopicOne(ClusterResource):
+    @extend_schema(responses=TopicSerializer)
+    def get(self, request: Request, cluster: str, topic: str) -> Response:
+        """One topic with its configuration on every broker and all its queues."""
+        answer = self.cluster.ask(topic_detail, topic)
+        etag = etag_of(answer.value.configs)
+        return Response(topic_body(answer), headers={"ETag": f'"{etag}"'})
+
+    @extend_schema(
+        parameters=[IF_MATCH],
+        request=TopicPatchSerializer,
+        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def patch(self, request: Request, cluster: str, topic: str) -> Response:
+        """Change some settings, on all brokers that have the topic or on the named ones."""
+        form = TopicPatchSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        outcomes = self.cluster.do(
+            update_topic,
+            topic,
+            form.settings(),
+            form.validated_data.get("brokers"),
+            expected_etag(request),
+        )
+        return self.changed(topic, outcomes)
+
+    @extend_schema(
+        parameters=[IF_MATCH], responses={200: OutcomesSerializer, 207: OutcomesSerializer}
+    )
+    def delete(self, request: Request, cluster: str, topic: str) -> Response:
+        """Delete the topic with its messages on every broker, and its route."""
+        return self.changed(topic, self.cluster.do(delete_topic, topic, expected_etag(request)))
+
+
+class TopicImpactNow(ClusterResource):
+    @extend_schema(responses=TopicImpactSerializer)
+    def get(self, request: Request, cluster: str, topic: str) -> Response:
+        """What a deletion would take with it."""
+        answer = self.cluster.ask(topic_impact, topic)
+        impact = answer.value
+        return Response(
+            {
+                "numbers": TopicNumbersSerializer(impact.numbers).data,
+                "brokers": impact.brokers,
+                "queues": impact.queues,
+                "online_groups": dict(impact.online_groups),
+                **told_with(answer),
+            }
+        )
+
+
+def topic_body(answer: Answer[TopicDetail]) -> dict[str, Any]:
+    detail = answer.value
+    row: TopicRow = detail.row
+    configs = [
+        {
+            "broker": ref.name,
+            "addr": ref.addr,
+            "write_queues": config.write_queue_nums,
+            "read_queues": config.read_queue_nums,
+            "perm": config.perm,
+            "order": config.order,
+            "attributes": config.attributes,
+        }
+        for ref, config in detail.configs
+    ]
+    return {
+        **TopicRowSerializer(row).data,
+        "numbers": TopicNumbersSerializer(detail.numbers).data,
+        "configs": configs,
+        "queues": TopicQueueSerializer(detail.queues, many=True).data,
+        **told_with(answer),
+    }
+
+
+def _numbers(answer: Answer[Any], name: str) -> dict[str, Any] | None:
+    numbers = answer.value.get(name)
+    return dict(TopicNumbersSerializer(numbers).data) if numbers else None

@@ -1,0 +1,13 @@
+"""/api/v1/clusters/<cluster>/topics/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.topics import api
+
+urlpatterns = [
+    path("topics", api.TopicList.as_view(), name="api-topics"),
+    path("topics/<str:topic>", api.TopicOne.as_view(), name="api-topic"),
+    path("topics/<str:topic>/impact", api.TopicImpactNow.as_view(), name="api-topic-impact"),
+]

@@ -1,0 +1,160 @@
+"""Pages that change topics: create, edit with the difference shown before, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.access import Need, needs
+from console.forms import TypedNameForm
+from console.gateway import AlreadyThere, Changed
+from console.gateway.brokers import broker_names
+from console.gateway.changes import etag_of
+from console.gateway.topic_changes import (
+    create_topic,
+    delete_topic,
+    differences,
+    topic_impact,
+    update_topic,
+)
+from console.gateway.topics import TopicDetail, topic_detail
+from console.outcomes import tell_outcomes
+from console.pages import ClusterPage, Crumb
+from console.topics.forms import TopicCreateForm, TopicSettingsForm
+
+
+@needs(Need.WRITE)
+class TopicCreatePage(ClusterPage):
+    template = "topics/create.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        form = TopicCreateForm(initial={"name": request.GET.get("name", "")})
+        return self.form(form)
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        form = TopicCreateForm(request.POST)
+        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        given = form.cleaned_data
+        try:
+            outcomes = self.cluster.do(
+                create_topic, given["name"], form.settings(), given["brokers"]
+            )
+        except AlreadyThere as taken:
+            form.add_error("name", str(taken.detail))
+            return self.form(form, status=409)
+        tell_outcomes(request, outcomes, _("Topic “%s” is created.") % given["name"])
+        return redirect("topics:detail", cluster=cluster, topic=given["name"])
+
+    def form(self, form: TopicCreateForm, status: int = 200) -> HttpResponse:
+        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        title = _("Create a topic")
+        crumbs = [Crumb(_("Topics"), reverse("topics:list", args=[self.cluster.name]))]
+        return self.show(title=title, crumbs=[*crumbs, Crumb(title)], form=form, status=status)
+
+
+@needs(Need.WRITE)
+class TopicEditPage(ClusterPage):
+    """Two steps: the form, and then what it would change on which broker."""
+
+    template = "topics/edit.html"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic).value
+        return self.form(detail, settings_form(detail))
+
+    def post(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic).value
+        form = settings_form(detail, request.POST)
+        if not form.is_valid() or "change" in request.POST:
+            return self.form(detail, form, status=200 if form.is_valid() else 422)
+        wanted = set(form.cleaned_data["brokers"])
+        held = [(ref, config) for ref, config in detail.configs if ref.name in wanted]
+        changes = differences(held, form.settings())
+        if not changes or "save" not in request.POST:
+            return self.form(detail, form, changes=changes, asked=True)
+        try:
+            outcomes = self.cluster.do(
+                update_topic, topic, form.settings(), sorted(wanted), request.POST.get("etag")
+            )
+        except Changed as changed:
+            messages.error(request, f"{changed.detail} {changed.hint}")
+            return redirect("topics:edit", cluster=cluster, topic=topic)
+        tell_outcomes(request, outcomes, _("Topic “%s” is changed.") % topic)
+        return redirect("topics:detail", cluster=cluster, topic=topic)
+
+    def form(
+        self, detail: TopicDetail, form: TopicSettingsForm, *, status: int = 200, **more: Any
+    ) -> HttpResponse:
+        name = detail.row.name
+        return self.show(
+            title=_("Edit %s") % name,
+            crumbs=[*topic_crumbs(self.cluster.name, name), Crumb(_("Edit"))],
+            status=status,
+            topic=detail,
+            form=form,
+            etag=etag_of(detail.configs),
+            **more,
+        )
+
+
+@needs(Need.WRITE)
+class TopicDeletePage(ClusterPage):
+    """Shows what would go with the topic, and asks for its name."""
+
+    template = "topics/delete.html"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic).value
+        form = TypedNameForm(expected=topic, initial={"etag": etag_of(detail.configs)})
+        return self.form(topic, form)
+
+    def post(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        form = TypedNameForm(request.POST, expected=topic)
+        if not form.is_valid():
+            return self.form(topic, form, status=422)
+        outcomes = self.cluster.do(delete_topic, topic, form.cleaned_data["etag"] or None)
+        tell_outcomes(request, outcomes, _("Topic “%s” is deleted.") % topic)
+        return redirect("topics:list", cluster=cluster)
+
+    def form(self, topic: str, form: TypedNameForm, status: int = 200) -> HttpResponse:
+        answer = self.cluster.ask(topic_impact, topic)
+        return self.show(
+            title=_("Delete %s") % topic,
+            crumbs=[*topic_crumbs(self.cluster.name, topic), Crumb(_("Delete"))],
+            status=status,
+            topic_name=topic,
+            answer=answer,
+            impact=answer.value,
+            form=form,
+        )
+
+
+def settings_form(detail: TopicDetail, data: Any = None) -> TopicSettingsForm:
+    """The form filled with the topic's settings, those of the first broker where they differ."""
+    first = detail.configs[0][1]
+    form = TopicSettingsForm(
+        data,
+        initial={
+            "write_queues": first.write_queue_nums,
+            "read_queues": first.read_queue_nums,
+            "perm": first.perm,
+            "order": first.order,
+        },
+    )
+    form.offer_perm(first.perm)
+    form.fields["brokers"].offer([ref.name for ref, _config in detail.configs])
+    return form
+
+
+def topic_crumbs(cluster: str, topic: str) -> list[Crumb]:
+    return [
+        Crumb(_("Topics"), reverse("topics:list", args=[cluster])),
+        Crumb(topic, reverse("topics:detail", args=[cluster, topic])),
+    ]

@@ -1,0 +1,17 @@
+"""/clusters/<cluster>/topics/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.topics import changes, views
+
+app_name = "topics"
+
+urlpatterns = [
+    path("topics/", views.TopicListPage.as_view(), name="list"),
+    path("topics/<str:topic>/", views.TopicPage.as_view(), name="detail"),
+    path("topics/<str:topic>/edit/", changes.TopicEditPage.as_view(), name="edit"),
+    path("topics/<str:topic>/delete/", changes.TopicDeletePage.as_view(), name="delete"),
+    path("create-topic/", changes.TopicCreatePage.as_view(), name="create"),
+]

@@ -1,0 +1,29 @@
+"""Addresses. Areas bring their own (see `areas.py`); here is only what is not about one of them."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+from django.views.decorators.cache import never_cache
+from django.views.i18n import set_language
+
+from console import health
+from console.access import Need, needs
+from console.areas import mounted
+from console.clusters.views import HomePage
+
+urlpatterns = [
+    path("", HomePage.as_view(), name="home"),
+    path("accounts/", include("console.accounts.urls")),
+    path("preferences/language/", needs(Need.OPEN)(set_language), name="set_language"),
+    path("api/", include("console.api.urls")),
+    path("livez", never_cache(health.livez), name="livez"),
+    path("readyz", never_cache(health.readyz), name="readyz"),
+    path("healthz", never_cache(health.readyz), name="healthz"),
+    path("metrics", never_cache(health.metrics_page), name="metrics"),
+    path("varz", never_cache(health.varz), name="varz"),
+    path("clusters/<str:cluster>/", include(mounted("urls", "cluster"))),
+    *mounted("urls", "console"),
+]
+
+handler404 = "console.pages.page_not_found"
+handler500 = "console.pages.page_failed"

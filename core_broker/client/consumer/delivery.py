@@ -13,7 +13,6 @@ from typing import Final
 
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import ProcessQueue
-from core_broker.client.consumer.send_back import SendBack
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import ConsumeContext, HookChain
 from core_broker.client.identity import new_uniq_key, now_ms
@@ -29,6 +28,9 @@ from core_broker.remoting.bodies import MessageModel
 log = logging.getLogger(__name__)
 
 Listener = Callable[[list[MessageExt]], Awaitable[ConsumeStatus | None]]
+
+GiveBack = Callable[[MessageExt], Awaitable[bool]]
+"""Return a message that was not consumed; False when nobody took it."""
 
 BATCHES_WAITING_MAX: Final = 10_000
 """Batches that wait for a free call of the listener; pulling pauses when there are more."""
@@ -73,7 +75,7 @@ class Delivery:
         settings: ConsumerSettings,
         *,
         offsets: OffsetStore,
-        send_back: SendBack,
+        give_back: GiveBack,
         hooks: HookChain,
         stats: Callable[[str], ConsumerStats],
     ) -> None:
@@ -81,7 +83,7 @@ class Delivery:
         self._listener = listener
         self._settings = settings
         self._offsets = offsets
-        self._send_back = send_back
+        self._give_back = give_back
         self._hooks = hooks
         self._stats = stats
         self._waiting: asyncio.Queue[Batch] = asyncio.Queue(BATCHES_WAITING_MAX)
@@ -174,7 +176,7 @@ class Delivery:
             ids = ", ".join(message.msg_id for message in batch.messages)
             log.warning("Broadcast messages are not retried: %s gave up %s", self._group, ids)
             return batch.messages
-        taken = await asyncio.gather(*map(self._send_back.give_back, batch.messages))
+        taken = await asyncio.gather(*map(self._give_back, batch.messages))
         left = []
         for message, was_taken in zip(batch.messages, taken, strict=True):
             if not was_taken:

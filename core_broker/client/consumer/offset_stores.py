@@ -42,7 +42,9 @@ class OffsetStore(Protocol):
         """The queue belongs to somebody else now."""
 
 
-class _Remembered:
+class RememberedOffsets:
+    """The part in memory, common to all stores."""
+
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
 
@@ -57,7 +59,7 @@ class _Remembered:
         self._offsets.pop(queue, None)
 
 
-class BrokerOffsets(_Remembered):
+class BrokerOffsets(RememberedOffsets):
     """Kept by each queue's broker, for whichever member of the group has the queue."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
@@ -105,7 +107,7 @@ class BrokerOffsets(_Remembered):
             self._persisted[queue] = offset
 
 
-class LocalOffsets(_Remembered):
+class LocalOffsets(RememberedOffsets):
     """Kept in a file of this machine: a broadcasting consumer shares its offsets with nobody."""
 
     def __init__(self, folder: Path, client_id: str, group: str) -> None:

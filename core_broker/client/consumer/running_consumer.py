@@ -71,12 +71,13 @@ class RunningConsumer:
         sender = Sender(
             self.instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
         )
+        send_back = SendBack(self.instance, sender, group, settings.max_reconsume_times)
         self._delivery = Delivery(
             group,
             listener,
             settings,
             offsets=self._offsets,
-            send_back=SendBack(self.instance, sender, group, settings.max_reconsume_times),
+            give_back=send_back.give_back,
             hooks=self._hooks,
             stats=self._stats.__getitem__,
         )

@@ -1,0 +1,71 @@
+"""Stand-ins around the parts of a consumer, and stored messages for it to consume."""
+
+from collections.abc import Iterable
+
+from core_broker.client.consumer.offset_stores import RememberedOffsets
+from core_broker.message.model import MessageExt, MessageInner
+from core_broker.message.record import decode_record, encode_record
+from core_broker.remoting.bodies import MessageQueue
+
+QUEUE = MessageQueue("T", "b", 0)
+
+
+def record(
+    offset: int,
+    body: bytes = b"hi",
+    *,
+    topic: str = "T",
+    sys_flag: int = 0,
+    properties: dict[str, str] | None = None,
+) -> bytes:
+    """A stored record at an offset of queue 0."""
+    inner = MessageInner(
+        topic=topic,
+        queue_id=0,
+        body=body,
+        properties={"UNIQ_KEY": f"{offset:032X}", **(properties or {})},
+        sys_flag=sys_flag,
+        born_timestamp=1000,
+        born_host=("127.0.0.1", 1),
+        store_host=("127.0.0.1", 10911),
+    )
+    return encode_record(
+        inner, queue_offset=offset, physical_offset=offset * 1000, store_timestamp=1001
+    )
+
+
+def message(
+    offset: int, body: bytes = b"hi", properties: dict[str, str] | None = None
+) -> MessageExt:
+    stored = decode_record(record(offset, body, properties=properties))
+    stored.broker_name = "b"
+    return stored
+
+
+class OffsetsInMemory(RememberedOffsets):
+    """An offset store that lasts as long as the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: dict[MessageQueue, int] = {}
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        return self.stored.get(queue)
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in queues:
+            offset = self.remembered(queue)
+            if offset is not None:
+                self.stored[queue] = offset
+
+
+class GivesBack:
+    """Notes what is sent back; ``takes`` says whether anybody takes it."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.takes = True
+
+    async def give_back(self, failed: MessageExt) -> bool:
+        self.given.append(failed.queue_offset)
+        return self.takes

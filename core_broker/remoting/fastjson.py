@@ -13,7 +13,7 @@ number keys are quoted by Dialect.STANDARD, which every client reads, and bare b
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -219,16 +219,11 @@ def _members(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pairs, key=lambda pair: pair[1]))
 
 
-def _write(value: Any, put: Any, quote_numbers: bool) -> None:
-    if isinstance(value, msgspec.Struct):
-        mark = "{"
-        for attribute, name in _members(type(value)):
-            member = getattr(value, attribute)
-            if member is not None:
-                put(mark + name)
-                _write(member, put, quote_numbers)
-                mark = ","
-        put("{}" if mark == "{" else "}")
+def _write(value: Any, put: Callable[[str], None], quote_numbers: bool) -> None:
+    if value.__class__ in _SCALARS:
+        put(_scalar(value))
+    elif isinstance(value, msgspec.Struct):
+        _write_struct(value, put, quote_numbers)
     elif isinstance(value, dict):
         mark = "{"
         for key, member in value.items():
@@ -238,7 +233,7 @@ def _write(value: Any, put: Any, quote_numbers: bool) -> None:
             _write(member, put, quote_numbers)
             mark = ","
         put("{}" if mark == "{" else "}")
-    elif isinstance(value, list | tuple | set | frozenset):
+    elif isinstance(value, _LISTS):
         mark = "["
         for item in sorted(value) if isinstance(value, set | frozenset) else value:
             put(mark)
@@ -249,7 +244,21 @@ def _write(value: Any, put: Any, quote_numbers: bool) -> None:
         put(_scalar(value))
 
 
-def _write_key(key: Any, put: Any, quote_numbers: bool) -> None:
+def _write_struct(value: msgspec.Struct, put: Callable[[str], None], quote_numbers: bool) -> None:
+    mark = "{"
+    for attribute, name in _members(value.__class__):
+        member = getattr(value, attribute)
+        if member.__class__ in _SCALARS:
+            put(mark + name + _scalar(member))
+            mark = ","
+        elif member is not None:
+            put(mark + name)
+            _write(member, put, quote_numbers)
+            mark = ","
+    put("{}" if mark == "{" else "}")
+
+
+def _write_key(key: Any, put: Callable[[str], None], quote_numbers: bool) -> None:
     if isinstance(key, msgspec.Struct):
         _write(key, put, quote_numbers)
     elif isinstance(key, str) or not quote_numbers:
@@ -258,13 +267,15 @@ def _write_key(key: Any, put: Any, quote_numbers: bool) -> None:
         put(f'"{key}"')
 
 
+_SCALARS = frozenset({int, str, bool})
+_LISTS = (list, tuple, set, frozenset)
 _encode_scalar = msgspec.json.Encoder().encode
 
 
 def _scalar(value: Any) -> str:
     if value.__class__ is int:
         return str(value)
-    if value.__class__ is str:
+    if value.__class__ is str and not value.isascii():
         # Java strings may hold half of a surrogate pair, UTF-8 may not.
         value = value.encode("utf-8", "replace").decode()
     return _encode_scalar(value).decode()

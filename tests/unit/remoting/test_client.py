@@ -245,8 +245,8 @@ async def test_waiting_for_an_answer_is_not_idle(loopback: Loopback) -> None:
     client = loopback.client(limits=Limits(idle_close_s=0.05))
     with pytest.raises(RequestTimeout):
         await client.invoke(addr_of(server), question(), timeout_ms=300)
-    await until(lambda: client.counters.idle == 1)
-    assert not client.connections
+    await until(lambda: not client.connections)
+    assert client.counters.idle == 1
 
 
 async def test_questions_are_limited(loopback: Loopback) -> None:

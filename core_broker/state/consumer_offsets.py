@@ -24,21 +24,24 @@ class ConsumerOffsets:
     """The committed offsets of all groups."""
 
     def __init__(self) -> None:
-        self._table: dict[str, dict[int, int]] = {}
+        #: group -> topic -> queue id -> offset
+        self._table: dict[str, dict[str, dict[int, int]]] = {}
+        self._entries = 0
         #: Counts changes, so that an unchanged table is not written again.
         self.changes = 0
 
     def __len__(self) -> int:
-        return len(self._table)
+        return self._entries
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         """Set an offset, forwards or backwards; False when there is no room for another entry."""
-        key = topic + SEPARATOR + group
-        queues = self._table.get(key)
+        topics = self._table.get(group, {})
+        queues = topics.get(topic)
         if queues is None:
-            if len(self._table) >= ENTRIES_MAX:
+            if self._entries >= ENTRIES_MAX:
                 return False
-            queues = self._table[key] = {}
+            queues = self._table.setdefault(group, topics)[topic] = {}
+            self._entries += 1
         if queue_id not in queues and len(queues) >= QUEUES_MAX:
             return False
         queues[queue_id] = offset
@@ -47,39 +50,50 @@ class ConsumerOffsets:
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
         """The offset of a group in a queue, or None when it never committed one."""
-        queues = self._table.get(topic + SEPARATOR + group)
-        return queues.get(queue_id) if queues is not None else None
+        return self._table.get(group, {}).get(topic, {}).get(queue_id)
 
     def topics_of(self, group: str) -> list[str]:
         """The topics in which a group has an offset."""
-        return [topic for topic, other in self._pairs() if other == group]
+        return list(self._table.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """The groups that have an offset in a topic."""
-        return [group for other, group in self._pairs() if other == topic]
+        return [group for group, topics in self._table.items() if topic in topics]
+
+    def rows(self) -> Iterator[tuple[str, str, int, int]]:
+        """Every group, topic, queue id and offset."""
+        for group, topics in self._table.items():
+            for topic, queues in topics.items():
+                for queue_id, offset in queues.items():
+                    yield group, topic, queue_id, offset
 
     def forget_group(self, group: str) -> None:
         """Drop the offsets of a deleted group."""
-        self._drop([topic + SEPARATOR + group for topic in self.topics_of(group)])
+        self._entries -= len(self._table.pop(group, ()))
+        self.changes += 1
 
     def forget_topic(self, topic: str) -> None:
         """Drop the offsets in a deleted topic, whose queues will begin at 0 again."""
-        self._drop([topic + SEPARATOR + group for group in self.groups_of(topic)])
+        for group in self.groups_of(topic):
+            del self._table[group][topic]
+            self._entries -= 1
+            if not self._table[group]:
+                del self._table[group]
+        self.changes += 1
 
     def encode(self) -> bytes:
         """The table as it is kept in the file and answered to code 43."""
-        return _encode({"offsetTable": self._table})
+        table = {
+            topic + SEPARATOR + group: queues
+            for group, topics in self._table.items()
+            for topic, queues in topics.items()
+        }
+        return _encode({"offsetTable": table})
 
     def restore(self, content: bytes) -> None:
         """Take over what a file holds; raises ProtocolError when it is no such file."""
-        self._table = dict(decode_body(ConsumerOffsetSerializeWrapper, content).offset_table)
-
-    def _pairs(self) -> Iterator[tuple[str, str]]:
-        for key in self._table:
+        wrapper = decode_body(ConsumerOffsetSerializeWrapper, content)
+        for key, queues in wrapper.offset_table.items():
             topic, _, group = key.rpartition(SEPARATOR)
-            yield topic, group
-
-    def _drop(self, keys: list[str]) -> None:
-        for key in keys:
-            del self._table[key]
-        self.changes += len(keys)
+            self._table.setdefault(group, {})[topic] = queues
+            self._entries += 1

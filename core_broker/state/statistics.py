@@ -102,6 +102,7 @@ class Statistics:
         self._put_before = 0
         self.get_total = 0
         self.get_bytes_total = 0
+        self.get_time_max_ms = 0
 
     def puts_of(self, topic: str) -> TopicPuts:
         """The counters that the send path adds to."""
@@ -116,8 +117,10 @@ class Statistics:
         item.value += value
         item.times += times
 
-    def got(self, group: str, topic: str, queue_id: int, count: int, size: int) -> None:
-        """Count messages handed to a consumer by one pull."""
+    def got(
+        self, group: str, topic: str, queue_id: int, count: int, size: int, took_ms: int
+    ) -> None:
+        """Count messages handed to a consumer by one pull, and how long reading them took."""
         key = f"{topic}@{group}"
         self.add(GROUP_GET_NUMS, key, count)
         self.add(GROUP_GET_SIZE, key, size)
@@ -125,8 +128,19 @@ class Statistics:
         self.add(QUEUE_GET_NUMS, queue, count)
         self.add(QUEUE_GET_SIZE, queue, size)
         self.add(BROKER_GET_NUMS, self._cluster, count)
+        self.add(GROUP_GET_LATENCY, f"{queue_id}@{key}", took_ms)
+        self.get_time_max_ms = max(self.get_time_max_ms, took_ms)
         self.get_total += count
         self.get_bytes_total += size
+
+    def got_from_disk(self, group: str, topic: str, count: int) -> None:
+        """Count messages of a pull that was far behind."""
+        self.add(GROUP_GET_FROM_DISK_NUMS, f"{topic}@{group}", count)
+        self.add(BROKER_GET_FROM_DISK_NUMS, self._cluster, count)
+
+    def buried(self, group: str) -> None:
+        """Count a message that became a dead letter of a group."""
+        self.add(DLQ_PUT_NUMS, group)
 
     def fold(self) -> None:
         """Bring the named items up to date with what the send path counted."""
@@ -160,10 +174,13 @@ class Statistics:
         item = self._items.get((GROUP_GET_NUMS, f"{topic}@{group}"))
         return item.minute().tps if item is not None else 0.0
 
-    def total(self, name: str, key: str) -> int:
-        """The value of one counter since the start."""
-        item = self._items.get((name, key))
-        return item.value if item is not None else 0
+    def totals(self) -> dict[str, dict[str, int]]:
+        """All counters since the start, by name and key."""
+        self.fold()
+        totals: dict[str, dict[str, int]] = defaultdict(dict)
+        for (name, key), item in self._items.items():
+            totals[name][key] = item.value
+        return totals
 
     def forget_topic(self, topic: str) -> None:
         """Drop the counters of a deleted topic; the broker's total keeps what it had."""

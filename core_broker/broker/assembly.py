@@ -1,0 +1,115 @@
+"""The parts of a broker and how they know each other."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.broker.jobs import Jobs
+from core_broker.broker.registration import Registration
+from core_broker.broker.saving import TableSaver
+from core_broker.config import BrokerConfig
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.delay_delivery import DelayDelivery
+from core_broker.processors.table import RequestTable
+from core_broker.state.config_files import read_config
+from core_broker.state.consumer_offsets import ConsumerOffsets
+from core_broker.state.delay_levels import DelayLevels
+from core_broker.state.delay_progress import DelayProgress
+from core_broker.state.groups import GroupTable
+from core_broker.state.statistics import Statistics
+from core_broker.state.topics import TopicTable, system_topics
+from core_broker.store import MessageStore
+from core_broker.store.lanes import ThreadLane
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that a broker consists of, beside its ports."""
+
+    ctx: BrokerContext
+    requests: RequestTable
+    registration: Registration
+    jobs: Jobs
+    delays: DelayDelivery
+    saver: TableSaver
+    lane: ThreadLane
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
+    """Make the parts; nothing is opened and nothing runs yet."""
+    topics, groups, offsets, progress = (
+        TopicTable(),
+        GroupTable(),
+        ConsumerOffsets(),
+        DelayProgress(),
+    )
+    lane = ThreadLane("broker-config")
+    saver = TableSaver(
+        Path(config.store_path_root_dir) / "config",
+        {
+            ConfigTable.TOPICS: topics.encode,
+            ConfigTable.GROUPS: groups.encode,
+            ConfigTable.OFFSETS: offsets.encode,
+            ConfigTable.DELAYS: progress.encode,
+        },
+        settings_file,
+        lane,
+    )
+
+    def order_changed(table: Mapping[str, str]) -> None:
+        if topics.apply_order(table, now_ms()):
+            saver.save(ConfigTable.TOPICS)
+
+    registration = Registration(topics, lambda: ctx.config, order_changed)
+    ctx = BrokerContext(
+        config=config,
+        store=MessageStore(config),
+        saver=saver,
+        registrar=registration,
+        now_ms=now_ms,
+        host=("", 0),
+        delay_levels=DelayLevels(config.message_delay_level),
+        statistics=Statistics(config.broker_cluster_name),
+        topics=topics,
+        groups=groups,
+        offsets=offsets,
+        delay_progress=progress,
+        boot_ms=now_ms(),
+    )
+    requests = RequestTable(ctx)
+    delays = DelayDelivery(ctx, requests.turn)
+    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, saver, lane)
+
+
+def load_tables(parts: Parts) -> None:
+    """Read what an earlier run of the broker left, and add what every broker has.
+
+    Raises StoreCorrupt when neither a file nor its previous version can be read.
+    """
+    ctx = parts.ctx
+    for table, restore in (
+        (ConfigTable.TOPICS, ctx.topics.restore),
+        (ConfigTable.GROUPS, ctx.groups.restore),
+        (ConfigTable.OFFSETS, ctx.offsets.restore),
+        (ConfigTable.DELAYS, ctx.delay_progress.restore),
+    ):
+        read_config(parts.saver.path(table), restore)
+    config = ctx.config
+    ctx.topics.add_system_topics(
+        system_topics(
+            cluster=config.broker_cluster_name,
+            broker=config.broker_name,
+            template_queues=config.default_topic_queue_nums,
+            delay_levels=ctx.delay_levels.level_max,
+            auto_create=config.auto_create_topic_enable,
+            cluster_topic=config.cluster_topic_enable,
+            broker_topic=config.broker_topic_enable,
+            trace_topic=config.msg_trace_topic_name if config.trace_topic_enable else None,
+        )
+    )

@@ -1,0 +1,80 @@
+"""What a broker does by the clock."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.table import RequestTable
+from core_broker.state.channels import SCAN_INTERVAL_MS
+from core_broker.state.day_totals import Totals
+from core_broker.state.long_poll import DEADLINE_STEP_MS
+from core_broker.state.queue_locks import LOCK_LIVE_MS
+from core_broker.state.statistics import SAMPLE_INTERVAL_MS
+
+log = logging.getLogger(__name__)
+
+_DAY_CHECK_MS = 1_000
+
+
+class Jobs:
+    """Runs them as tasks; one that fails is logged and runs again at its next time."""
+
+    def __init__(self, ctx: BrokerContext, requests: RequestTable) -> None:
+        self._ctx = ctx
+        self._requests = requests
+        self._tasks: list[asyncio.Task[None]] = []
+        self._saved_offsets = ctx.offsets.changes
+        self._saved_delays = ctx.delay_progress.changes
+        self._today = time.localtime().tm_yday
+
+    def start(self) -> None:
+        """Begin; every interval can be changed while the broker runs, where it is a setting."""
+        ctx = self._ctx
+        self._every(lambda: DEADLINE_STEP_MS, self._requests.pulls.expire)
+        self._every(lambda: SCAN_INTERVAL_MS, self._requests.clients.close_silent)
+        self._every(lambda: LOCK_LIVE_MS, lambda: ctx.locks.expire(ctx.now_ms()))
+        self._every(lambda: SAMPLE_INTERVAL_MS, lambda: ctx.statistics.sample(ctx.now_ms()))
+        self._every(lambda: ctx.config.flush_consumer_offset_interval, self.save_offsets)
+        self._every(lambda: ctx.config.flush_delay_offset_interval, self.save_delays)
+        self._every(lambda: _DAY_CHECK_MS, self._watch_day)
+
+    async def stop(self) -> None:
+        """End all of them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def save_offsets(self) -> None:
+        """Write consumerOffset.json when something was committed since it was last written."""
+        if self._ctx.offsets.changes != self._saved_offsets:
+            self._saved_offsets = self._ctx.offsets.changes
+            self._ctx.saver.save(ConfigTable.OFFSETS)
+
+    def save_delays(self) -> None:
+        """Write delayOffset.json when something was delivered since it was last written."""
+        if self._ctx.delay_progress.changes != self._saved_delays:
+            self._saved_delays = self._ctx.delay_progress.changes
+            self._ctx.saver.save(ConfigTable.DELAYS)
+
+    def _watch_day(self) -> None:
+        today = time.localtime().tm_yday
+        if today != self._today:
+            self._today = today
+            stats = self._ctx.store.stats()
+            totals = Totals(stats.put_times_total, stats.get_transferred_messages)
+            self._ctx.day_totals.day_begins(totals)
+
+    def _every(self, interval_ms: Callable[[], int], job: Callable[[], None]) -> None:
+        task = asyncio.get_running_loop().create_task(_repeat(interval_ms, job))
+        self._tasks.append(task)
+
+
+async def _repeat(interval_ms: Callable[[], int], job: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(interval_ms() / 1000)
+        try:
+            job()
+        except Exception:
+            log.exception("a periodic job failed")

@@ -1,0 +1,192 @@
+"""One broker from its start to its stop.
+
+    start   side port · store (recovers) · tables · ports · jobs · name servers
+    stop    refuse sends · name servers · answer held pulls · drain · tables · store · side port
+
+Everything runs on one event loop; files are synced in threads.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core_broker.broker.assembly import Parts, assemble, load_tables
+from core_broker.broker.exposure import Exposure
+from core_broker.config import BrokerConfig
+from core_broker.errors import SettingProblem, SettingsError
+from core_broker.observe import Metrics, Readiness, SidePort, serve_http
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Limits
+from core_broker.remoting.server import RemotingServer
+
+log = logging.getLogger(__name__)
+
+#: The VIP port lies this far below the listen port.
+VIP_DISTANCE = 2
+#: How long a stop waits for answers that are still under way.
+DRAIN_S = 3.0
+
+
+class Broker:
+    """`await start()`, then `addr` is where it serves, then `await stop()`.
+
+    `settings_file` is rewritten when an administrator changes settings (code 25).
+    """
+
+    def __init__(self, config: BrokerConfig, settings_file: Path | None = None) -> None:
+        self.readiness = Readiness()
+        self.side_port: SidePort | None = None
+        self._parts: Parts = assemble(config, settings_file)
+        self._ctx: BrokerContext = self._parts.ctx
+        self._server = RemotingServer(
+            self._parts.requests.dispatch,
+            name="broker",
+            limits=Limits(idle_close_s=config.server_channel_max_idle_time_seconds),
+            before_write=self._parts.requests.turn.end,
+            on_close=self._lost,
+        )
+        self._exposure = Exposure(self._ctx, self._parts.requests, self._server)
+        self._metrics = Metrics()
+        self._delivering: asyncio.Task[None] | None = None
+        self._has_store = False
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings in force."""
+        return self._ctx.config
+
+    @property
+    def addr(self) -> str:
+        """The address that clients use."""
+        return self._ctx.addr
+
+    @property
+    def port(self) -> int:
+        """The port behind `addr`."""
+        return self._ctx.host[1]
+
+    @property
+    def vip_port(self) -> int:
+        """The port for producers that want to keep away from pulls."""
+        return self._ctx.vip_port
+
+    async def start(self) -> None:
+        """Open the store and serve.
+
+        Raises SettingsError when a port, an address or the store's folder cannot be used,
+        StoreLocked when another broker uses the store, StoreCorrupt when it is damaged beyond what
+        recovery repairs. Unreachable name servers are no reason not to start.
+        """
+        self.readiness.set("started", "starting")
+        await self._open_side_port()
+        await self._open_store()
+        await self._listen()
+        self._parts.jobs.start()
+        loop = asyncio.get_running_loop()
+        self._delivering = loop.create_task(self._parts.delays.run())
+        self._parts.registration.start(self.addr)
+        self._expose()
+        self.readiness.set("started")
+
+    async def stop(self) -> None:
+        """Stop in order; everything that was acknowledged is on disk when this returns."""
+        self._ctx.is_accepting = False
+        self.readiness.set("started", "stopping")
+        await self._parts.registration.stop()
+        self._parts.requests.pulls.release_all()
+        await self._server.close(DRAIN_S)
+        await self._parts.jobs.stop()
+        tasks = [*self._ctx.tasks, *([self._delivering] if self._delivering else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._has_store:
+            self._parts.saver.close()
+            self._ctx.store.close()
+        if self.side_port is not None:
+            await self.side_port.close()
+
+    async def _open_side_port(self) -> None:
+        config = self.config
+        if config.http_port < 0:
+            return
+        try:
+            self.side_port = await serve_http(
+                config.bind_address, config.http_port, self.readiness, self._varz, self._metrics
+            )
+        except OSError as error:
+            raise _cannot_listen(config, "httpPort", config.http_port, error) from None
+
+    async def _open_store(self) -> None:
+        config, ctx = self.config, self._ctx
+        try:
+            await asyncio.to_thread(ctx.store.load, self._recovering)
+            self._has_store = True
+            await asyncio.to_thread(load_tables, self._parts)
+        except OSError as error:
+            raise _setting(
+                "storePathRootDir", config.store_path_root_dir, f"a usable folder ({error})"
+            ) from None
+        loop = asyncio.get_running_loop()
+        ctx.store.arrival_listeners.append(self._parts.requests.held_pulls.arrived)
+        ctx.store.arrival_listeners.append(self._parts.delays.arrived)
+        ctx.store.start(loop)
+        self._parts.lane.start(loop)
+        for table in ConfigTable:
+            ctx.saver.save(table)
+
+    def _recovering(self, what: str, share: float) -> None:
+        self.readiness.set("started", f"{what}, {share:.0%}")
+
+    async def _listen(self) -> None:
+        config, ctx = self.config, self._ctx
+        ip = await _address_of(config.broker_ip1)
+        port = await self._listen_on("listenPort", config.listen_port)
+        # Known before anybody can connect to the second port.
+        ctx.host = (ip, port)
+        wanted_vip = config.listen_port - VIP_DISTANCE if config.listen_port > VIP_DISTANCE else 0
+        ctx.vip_port = await self._listen_on("listenPort - 2 (VIP)", wanted_vip)
+
+    async def _listen_on(self, key: str, port: int) -> int:
+        try:
+            return await self._server.listen(self.config.bind_address, port)
+        except OSError as error:
+            raise _cannot_listen(self.config, key, port, error) from None
+
+    def _expose(self) -> None:
+        ctx = self._ctx
+        self.readiness.check("store", lambda: ctx.store.read_only_reason or "")
+        self.readiness.check("registered", lambda: self._parts.registration.problem)
+        self._exposure.add_metrics(self._metrics)
+
+    def _varz(self) -> Mapping[str, Any]:
+        return self._exposure.varz() if self._ctx.vip_port else self.readiness.report()
+
+    def _lost(self, connection: Connection) -> None:
+        self._parts.requests.held_pulls.drop_owner(connection)
+        self._parts.requests.clients.disconnected(connection)
+
+
+async def _address_of(host: str) -> str:
+    """The IP address behind brokerIP1, which stands in every record."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None)
+    except OSError as error:
+        raise _setting("brokerIP1", host, f"an address of this machine ({error})") from None
+    return str(found[0][4][0])
+
+
+def _cannot_listen(config: BrokerConfig, key: str, port: int, error: OSError) -> SettingsError:
+    if error.errno == errno.EADDRINUSE:
+        return _setting(key, str(port), "a free port; this one is in use")
+    reason = error.strerror or str(error)
+    return _setting("bindAddress", config.bind_address, f"an address to listen on ({reason})")
+
+
+def _setting(key: str, value: str, expected: str) -> SettingsError:
+    return SettingsError([SettingProblem(key, f"expected {expected}", value)])

@@ -1,0 +1,86 @@
+"""The registration of a broker at one name server, kept up for ever.
+
+A link registers everything at its start, every registerNameServerPeriod, and when its connection
+was lost, because a name server then forgets the broker at once. Topics that change are registered
+alone, at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from core_broker.remoting.bodies import TopicConfig
+
+#: How soon to try again at a name server that did not take the registration.
+RETRY_MS = 1_000
+
+#: Registers the given topics, or all for None, at an address; returns what went wrong, or "".
+Register = Callable[[str, list[TopicConfig] | None], Awaitable[str]]
+
+log = logging.getLogger(__name__)
+
+
+class NamesrvLink:
+    """One name server, and what it still has to be told."""
+
+    def __init__(self, addr: str, register: Register) -> None:
+        self.addr = addr
+        #: Why the broker is not registered there; "" when it is.
+        self.problem = "not yet registered"
+        self._register = register
+        self._changed: dict[str, TopicConfig] = {}
+        self._is_full_due = True
+        self._waiting: list[asyncio.Future[None]] = []
+        self._wake = asyncio.Event()
+
+    def change(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
+        """Tell it of changed topics soon; the future is done when that was tried."""
+        self._changed.update((topic.topic_name, topic) for topic in topics)
+        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(tried)
+        self._wake.set()
+        return tried
+
+    def renew(self) -> None:
+        """Register everything soon."""
+        self._is_full_due = True
+        self._wake.set()
+
+    async def run(self, period_ms: Callable[[], int]) -> None:
+        """Keep the name server informed."""
+        while True:
+            await self._tell()
+            if self.problem:
+                # Changes alone would not be enough for a name server that missed some.
+                self._is_full_due = True
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            try:
+                async with asyncio.timeout(period_ms() / 1000):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._is_full_due = True
+
+    async def _tell(self) -> None:
+        self._wake.clear()
+        topics = None if self._is_full_due else list(self._changed.values())
+        self._is_full_due = False
+        self._changed.clear()
+        waiting, self._waiting = self._waiting, []
+        try:
+            self._note(await self._register(self.addr, topics))
+        finally:
+            for tried in waiting:
+                if not tried.done():
+                    tried.set_result(None)
+
+    def _note(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            log.warning(
+                "not registered with name server %s: %s Trying again; see namesrvAddr (-n).",
+                self.addr,
+                problem,
+            )
+        elif self.problem and not problem:
+            log.info("registered with name server %s", self.addr)
+        self.problem = problem

@@ -1,0 +1,185 @@
+"""Telling the name servers which topics this broker has: codes 103 and 104.
+
+Each name server has a link of its own, so that one that does not answer does not hold up the
+others. Compatible with RocketMQ's BrokerOuterAPI and BrokerController.registerBrokerAll.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from zlib import crc32
+
+import msgspec
+
+from core_broker.broker.namesrv_link import RETRY_MS, NamesrvLink
+from core_broker.config import PERM_READ_WRITE, BrokerConfig
+from core_broker.errors import GantryError
+from core_broker.remoting.bodies import (
+    MASTER_ID,
+    KVTable,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    decode_body,
+    encode_register_body,
+)
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    RegisterBrokerRequestHeader,
+    UnRegisterBrokerRequestHeader,
+)
+from core_broker.state.topics import TopicTable
+
+#: RocketMQ clips registerNameServerPeriod to these bounds.
+PERIOD_MS_MIN, PERIOD_MS_MAX = 10_000, 60_000
+#: How long a change waits for the name servers before it is answered without them.
+CHANGE_WAIT_S = 1.0
+UNREGISTER_TIMEOUT_MS = 1_000
+
+_BODY_CRC_MASK = 0x7FFFFFFF
+
+log = logging.getLogger(__name__)
+
+
+class Registration:
+    """Registers a broker with all name servers of its settings.
+
+    `order_changed` is told the order table that a name server answers with.
+    """
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        settings: Callable[[], BrokerConfig],
+        order_changed: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        self._topics = topics
+        self._settings = settings
+        self._order_changed = order_changed
+        self._client = RemotingClient(name="broker-namesrv", on_close=self._connection_lost)
+        self._links: dict[str, NamesrvLink] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._addr = ""
+        self._is_stopping = False
+
+    def start(self, broker_addr: str) -> None:
+        """Begin to register; never fails, however many name servers are unreachable."""
+        self._addr = broker_addr
+        self.all_changed()
+
+    @property
+    def problem(self) -> str:
+        """Why no name server knows the broker; "" when one does, or when none is configured."""
+        problems = [f"{link.addr}: {link.problem}" for link in self._links.values()]
+        is_known = any(not link.problem for link in self._links.values())
+        return "" if is_known else "; ".join(problems)
+
+    def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
+        """Tell them soon; the future is done when they know, or when the time for it is over."""
+        changed = list(topics)
+        tried = [link.change(changed) for link in self._links.values()]
+        return asyncio.ensure_future(_settled(tried))
+
+    def all_changed(self) -> None:
+        """Register everything soon, at the name servers that the settings name now."""
+        wanted = {part.strip() for part in self._settings().namesrv_addr.split(";") if part.strip()}
+        for addr in self._links.keys() - wanted:
+            del self._links[addr]
+            self._tasks.pop(addr).cancel()
+        for addr in sorted(wanted - self._links.keys()):
+            link = self._links[addr] = NamesrvLink(addr, self._register)
+            task = asyncio.get_running_loop().create_task(link.run(self._period_ms))
+            self._tasks[addr] = task
+        for link in self._links.values():
+            link.renew()
+
+    async def stop(self) -> None:
+        """Say good-bye to all name servers and end."""
+        self._is_stopping = True
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(self._unregister(link) for link in self._links.values()))
+        await self._client.close()
+
+    async def _register(self, addr: str, topics: list[TopicConfig] | None) -> str:
+        config = self._settings()
+        try:
+            answer = await self._client.invoke(
+                addr, self._registration(topics), config.register_broker_timeout_mills
+            )
+            if answer.code != ResponseCode.SUCCESS:
+                return f"it answered {answer.code} {answer.remark or ''}."
+            if answer.body:
+                self._order_changed(decode_body(KVTable, answer.body).table)
+        except GantryError as error:
+            return str(error)
+        return ""
+
+    def _registration(self, topics: list[TopicConfig] | None) -> RemotingCommand:
+        config = self._settings()
+        listed = self._topics.configs if topics is None else topics
+        wrapper = TopicConfigSerializeWrapper(
+            topic_config_table={
+                topic.topic_name: _restricted(topic, config.broker_permission) for topic in listed
+            },
+            data_version=self._topics.version,
+        )
+        body = encode_register_body(
+            RegisterBrokerBody(topic_config_serialize_wrapper=wrapper),
+            compressed=config.compressed_register,
+        )
+        header = RegisterBrokerRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=self._addr,
+            cluster_name=config.broker_cluster_name,
+            ha_server_addr=f"{config.broker_ip2}:{config.ha_listen_port}",
+            broker_id=MASTER_ID,
+            compressed=config.compressed_register,
+            body_crc32=crc32(body) & _BODY_CRC_MASK,
+        )
+        return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
+
+    async def _unregister(self, link: NamesrvLink) -> None:
+        if link.problem:
+            return
+        config = self._settings()
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=self._addr,
+            cluster_name=config.broker_cluster_name,
+            broker_id=MASTER_ID,
+        )
+        command = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, header)
+        try:
+            await self._client.invoke(link.addr, command, UNREGISTER_TIMEOUT_MS)
+        except GantryError as error:
+            log.warning("name server %s did not hear of the stop: %s", link.addr, error)
+
+    def _period_ms(self) -> int:
+        return min(max(self._settings().register_name_server_period, PERIOD_MS_MIN), PERIOD_MS_MAX)
+
+    def _connection_lost(self, connection: Connection) -> None:
+        if not self._is_stopping:
+            asyncio.get_running_loop().call_later(RETRY_MS / 1000, self._renew_all)
+
+    def _renew_all(self) -> None:
+        for link in self._links.values():
+            link.renew()
+
+
+def _restricted(topic: TopicConfig, broker_permission: int) -> TopicConfig:
+    """The topic as a broker that is not open for everything offers it."""
+    if broker_permission & PERM_READ_WRITE == PERM_READ_WRITE:
+        return topic
+    return msgspec.structs.replace(topic, perm=topic.perm & broker_permission)
+
+
+async def _settled(tried: list["asyncio.Future[None]"]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CHANGE_WAIT_S):
+            await asyncio.gather(*tried)

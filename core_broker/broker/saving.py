@@ -1,0 +1,88 @@
+"""Writing the tables under storePathRootDir/config, one after the other, off the event loop.
+
+A table is encoded on the loop and written in a thread. Changes that come while it is being written
+are written together afterwards.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from core_broker.errors import RequestRefused
+from core_broker.processors.context import ConfigTable
+from core_broker.remoting.codes import ResponseCode
+from core_broker.state.config_files import write_config
+from core_broker.store.lanes import Lane
+
+log = logging.getLogger(__name__)
+
+#: Hears how a write went.
+Then = Callable[[Exception | None], None]
+
+
+class TableSaver:
+    """Owns the files of the tables, and the settings file that code 25 changes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        encoders: Mapping[ConfigTable, Callable[[], bytes]],
+        settings_file: Path | None,
+        lane: Lane,
+    ) -> None:
+        self._folder = folder
+        self._encoders = encoders
+        self._settings_file = settings_file
+        self._lane = lane
+        self._waiting: dict[ConfigTable, list[Then]] = {}
+        self._writing: set[ConfigTable] = set()
+
+    def path(self, table: ConfigTable) -> Path:
+        """Where a table is kept."""
+        return self._folder / table.value
+
+    def save(self, table: ConfigTable, then: Then | None = None) -> None:
+        """Write the table as it is now; `then` hears on the loop how that went."""
+        waiting = self._waiting.setdefault(table, [])
+        if then is not None:
+            waiting.append(then)
+        if table not in self._writing:
+            self._write(table)
+
+    async def save_settings(self, content: bytes) -> None:
+        """Write the settings file the broker was started with, if there was one."""
+        path = self._settings_file
+        if path is None:
+            return
+        done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        self._lane.submit(partial(write_config, path, content), done.set_result)
+        error = await done
+        if error is not None:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR, f"changed in memory only: {path}: {error}"
+            )
+
+    def close(self) -> None:
+        """Write every table once more and return when all is on disk. Waits for the disk."""
+        for table in self._encoders:
+            self.save(table)
+        self._lane.close()
+
+    def _write(self, table: ConfigTable) -> None:
+        waiting = self._waiting.pop(table)
+        self._writing.add(table)
+        content = self._encoders[table]()
+        self._lane.submit(
+            partial(write_config, self.path(table), content), partial(self._written, table, waiting)
+        )
+
+    def _written(self, table: ConfigTable, waiting: list[Then], error: Exception | None) -> None:
+        self._writing.discard(table)
+        if error is not None:
+            log.error("%s cannot be written: %s", self.path(table), error)
+        for then in waiting:
+            then(error)
+        if table in self._waiting:
+            self._write(table)

@@ -1,0 +1,102 @@
+"""May this message be sent here, and to which topic: the checks before anything is stored.
+
+Their order and words are those of RocketMQ's AbstractSendMessageProcessor.msgCheck. As there, the
+permission of a topic is not asked: producers learn it from the route.
+"""
+
+import random
+from datetime import datetime
+
+from core_broker.errors import ClientError, RequestRefused
+from core_broker.message.topics import (
+    AUTO_CREATE_TOPIC,
+    RETRY_PREFIX,
+    SEND_FORBIDDEN_TOPICS,
+    validate_topic,
+)
+from core_broker.processors.context import BrokerContext
+from core_broker.processors.remarks import SEE_FAQ
+from core_broker.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import SendMessageRequestHeader
+from core_broker.state.topics import UNIT, UNIT_SUB, topic_text
+
+
+def check_accepting(ctx: BrokerContext) -> None:
+    """Raise RequestRefused while the broker does not take messages at all."""
+    if not ctx.is_accepting:
+        raise RequestRefused(
+            ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now, it is shutting down"
+        )
+    start_ms = ctx.config.start_accept_send_request_time_stamp
+    if start_ms and ctx.now_ms() < start_ms:
+        start = datetime.fromtimestamp(start_ms / 1000)  # noqa: DTZ006 - the operator's own zone
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start:%Y-%m-%d %H:%M:%S}"
+        )
+
+
+def check_topic(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> None:
+    """Raise RequestRefused when nobody may send to the topic. Known topics have legal names."""
+    if not ctx.config.broker_permission & PERM_WRITE and topic is not None and topic.order:
+        raise RequestRefused(
+            ResponseCode.NO_PERMISSION, f"the broker[{ctx.host[0]}] sending message is forbidden"
+        )
+    if topic is None:
+        check_topic_name(name)
+    if name in SEND_FORBIDDEN_TOPICS:
+        raise RequestRefused(
+            ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
+        )
+
+
+def check_topic_name(name: str) -> None:
+    """Raise RequestRefused when no topic can have this name."""
+    try:
+        validate_topic(name)
+    except ClientError as error:
+        raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+
+
+def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicConfig:
+    """Make the topic that a message is the first of; raises RequestRefused when it may not be."""
+    name = header.topic
+    is_retry = name.startswith(RETRY_PREFIX)
+    sys_flag = (UNIT_SUB if is_retry else UNIT) if header.unit_mode else 0
+    topic = None
+    if header.default_topic != AUTO_CREATE_TOPIC or ctx.config.auto_create_topic_enable:
+        topic = ctx.topics.inherit(
+            name,
+            header.default_topic,
+            header.default_topic_queue_nums,
+            sys_flag=sys_flag,
+            now_ms=ctx.now_ms(),
+        )
+    if topic is None and is_retry:
+        topic, _ = ctx.topics.ensure(
+            name, 1, PERM_READ | PERM_WRITE, sys_flag=sys_flag, now_ms=ctx.now_ms()
+        )
+    if topic is None:
+        raise RequestRefused(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{name}] not exist, apply first please!{SEE_FAQ}",
+        )
+    ctx.registrar.topics_changed([topic])
+    return topic
+
+
+def queue_for(topic: TopicConfig, asked: int, connection: Connection) -> int:
+    """The queue that a message goes to: the one asked for, any one for a negative number."""
+    if asked >= max(topic.write_queue_nums, topic.read_queue_nums):
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR,
+            f"request queueId[{asked}] is illegal, {topic_text(topic)} Producer: {connection.peer}",
+        )
+    if asked >= 0:
+        return asked
+    if topic.write_queue_nums <= 0:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"the topic[{topic.topic_name}] has no queue to write to"
+        )
+    return random.randrange(topic.write_queue_nums)

@@ -1,0 +1,158 @@
+"""What clients tell about themselves: codes 34, 35, 38, 46, and the notice 40.
+
+A heartbeat names the client's producer and consumer groups. When the members of a consumer group
+or its topics change, every member is sent NOTIFY_CONSUMER_IDS_CHANGED, once per turn however much
+happened in it. Compatible with RocketMQ's ClientManageProcessor, ConsumerManageProcessor and
+DefaultConsumerIdsChangeListener.
+"""
+
+import asyncio
+import logging
+from typing import cast
+
+from core_broker.errors import ConnectionClosed, RequestRefused
+from core_broker.processors.context import BrokerContext
+from core_broker.processors.failed_messages import ensure_retry_topic, find_group
+from core_broker.processors.pull import only_tags
+from core_broker.remoting.bodies import (
+    EXPRESSION_TAG,
+    CheckClientRequestBody,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    MessageModel,
+    decode_body,
+    encode_body,
+)
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    GetConsumerListByGroupRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from core_broker.state.channels import ClientChannel
+
+log = logging.getLogger(__name__)
+
+#: Groups that one heartbeat may name, and topics that one group may subscribe to.
+GROUPS_PER_HEARTBEAT_MAX = 1_000
+SUBSCRIPTIONS_PER_GROUP_MAX = 10_000
+#: Client ids and names of groups; legal ones are shorter than 300.
+NAME_CHARS_MAX = 1_024
+
+
+class ClientProcessor:
+    """Keeps the tables of connected clients, and tells consumers about each other."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+        self._changed_groups: set[str] = set()
+
+    def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """HEART_BEAT (34)."""
+        ctx = self._ctx
+        beat = decode_body(HeartbeatData, request.body)
+        _check_size(beat)
+        client = ClientChannel(
+            connection, beat.client_id, request.language, request.version, ctx.now_ms()
+        )
+        for consumer in beat.consumer_data_set:
+            if consumer.group_name:
+                self._register_consumer(client, consumer)
+        for producer in beat.producer_data_set:
+            if producer.group_name:
+                ctx.producers.register(producer.group_name, client)
+        return RemotingCommand.response()
+
+    def _register_consumer(self, client: ClientChannel, consumer: ConsumerData) -> None:
+        ctx = self._ctx
+        group = find_group(ctx, consumer.group_name)
+        if group is not None:
+            ensure_retry_topic(ctx, group, unit_mode=consumer.unit_mode)
+        changed = ctx.consumers.register(client, consumer)
+        if changed and (group is None or group.notify_consumer_ids_changed_enable):
+            self._group_changed(consumer.group_name)
+
+    def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """UNREGISTER_CLIENT (35). C++ clients name the role they do not have with ""."""
+        header = request.header(UnregisterClientRequestHeader)
+        if header.producer_group:
+            self._ctx.producers.unregister(header.producer_group, connection)
+        if header.consumer_group and self._ctx.consumers.unregister(
+            header.consumer_group, connection
+        ):
+            self._group_changed(header.consumer_group)
+        return RemotingCommand.response()
+
+    def consumer_list(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_CONSUMER_LIST_BY_GROUP (38)."""
+        name = request.header(GetConsumerListByGroupRequestHeader).consumer_group
+        group = self._ctx.consumers.group(name)
+        if group is None:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
+        body = GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids())
+        return RemotingCommand.response(body=encode_body(body))
+
+    def check_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """CHECK_CLIENT_CONFIG (46): can the broker filter as a consumer wants it to?"""
+        body = decode_body(CheckClientRequestBody, request.body)
+        kind = body.subscription_data.expression_type
+        if kind not in {EXPRESSION_TAG, ""}:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, only_tags(kind))
+        return RemotingCommand.response()
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget a client whose connection is gone."""
+        self._ctx.producers.disconnect(connection)
+        for group in self._ctx.consumers.disconnect(connection):
+            self._group_changed(group)
+
+    def close_silent(self) -> None:
+        """Close the connections of clients that sent no heartbeat for too long."""
+        now_ms = self._ctx.now_ms()
+        silent = self._ctx.consumers.expired(now_ms) + self._ctx.producers.expired(now_ms)
+        for client in silent:
+            cast("Connection", client.channel).close("no heartbeat")
+
+    def _group_changed(self, group: str) -> None:
+        if not self._ctx.config.notify_consumer_ids_changed_enable:
+            return
+        if not self._changed_groups:
+            asyncio.get_running_loop().call_soon(self._notify)
+        self._changed_groups.add(group)
+
+    def _notify(self) -> None:
+        changed, self._changed_groups = self._changed_groups, set()
+        for name in sorted(changed):
+            group = self._ctx.consumers.group(name)
+            if group is None or group.message_model != MessageModel.CLUSTERING:
+                continue
+            notice = NotifyConsumerIdsChangedRequestHeader(consumer_group=name)
+            for channel in group.members:
+                command = RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, notice)
+                try:
+                    cast("Connection", channel).send(command)
+                except ConnectionClosed:
+                    log.debug("a member of %s left before it was told of a change", name)
+
+
+def _check_size(beat: HeartbeatData) -> None:
+    """Raise RequestRefused for a heartbeat that would fill the tables."""
+    groups = [each.group_name for each in beat.consumer_data_set]
+    groups += [each.group_name for each in beat.producer_data_set]
+    topics = [len(each.subscription_data_set) for each in beat.consumer_data_set]
+    if len(groups) > GROUPS_PER_HEARTBEAT_MAX:
+        raise _too_much("groups", len(groups), GROUPS_PER_HEARTBEAT_MAX)
+    if max(topics, default=0) > SUBSCRIPTIONS_PER_GROUP_MAX:
+        raise _too_much("subscriptions of a group", max(topics), SUBSCRIPTIONS_PER_GROUP_MAX)
+    longest = max(map(len, (beat.client_id, *groups)))
+    if longest > NAME_CHARS_MAX:
+        raise _too_much("characters in a name", longest, NAME_CHARS_MAX)
+
+
+def _too_much(what: str, count: int, limit: int) -> RequestRefused:
+    return RequestRefused(
+        ResponseCode.SYSTEM_ERROR, f"a heartbeat with {count} {what}; {limit} are possible"
+    )

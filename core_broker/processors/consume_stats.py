@@ -1,0 +1,131 @@
+"""How far groups are behind: codes 208, 303 and 317.
+
+Compatible with RocketMQ's AdminBrokerProcessor.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from core_broker.errors import RequestRefused
+from core_broker.processors.context import BrokerContext
+from core_broker.remoting.bodies import (
+    ConsumeStats,
+    ConsumeStatsList,
+    MessageQueue,
+    OffsetWrapper,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+    TopicConfig,
+    encode_body,
+)
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    GetConsumeStatsInBrokerHeader,
+    GetConsumeStatsRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+)
+
+
+class ConsumeStatsProcessor:
+    """Compares the offsets of groups with the ends of the queues."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def of_group(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_CONSUME_STATS (208): one group, in one topic or in all it has offsets in."""
+        header = request.header(GetConsumeStatsRequestHeader)
+        group = header.consumer_group
+        names = [header.topic] if header.topic else self._ctx.offsets.topics_of(group)
+        stats = ConsumeStats(offset_table={})
+        for topic in self._subscribed(group, names):
+            stats.offset_table.update(self._lags(group, topic))
+            stats.consume_tps += self._ctx.statistics.group_get_tps(group, topic.topic_name)
+        return RemotingCommand.response(body=encode_body(stats))
+
+    def of_broker(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_BROKER_CONSUME_STATS (317): all groups, in all topics or in the ordered ones."""
+        only_ordered = request.header(GetConsumeStatsInBrokerHeader).is_order
+        groups: list[dict[str, list[ConsumeStats]]] = []
+        total_diff = 0
+        for group in self._ctx.groups.names:
+            names = self._ctx.offsets.topics_of(group)
+            all_stats = []
+            for topic in self._subscribed(group, names):
+                if only_ordered and not topic.order:
+                    continue
+                stats = self._stats(group, topic)
+                total_diff += sum(
+                    each.broker_offset - each.consumer_offset
+                    for each in stats.offset_table.values()
+                )
+                all_stats.append(stats)
+            groups.append({group: all_stats})
+        body = ConsumeStatsList(
+            consume_stats_list=groups, broker_addr=self._ctx.addr, total_diff=total_diff
+        )
+        return RemotingCommand.response(body=encode_body(body))
+
+    def time_span(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_CONSUME_TIME_SPAN (303): store times at the ends of queues and where a group is."""
+        header = request.header(QueryConsumeTimeSpanRequestHeader)
+        topic = self._ctx.topics.get(header.topic)
+        if topic is None:
+            raise RequestRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
+        spans = [
+            self._span(header.group, header.topic, queue_id)
+            for queue_id in range(topic.write_queue_nums)
+        ]
+        body = QueryConsumeTimeSpanBody(consume_time_span_set=spans)
+        return RemotingCommand.response(body=encode_body(body))
+
+    def _stats(self, group: str, topic: TopicConfig) -> ConsumeStats:
+        return ConsumeStats(
+            offset_table=self._lags(group, topic),
+            consume_tps=self._ctx.statistics.group_get_tps(group, topic.topic_name),
+        )
+
+    def _subscribed(self, group: str, names: Iterable[str]) -> Iterator[TopicConfig]:
+        """The topics that still exist, without those that a connected group has given up."""
+        for name in names:
+            topic = self._ctx.topics.get(name)
+            if topic is not None and not self._ctx.consumers.is_elsewhere(group, name):
+                yield topic
+
+    def _lags(self, group: str, topic: TopicConfig) -> dict[MessageQueue, OffsetWrapper]:
+        name = topic.topic_name
+        return {
+            MessageQueue(name, self._ctx.config.broker_name, queue_id): self._lag(
+                group, name, queue_id
+            )
+            for queue_id in range(topic.read_queue_nums)
+        }
+
+    def _lag(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+        store = self._ctx.store
+        consumed = self._ctx.offsets.committed(group, topic, queue_id) or 0
+        stored_ms = store.store_time_of(topic, queue_id, consumed - 1) if consumed > 0 else 0
+        return OffsetWrapper(
+            broker_offset=store.queue_range(topic, queue_id)[1],
+            consumer_offset=consumed,
+            last_timestamp=max(stored_ms, 0),
+        )
+
+    def _span(self, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
+        store = self._ctx.store
+        first, end = store.queue_range(topic, queue_id)
+        consumed = self._ctx.offsets.committed(group, topic, queue_id) or 0
+        first_ms = store.store_time_of(topic, queue_id, first)
+        delay_ms = 0
+        if consumed < end:
+            delay_ms = self._ctx.now_ms() - store.store_time_of(topic, queue_id, consumed)
+        return QueueTimeSpan(
+            message_queue=MessageQueue(topic, self._ctx.config.broker_name, queue_id),
+            min_time_stamp=first_ms,
+            max_time_stamp=store.store_time_of(topic, queue_id, end - 1),
+            consume_time_stamp=(
+                store.store_time_of(topic, queue_id, consumed - 1) if consumed > 0 else first_ms
+            ),
+            delay_time=delay_ms,
+        )

@@ -1,0 +1,71 @@
+"""Where messages go that a consumer failed to consume: the retry and dead-letter topics of a group.
+
+    %RETRY%group    read and write, retryQueueNums queues; waits on a delay level first
+    %DLQ%group      dlqTopicPerm, one queue; nobody consumes it by itself
+
+Compatible with RocketMQ's TopicConfigManager.createTopicInSendMessageBackMethod.
+"""
+
+from core_broker.errors import RequestRefused
+from core_broker.message.topics import dlq_topic, retry_topic
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.remarks import SEE_FAQ
+from core_broker.remoting.bodies import (
+    PERM_READ,
+    PERM_WRITE,
+    SubscriptionGroupConfig,
+    TopicConfig,
+)
+from core_broker.remoting.codes import ResponseCode
+from core_broker.state.topics import UNIT_SUB
+
+DLQ_QUEUES = 1
+
+
+def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
+    """The group, made on first use where the settings allow it."""
+    group, created = ctx.groups.obtain(
+        name, may_create=ctx.config.auto_create_subscription_group, now_ms=ctx.now_ms()
+    )
+    if created:
+        ctx.saver.save(ConfigTable.GROUPS)
+    return group
+
+
+def group_of_failure(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig:
+    """The group that failed to consume; raises RequestRefused when there is none."""
+    group = find_group(ctx, name)
+    if group is None:
+        raise RequestRefused(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {name} {SEE_FAQ}",
+        )
+    return group
+
+
+def ensure_retry_topic(
+    ctx: BrokerContext, group: SubscriptionGroupConfig, *, unit_mode: bool
+) -> TopicConfig:
+    """The retry topic of a group; raises RequestRefused when its name cannot be a topic's."""
+    return _ensure(
+        ctx,
+        retry_topic(group.group_name),
+        group.retry_queue_nums,
+        PERM_READ | PERM_WRITE,
+        UNIT_SUB if unit_mode else 0,
+    )
+
+
+def ensure_dlq_topic(ctx: BrokerContext, group: str) -> TopicConfig:
+    """The dead-letter topic of a group; raises RequestRefused when its name cannot be one."""
+    return _ensure(ctx, dlq_topic(group), DLQ_QUEUES, ctx.config.dlq_topic_perm, 0)
+
+
+def _ensure(ctx: BrokerContext, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig:
+    topic, created = ctx.topics.ensure(name, queues, perm, sys_flag=sys_flag, now_ms=ctx.now_ms())
+    if topic is None:
+        raise RequestRefused(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+    if created:
+        ctx.saver.save(ConfigTable.TOPICS)
+        ctx.registrar.topics_changed([topic])
+    return topic

@@ -1,0 +1,52 @@
+"""Administration of subscription groups: codes 200, 201 and 207.
+
+Compatible with RocketMQ's AdminBrokerProcessor and SubscriptionGroupManager.
+"""
+
+from core_broker.errors import ClientError, RequestRefused
+from core_broker.message.topics import validate_group
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.remoting.bodies import SubscriptionGroupConfig, decode_body
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import DeleteSubscriptionGroupRequestHeader
+from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
+
+
+class GroupProcessor:
+    """Creates, changes, deletes and lists groups."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def update(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200)."""
+        group = decode_body(SubscriptionGroupConfig, request.body)
+        try:
+            validate_group(group.group_name)
+        except ClientError as error:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        if group.retry_queue_nums > QUEUES_PER_TOPIC_MAX:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR,
+                f"retryQueueNums = [{group.retry_queue_nums}] value invalid",
+            )
+        self._ctx.groups.put(group, self._ctx.now_ms())
+        self._ctx.answer_after_saving(
+            ConfigTable.GROUPS, connection, request, RemotingCommand.response
+        )
+
+    def all_configs(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
+        return RemotingCommand.response(body=self._ctx.groups.encode())
+
+    def delete(self, connection: Connection, request: RemotingCommand) -> None:
+        """DELETE_SUBSCRIPTIONGROUP (207); with its offsets when the client asks for that."""
+        ctx = self._ctx
+        header = request.header(DeleteSubscriptionGroupRequestHeader)
+        ctx.groups.remove(header.group_name, ctx.now_ms())
+        ctx.statistics.forget_group(header.group_name)
+        if header.clean_offset or header.remove_offset:
+            ctx.offsets.forget_group(header.group_name)
+        ctx.answer_after_saving(ConfigTable.GROUPS, connection, request, RemotingCommand.response)

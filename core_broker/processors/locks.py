@@ -1,0 +1,54 @@
+"""Locks on queues for orderly consumers: codes 41 and 42.
+
+Compatible with RocketMQ's AdminBrokerProcessor.lockBatchMQ and unlockBatchMQ.
+"""
+
+from core_broker.errors import RequestRefused
+from core_broker.processors.admission import check_topic_name
+from core_broker.processors.clients import NAME_CHARS_MAX
+from core_broker.processors.context import BrokerContext
+from core_broker.remoting.bodies import (
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+    decode_body,
+    encode_body,
+)
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+
+
+class LockProcessor:
+    """Gives and takes back locks."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """LOCK_BATCH_MQ (41): answers the queues that the client holds now."""
+        body = decode_body(LockBatchRequestBody, request.body)
+        _check_names(body)
+        granted = self._ctx.locks.lock(
+            body.consumer_group, body.client_id, body.mq_set, self._ctx.now_ms()
+        )
+        return RemotingCommand.response(
+            body=encode_body(LockBatchResponseBody(lock_ok_mq_set=granted))
+        )
+
+    def unlock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """UNLOCK_BATCH_MQ (42)."""
+        body = decode_body(UnlockBatchRequestBody, request.body)
+        self._ctx.locks.unlock(body.consumer_group, body.client_id, body.mq_set)
+        return RemotingCommand.response()
+
+
+def _check_names(body: LockBatchRequestBody) -> None:
+    """Raise RequestRefused for names that would fill the table of locks."""
+    for name in {body.consumer_group, *(queue.topic for queue in body.mq_set)}:
+        check_topic_name(name)
+    others = {body.client_id, *(queue.broker_name for queue in body.mq_set)}
+    if max(map(len, others)) > NAME_CHARS_MAX:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"a name has more than {NAME_CHARS_MAX} characters"
+        )

@@ -1,0 +1,78 @@
+"""What a producer is told about a put: code, remark and ids.
+
+Compatible with RocketMQ's SendMessageProcessor.handlePutMessageResult.
+"""
+
+from collections.abc import Sequence
+
+from core_broker.config import BrokerConfig
+from core_broker.errors import RequestRefused
+from core_broker.message.ids import offset_msg_id
+from core_broker.message.model import Host
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.store import PutResult, PutStatus
+
+
+def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCommand:
+    """A refusal with what every answer to a send carries: clients decide by it whether to trace."""
+    fields = {"MSG_REGION": config.region_id, "TRACE_ON": "true" if config.trace_on else "false"}
+    return RemotingCommand.response(refusal.code, refusal.remark, fields)
+
+
+def unflushed_answer(
+    config: BrokerConfig, stored: RemotingCommand, is_writable: bool
+) -> RemotingCommand:
+    """What a SYNC_FLUSH producer hears when the disk did not confirm.
+
+    A store that failed to write or flush takes no more messages, and what it took last may be lost.
+    Otherwise the message is stored and only late: to clients this code is a kind of success.
+    """
+    if not is_writable:
+        return refused_answer(config, put_refusal(config, PutStatus.SERVICE_NOT_AVAILABLE))
+    stored.code = ResponseCode.FLUSH_DISK_TIMEOUT
+    return stored
+
+
+def stored_answer(
+    config: BrokerConfig, host: Host, queue_id: int, results: Sequence[PutResult]
+) -> RemotingCommand:
+    """The answer for one message or a batch; raises RequestRefused when it was not stored."""
+    first = results[0]
+    if first.status is not PutStatus.PUT_OK:
+        raise put_refusal(config, first.status)
+    ip, port = host
+    fields = {
+        "msgId": ",".join([offset_msg_id(ip, port, each.offset_physical) for each in results]),
+        "queueId": str(queue_id),
+        "queueOffset": str(first.offset_logical),
+        "MSG_REGION": config.region_id,
+        "TRACE_ON": "true" if config.trace_on else "false",
+    }
+    return RemotingCommand.response(0, None, fields)
+
+
+def put_refusal(config: BrokerConfig, status: PutStatus) -> RequestRefused:
+    """Why the store did not take a message."""
+    match status:
+        case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
+            return RequestRefused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "the message is illegal, maybe msg body or properties length not matched. "
+                f"msg body length limit {config.max_message_size}B, "
+                "msg properties length limit 32KB.",
+            )
+        case PutStatus.SERVICE_NOT_AVAILABLE:
+            return RequestRefused(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                "service not available now. It may be caused by one of the following reasons: "
+                "the broker's disk is full, messages are put to the slave, message store has been "
+                "shut down, etc.",
+            )
+        case PutStatus.OS_PAGE_CACHE_BUSY:
+            return RequestRefused(
+                ResponseCode.SYSTEM_BUSY,
+                "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+            )
+        case _:
+            return RequestRefused(ResponseCode.SYSTEM_ERROR, status.value)

@@ -1,0 +1,120 @@
+"""Looking at stored messages: codes 12, 33 and 321.
+
+None of them asks for the read permission of a topic, so that a write-only dead-letter topic can be
+looked into without changing it. Compatible with RocketMQ's QueryMessageProcessor and
+AdminBrokerProcessor.queryConsumeQueue.
+"""
+
+from core_broker.errors import RequestRefused
+from core_broker.filter import matcher
+from core_broker.processors.context import BrokerContext
+from core_broker.remoting.bodies import (
+    ConsumeQueueData,
+    QueryConsumeQueueResponseBody,
+    encode_body,
+)
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    QueryConsumeQueueRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
+    ViewMessageRequestHeader,
+)
+from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
+
+#: Units of a consume queue in one answer.
+UNITS_MAX = 2_000
+
+
+class QueryProcessor:
+    """Finds messages by key and by offset."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def by_key(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_MESSAGE (12); a unique key replaces the number asked for by defaultQueryMaxNum."""
+        header = request.header(QueryMessageRequestHeader)
+        config = self._ctx.config
+        count = config.default_query_max_num if header.unique_key_query else header.max_num
+        found = self._ctx.store.query(
+            header.topic,
+            header.key,
+            min(count, config.max_msgs_num_batch),
+            header.begin_timestamp,
+            header.end_timestamp,
+        )
+        reach = QueryMessageResponseHeader(
+            index_last_update_timestamp=found.index_last_update_timestamp,
+            index_last_update_phyoffset=found.index_last_update_phyoffset,
+        )
+        if not found.records:
+            return RemotingCommand.response(
+                ResponseCode.QUERY_NOT_FOUND,
+                "can not find message, maybe time range not correct",
+                reach,
+            )
+        return RemotingCommand.response(header=reach, body=b"".join(found.records))
+
+    def by_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """VIEW_MESSAGE_BY_ID (33)."""
+        offset = request.header(ViewMessageRequestHeader).offset
+        record = self._ctx.store.read_at(offset)
+        if record is None:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
+            )
+        return RemotingCommand.response(body=record)
+
+    def queue_units(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_CONSUME_QUEUE (321): where the messages of a queue lie in the log."""
+        header = request.header(QueryConsumeQueueRequestHeader)
+        topic = self._ctx.topics.get(header.topic)
+        if topic is None or not 0 <= header.queue_id < QUEUES_PER_TOPIC_MAX:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{header.topic} is not exist!"
+            )
+        body = self._units(header)
+        if header.consumer_group:
+            self._apply_filter(body, header.consumer_group, header.topic)
+        response = RemotingCommand.response(body=encode_body(body))
+        if not body.queue_data:
+            response.remark = (
+                f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!"
+            )
+        return response
+
+    def _units(self, header: QueryConsumeQueueRequestHeader) -> QueryConsumeQueueResponseBody:
+        store = self._ctx.store
+        first, end = store.queue_range(header.topic, header.queue_id)
+        count = min(header.count, UNITS_MAX)
+        units = (
+            store.queue_units(header.topic, header.queue_id, header.index, count)
+            if count > 0 and first <= header.index < end
+            else []
+        )
+        return QueryConsumeQueueResponseBody(
+            queue_data=[
+                ConsumeQueueData(
+                    physic_offset=unit.offset_physical,
+                    physic_size=unit.size,
+                    tags_code=unit.tags_code,
+                )
+                for unit in units
+            ],
+            min_queue_index=first,
+            max_queue_index=end,
+        )
+
+    def _apply_filter(self, body: QueryConsumeQueueResponseBody, group: str, topic: str) -> None:
+        """Note what the group's filter says to each unit."""
+        subscription = self._ctx.consumers.subscription(group, topic)
+        if subscription is None:
+            body.filter_data = f"{topic}@{group} is not online!"
+            return
+        body.subscription_data = subscription
+        accept = matcher(subscription)
+        for unit in body.queue_data:
+            unit.matches = accept is None or accept(unit.tags_code)

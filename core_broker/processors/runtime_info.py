@@ -1,0 +1,168 @@
+"""What goes on in the broker: code 28, a table of texts.
+
+Keys and forms are those of RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo; `mqadmin
+clusterList` and dashboards parse some of the values as numbers. Thread pools do not exist here:
+their queues are always empty.
+"""
+
+import shutil
+from pathlib import Path
+
+from core_broker.message.topics import SCHEDULE_TOPIC
+from core_broker.processors.context import BrokerContext
+from core_broker.remoting.bodies import KVTable, encode_body
+from core_broker.remoting.codes import PROTOCOL_VERSION
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.store.stats import Rates, StoreStats
+
+VERSION_TEXT = "V4_9_8"
+TRANSACTION_QUEUE_CAPACITY = 100_000
+QUERY_QUEUE_CAPACITY = 20_000
+
+#: A put stages bytes and never waits, so no put falls into any of Java's spans.
+_NO_WAITS = "".join(
+    f"[{span}]:0 "
+    for span in (
+        "<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s",
+        "1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~",
+    )
+)  # fmt: skip
+_UNITS = "KMGTPE"
+
+
+class RuntimeInfoProcessor:
+    """Puts the table together."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def show(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_BROKER_RUNTIME_INFO (28)."""
+        return RemotingCommand.response(body=encode_body(KVTable(table=self.table())))
+
+    def table(self) -> dict[str, str]:
+        """All keys with their values as text."""
+        stats = self._ctx.store.stats()
+        return {
+            **self._age(),
+            **_work(stats, self._ctx.statistics.get_time_max_ms),
+            **self._days(stats),
+            **self._log(stats),
+            **self._delays(),
+            **self._queues(),
+        }
+
+    def _age(self) -> dict[str, str]:
+        ctx = self._ctx
+        return {
+            "bootTimestamp": str(ctx.boot_ms),
+            "runtime": duration_text((ctx.now_ms() - ctx.boot_ms) // 1000),
+            "brokerVersion": str(PROTOCOL_VERSION),
+            "brokerVersionDesc": VERSION_TEXT,
+            "startAcceptSendRequestTimeStamp": str(ctx.config.start_accept_send_request_time_stamp),
+        }
+
+    def _days(self, stats: StoreStats) -> dict[str, str]:
+        days = self._ctx.day_totals
+        return {
+            "msgPutTotalYesterdayMorning": str(days.yesterday_morning.put),
+            "msgPutTotalTodayMorning": str(days.today_morning.put),
+            "msgPutTotalTodayNow": str(stats.put_times_total),
+            "msgGetTotalYesterdayMorning": str(days.yesterday_morning.got),
+            "msgGetTotalTodayMorning": str(days.today_morning.got),
+            "msgGetTotalTodayNow": str(stats.get_transferred_messages),
+        }
+
+    def _log(self, stats: StoreStats) -> dict[str, str]:
+        folder = Path(self._ctx.config.commit_log_dir)
+        disk = shutil.disk_usage(folder)
+        ratio = f"{stats.commit_log_disk_ratio:.2f}"
+        return {
+            "commitLogMinOffset": str(stats.commit_log_min_offset),
+            "commitLogMaxOffset": str(stats.commit_log_max_offset),
+            "commitLogDiskRatio": ratio,
+            f"commitLogDiskRatio_{folder}": ratio,
+            "consumeQueueDiskRatio": f"{stats.consume_queue_disk_ratio:.2f}",
+            "commitLogDirCapacity": (
+                f"Total : {size_text(disk.total)}, Free : {size_text(disk.free)}."
+            ),
+            "dispatchBehindBytes": "0",
+            "remainHowManyDataToFlush": size_text(stats.to_flush_bytes),
+            "remainTransientStoreBufferNumbs": str(2**31 - 1),
+            "earliestMessageTimeStamp": str(stats.earliest_message_timestamp),
+            "pageCacheLockTimeMills": "0",
+            "dispatchMaxBuffer": "0",
+        }
+
+    def _delays(self) -> dict[str, str]:
+        progress, store = self._ctx.delay_progress, self._ctx.store
+        table = {}
+        for level in progress.levels:
+            end = store.queue_range(SCHEDULE_TOPIC, level - 1)[1]
+            table[f"scheduleMessageOffset_{level}"] = f"{progress.offset(level)},{end}"
+        return table
+
+    def _queues(self) -> dict[str, str]:
+        config = self._ctx.config
+        capacities = {
+            "send": config.send_thread_pool_queue_capacity,
+            "pull": config.pull_thread_pool_queue_capacity,
+            "query": QUERY_QUEUE_CAPACITY,
+        }
+        table = {
+            "EndTransactionQueueSize": "0",
+            "EndTransactionThreadPoolQueueCapacity": str(TRANSACTION_QUEUE_CAPACITY),
+        }
+        for pool, capacity in capacities.items():
+            table[f"{pool}ThreadPoolQueueSize"] = "0"
+            table[f"{pool}ThreadPoolQueueCapacity"] = str(capacity)
+            table[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
+        return table
+
+
+def _work(stats: StoreStats, get_time_max_ms: int) -> dict[str, str]:
+    found, missed = stats.get_found_tps, stats.get_missed_tps
+    transferred = _rates_text(stats.get_transferred_tps)
+    return {
+        "putMessageTimesTotal": str(stats.put_times_total),
+        "putMessageFailedTimes": str(stats.put_failed_times),
+        "putMessageSizeTotal": str(stats.put_size_total),
+        "putMessageAverageSize": str(stats.put_average_size),
+        "putMessageEntireTimeMax": str(stats.put_entire_time_max_ms),
+        "putMessageDistributeTime": _NO_WAITS,
+        "getMessageEntireTimeMax": str(get_time_max_ms),
+        "putTps": _rates_text(stats.put_tps),
+        "getFoundTps": _rates_text(found),
+        "getMissTps": _rates_text(missed),
+        "getTotalTps": _rates_text(
+            (found[0] + missed[0], found[1] + missed[1], found[2] + missed[2])
+        ),
+        # 4.9 misspells it, 5.x does not and asks for both.
+        "getTransferedTps": transferred,
+        "getTransferredTps": transferred,
+    }
+
+
+def _rates_text(rates: Rates) -> str:
+    return " ".join(str(rate) for rate in rates)
+
+
+def duration_text(seconds: int) -> str:
+    """A time span as RocketMQ shows it."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    day, hour = divmod(hours, 24)
+    return f"[ {day} days, {hour} hours, {minute} minutes, {second} seconds ]"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as RocketMQ shows it: 1.4 KiB."""
+    if size < 1024:
+        return f"{size} B"
+    value = size / 1024
+    for unit in _UNITS[:-1]:
+        if value < 1024:
+            return f"{value:.1f} {unit}iB"
+        value /= 1024
+    return f"{value:.1f} {_UNITS[-1]}iB"

@@ -1,0 +1,128 @@
+"""Which request code is handled where. A code that is not here is answered with code 3.
+
+Transactions (37), filters beyond tags, request-reply (324, 325), access control and everything of
+RocketMQ 5 but 361 are not here.
+"""
+
+from core_broker.processors.cleaning import CleaningProcessor
+from core_broker.processors.clients import ClientProcessor
+from core_broker.processors.connections import ConnectionsProcessor
+from core_broker.processors.consume_stats import ConsumeStatsProcessor
+from core_broker.processors.context import BrokerContext, Handler
+from core_broker.processors.groups import GroupProcessor
+from core_broker.processors.locks import LockProcessor
+from core_broker.processors.offsets import OffsetProcessor
+from core_broker.processors.pull import PullProcessor, Question
+from core_broker.processors.query import QueryProcessor
+from core_broker.processors.relays import RelayProcessor
+from core_broker.processors.runtime_info import RuntimeInfoProcessor
+from core_broker.processors.send import SendProcessor
+from core_broker.processors.send_back import SendBackProcessor
+from core_broker.processors.settings import SettingsProcessor
+from core_broker.processors.statistics import StatisticsProcessor
+from core_broker.processors.topics import TopicProcessor
+from core_broker.processors.turn import Turn
+from core_broker.remoting.codes import RequestCode as Code
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.state.long_poll import HeldPulls
+
+#: Not on the VIP port, which is for producers.
+PULL_CODES = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
+
+
+class RequestTable:
+    """All processors of a broker; `dispatch` finds the one for a request."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+        self.held_pulls: HeldPulls[Question] = HeldPulls()
+        self.pulls = PullProcessor(ctx, self.held_pulls)
+        self.turn = Turn(ctx.store, self.pulls.wake)
+        self.clients = ClientProcessor(ctx)
+        self.runtime_info = RuntimeInfoProcessor(ctx)
+        self._handlers = {**self._data_path(), **self._administration()}
+
+    def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        """Answer one request, or arrange that it is answered later."""
+        handler = self._handlers.get(request.code)
+        if handler is None or (
+            connection.local_port == self._ctx.vip_port and request.code in PULL_CODES
+        ):
+            return RemotingCommand.response(
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                f" request type {request.code} not supported",
+            )
+        return handler(connection, request)
+
+    def _data_path(self) -> dict[int, Handler]:
+        """What producers and consumers ask."""
+        send = SendProcessor(self._ctx, self.turn)
+        send_back = SendBackProcessor(self._ctx, self.turn)
+        offsets = OffsetProcessor(self._ctx)
+        locks = LockProcessor(self._ctx)
+        return {
+            Code.SEND_MESSAGE: send.send,
+            Code.SEND_MESSAGE_V2: send.send_v2,
+            Code.SEND_BATCH_MESSAGE: send.send_v2,
+            Code.CONSUMER_SEND_MSG_BACK: send_back.send_back,
+            Code.PULL_MESSAGE: self.pulls.pull,
+            Code.LITE_PULL_MESSAGE: self.pulls.pull,
+            Code.HEART_BEAT: self.clients.heartbeat,
+            Code.UNREGISTER_CLIENT: self.clients.unregister,
+            Code.GET_CONSUMER_LIST_BY_GROUP: self.clients.consumer_list,
+            Code.CHECK_CLIENT_CONFIG: self.clients.check_config,
+            Code.QUERY_CONSUMER_OFFSET: offsets.query,
+            Code.UPDATE_CONSUMER_OFFSET: offsets.update,
+            Code.SEARCH_OFFSET_BY_TIMESTAMP: offsets.search,
+            Code.GET_MAX_OFFSET: offsets.max_offset,
+            Code.GET_MIN_OFFSET: offsets.min_offset,
+            Code.GET_EARLIEST_MSG_STORETIME: offsets.earliest_store_time,
+            Code.GET_ALL_CONSUMER_OFFSET: offsets.all_offsets,
+            Code.GET_ALL_DELAY_OFFSET: offsets.delay_offsets,
+            Code.LOCK_BATCH_MQ: locks.lock,
+            Code.UNLOCK_BATCH_MQ: locks.unlock,
+        }
+
+    def _administration(self) -> dict[int, Handler]:
+        """What tools and consoles ask."""
+        topics = TopicProcessor(self._ctx)
+        groups = GroupProcessor(self._ctx)
+        connections = ConnectionsProcessor(self._ctx)
+        stats = ConsumeStatsProcessor(self._ctx)
+        query = QueryProcessor(self._ctx)
+        relays = RelayProcessor(self._ctx)
+        settings = SettingsProcessor(self._ctx)
+        cleaning = CleaningProcessor(self._ctx)
+        return {
+            Code.UPDATE_AND_CREATE_TOPIC: topics.update,
+            Code.DELETE_TOPIC_IN_BROKER: topics.delete,
+            Code.GET_ALL_TOPIC_CONFIG: topics.all_configs,
+            Code.GET_TOPIC_STATS_INFO: topics.stats,
+            Code.QUERY_TOPIC_CONSUME_BY_WHO: topics.consumed_by,
+            Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system_topics,
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: groups.update,
+            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all_configs,
+            Code.DELETE_SUBSCRIPTIONGROUP: groups.delete,
+            Code.GET_CONSUMER_CONNECTION_LIST: connections.consumers,
+            Code.GET_PRODUCER_CONNECTION_LIST: connections.producers,
+            Code.GET_ALL_PRODUCER_INFO: connections.all_producers,
+            Code.GET_CONSUME_STATS: stats.of_group,
+            Code.GET_BROKER_CONSUME_STATS: stats.of_broker,
+            Code.QUERY_CONSUME_TIME_SPAN: stats.time_span,
+            Code.QUERY_MESSAGE: query.by_key,
+            Code.VIEW_MESSAGE_BY_ID: query.by_offset,
+            Code.QUERY_CONSUME_QUEUE: query.queue_units,
+            Code.GET_CONSUMER_RUNNING_INFO: relays.running_info,
+            Code.CONSUME_MESSAGE_DIRECTLY: relays.consume_directly,
+            Code.INVOKE_BROKER_TO_RESET_OFFSET: relays.reset_offset,
+            Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: relays.consumer_status,
+            Code.UPDATE_BROKER_CONFIG: settings.update,
+            Code.GET_BROKER_CONFIG: settings.show,
+            Code.GET_BROKER_RUNTIME_INFO: self.runtime_info.show,
+            Code.VIEW_BROKER_STATS_DATA: StatisticsProcessor(self._ctx).view,
+            Code.CLEAN_EXPIRED_CONSUMEQUEUE: cleaning.expired_queues,
+            Code.CLEAN_UNUSED_TOPIC: cleaning.unused_topics,
+            Code.DELETE_EXPIRED_COMMITLOG: cleaning.expired_log,
+        }

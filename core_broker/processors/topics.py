@@ -1,0 +1,142 @@
+"""Administration of topics: codes 17, 21, 202, 215, 300 and 305.
+
+Compatible with RocketMQ's AdminBrokerProcessor. A change is answered when it is on disk and the
+name servers know it, so that whoever asks for the route next finds it; Java answers earlier.
+"""
+
+from core_broker.errors import RequestRefused
+from core_broker.message.topics import SYSTEM_TOPICS, is_system_topic
+from core_broker.processors.admission import check_topic_name
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.remoting.bodies import (
+    FILTER_MULTI_TAG,
+    FILTER_SINGLE_TAG,
+    GroupList,
+    MessageQueue,
+    TopicConfig,
+    TopicList,
+    TopicOffset,
+    TopicStatsTable,
+    encode_body,
+)
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+)
+from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
+
+#: Read, write, inherit and priority.
+_PERM_MAX = 15
+
+
+class TopicProcessor:
+    """Creates, changes, deletes and describes topics."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def update(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_AND_CREATE_TOPIC (17)."""
+        header = request.header(CreateTopicRequestHeader)
+        self._check_changeable(header.topic)
+        _check_numbers(header)
+        known = self._ctx.topics.get(header.topic)
+        topic = TopicConfig(
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag,
+            # Order comes from the name servers' order table, not from here.
+            order=known is not None and known.order,
+        )
+        self._ctx.topics.put(topic, self._ctx.now_ms())
+        self._ctx.answer_later(connection, request, self._announced(topic))
+
+    async def _announced(self, topic: TopicConfig) -> RemotingCommand:
+        await self._ctx.saved(ConfigTable.TOPICS)
+        await self._ctx.registrar.topics_changed([topic])
+        return RemotingCommand.response()
+
+    def delete(self, connection: Connection, request: RemotingCommand) -> None:
+        """DELETE_TOPIC_IN_BROKER (215); also drops its queues and the groups' offsets in it."""
+        ctx = self._ctx
+        name = request.header(DeleteTopicRequestHeader).topic
+        self._check_changeable(name)
+        ctx.topics.remove(name, ctx.now_ms())
+        ctx.offsets.forget_topic(name)
+        ctx.statistics.forget_topic(name)
+        ctx.answer_after_saving(
+            ConfigTable.TOPICS, connection, request, lambda: self._delete_queues(name)
+        )
+
+    def _delete_queues(self, name: str) -> RemotingCommand:
+        self._ctx.store.delete_topic(name)
+        return RemotingCommand.response()
+
+    def _check_changeable(self, name: str) -> None:
+        check_topic_name(name)
+        if is_system_topic(name) or name in self._ctx.topics.system_topics:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic."
+            )
+
+    def all_configs(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_ALL_TOPIC_CONFIG (21)."""
+        return RemotingCommand.response(body=self._ctx.topics.encode())
+
+    def system_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER (305)."""
+        names = sorted(SYSTEM_TOPICS | self._ctx.topics.system_topics)
+        return RemotingCommand.response(body=encode_body(TopicList(topic_list=names)))
+
+    def consumed_by(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_TOPIC_CONSUME_BY_WHO (300): connected groups, and those with an offset."""
+        topic = request.header(QueryTopicConsumeByWhoRequestHeader).topic
+        groups = self._ctx.consumers.groups_of_topic(topic) | set(
+            self._ctx.offsets.groups_of(topic)
+        )
+        return RemotingCommand.response(body=encode_body(GroupList(group_list=sorted(groups))))
+
+    def stats(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_TOPIC_STATS_INFO (202): where each queue begins and ends."""
+        name = request.header(GetTopicStatsInfoRequestHeader).topic
+        topic = self._ctx.topics.get(name)
+        if topic is None:
+            raise RequestRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        table = {
+            MessageQueue(name, self._ctx.config.broker_name, queue_id): self._extent(name, queue_id)
+            for queue_id in range(topic.write_queue_nums)
+        }
+        return RemotingCommand.response(body=encode_body(TopicStatsTable(offset_table=table)))
+
+    def _extent(self, topic: str, queue_id: int) -> TopicOffset:
+        store = self._ctx.store
+        first, end = store.queue_range(topic, queue_id)
+        stored_ms = store.store_time_of(topic, queue_id, end - 1) if end > first else 0
+        return TopicOffset(
+            min_offset=first, max_offset=end, last_update_timestamp=max(stored_ms, 0)
+        )
+
+
+def _check_numbers(header: CreateTopicRequestHeader) -> None:
+    if header.topic_filter_type not in {FILTER_SINGLE_TAG, FILTER_MULTI_TAG}:
+        raise _invalid("topicFilterType", header.topic_filter_type)
+    for name, count in (
+        ("readQueueNums", header.read_queue_nums),
+        ("writeQueueNums", header.write_queue_nums),
+    ):
+        if not 0 <= count <= QUEUES_PER_TOPIC_MAX:
+            raise _invalid(name, count)
+    if not 0 <= header.perm <= _PERM_MAX:
+        raise _invalid("perm", header.perm)
+
+
+def _invalid(name: str, value: object) -> RequestRefused:
+    return RequestRefused(ResponseCode.SYSTEM_ERROR, f"{name} = [{value}] value invalid")

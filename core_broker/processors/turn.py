@@ -1,0 +1,71 @@
+"""The end of a turn of the event loop: what was put becomes stored, seen, and answered.
+
+    1. the store writes what the turn put             all of it, or none
+    2. producers that wait for the disk are lined up  SYNC_FLUSH only
+    3. pulls that the new messages satisfy are answered
+
+The server runs it before it sends the turn's answers, and sends none of them when it fails. One-way
+messages and answers that come later do not make the server do so; they ask for it with `end_soon`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from core_broker.errors import StoreReadOnly
+from core_broker.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+#: Hears whether a message is on disk.
+Flushed = Callable[[bool], None]
+
+
+class Turn:
+    """Ends turns. `wake` answers the held pulls that became ready."""
+
+    def __init__(self, store: MessageStore, wake: Callable[[], None]) -> None:
+        self._store = store
+        self._wake = wake
+        self._flush_waits: list[tuple[int, Flushed]] = []
+        self._is_ending_soon = False
+        self._failure: StoreReadOnly | None = None
+
+    def when_flushed(self, offset_end: int, flushed: Flushed) -> None:
+        """Call back once the log is on disk up to this offset, or when that failed."""
+        self._flush_waits.append((offset_end, flushed))
+        self.end_soon()
+
+    def end_soon(self) -> None:
+        """See to it that this turn is ended, even if it has nothing to answer."""
+        if not self._is_ending_soon:
+            self._is_ending_soon = True
+            asyncio.get_running_loop().call_soon(self._end_alone)
+
+    def end(self) -> None:
+        """End the turn; raises StoreReadOnly when nothing of it is stored."""
+        if self._failure is not None:
+            raise self._failure
+        waits, self._flush_waits = self._flush_waits, []
+        try:
+            self._store.write_staged()
+        except StoreReadOnly:
+            for _, flushed in waits:
+                flushed(False)
+            raise
+        for offset_end, flushed in waits:
+            self._store.on_flushed(offset_end, flushed)
+        self._wake()
+
+    def _end_alone(self) -> None:
+        self._is_ending_soon = False
+        try:
+            self.end()
+        except StoreReadOnly as error:
+            log.error("messages of this turn are lost: %s", error)  # noqa: TRY400 - known cause
+            # The server may end the same turn right after this; it must not send its answers.
+            self._failure = error
+            asyncio.get_running_loop().call_soon(self._forget_failure)
+
+    def _forget_failure(self) -> None:
+        self._failure = None

@@ -1,4 +1,4 @@
-"""What browsers may do with our pages: everything from here, nothing from elsewhere, nothing inline.
+"""What browsers may do with our pages: all from here, nothing from elsewhere, nothing inline.
 
 `default-src 'self'` holds for every page, so templates carry no `<script>` text, no `style=""` and
 no `on…=""`; what a script needs comes in `data-` attributes.

@@ -36,7 +36,13 @@ SPARK_MASTER = ENVIRONMENT.spark_master
 INGEST_MINUTES = ENVIRONMENT.ingest_minutes
 
 # In the order of the navigation.
-AREAS = ["console.clusters", "console.topics", "console.groups"]
+AREAS = [
+    "console.clusters",
+    "console.topics",
+    "console.groups",
+    "console.analytics",
+    "console.jobs",
+]
 
 # ---- Django -------------------------------------------------------------------------------------
 

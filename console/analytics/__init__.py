@@ -1,0 +1,1 @@
+"""Trace analytics: what the jobs collected in the lake, asked with DuckDB."""

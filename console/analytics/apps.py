@@ -1,0 +1,15 @@
+"""The area `analytics`."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class AnalyticsConfig(AreaConfig):
+    name = "console.analytics"
+    label = "analytics"
+    title = _("Analytics")
+    icon = "chart-line"
+    start = "overview"

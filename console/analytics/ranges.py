@@ -1,0 +1,84 @@
+"""Time ranges of the analytics pages, and the grid of points a chart is drawn on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.translation import gettext_lazy as _
+
+from trace.lake import HOUR_MS, HourIndex, hour_of
+
+MINUTE_MS: Final = 60_000
+DAY_MS: Final = 24 * HOUR_MS
+POINTS_MAX: Final = 120
+RANGE_MS_MAX: Final = 366 * DAY_MS
+
+STEPS_MS: Final = tuple(
+    minutes * MINUTE_MS for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440, 4320, 10080)
+)
+SPANS: Final[Mapping[str, tuple[int, object]]] = {
+    "15m": (15 * MINUTE_MS, _("15 minutes")),
+    "1h": (HOUR_MS, _("1 hour")),
+    "6h": (6 * HOUR_MS, _("6 hours")),
+    "24h": (DAY_MS, _("24 hours")),
+    "7d": (7 * DAY_MS, _("7 days")),
+    "30d": (30 * DAY_MS, _("30 days")),
+}
+SPAN_DEFAULT: Final = "1h"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From `begin_ms` up to and without `end_ms`, both on the grid of `step_ms`."""
+
+    begin_ms: int
+    end_ms: int
+    step_ms: int
+    span: str = ""
+    """The name in SPANS it was asked for by; "" for one given by its ends."""
+
+    @property
+    def points(self) -> range:
+        return range(self.begin_ms, self.end_ms, self.step_ms)
+
+    @property
+    def hours(self) -> list[HourIndex]:
+        """The hours of the lake that hold any of it."""
+        return list(range(hour_of(self.begin_ms), hour_of(self.end_ms - 1) + 1))
+
+
+def read_range(params: Mapping[str, str], now_ms: int) -> TimeRange:
+    """From `range=6h`, or from `begin_ms` and `end_ms`; raises ValueError that says what is wrong.
+
+    A range by name ends with the minute that runs now.
+    """
+    if params.get("begin_ms") or params.get("end_ms"):
+        begin_ms = _moment("begin_ms", params.get("begin_ms", ""))
+        end_ms = _moment("end_ms", params.get("end_ms") or str(now_ms))
+        if not begin_ms < end_ms <= begin_ms + RANGE_MS_MAX:
+            raise ValueError("begin_ms must be before end_ms, and at most a year before it")
+        return on_grid(begin_ms, end_ms)
+    span = params.get("range") or SPAN_DEFAULT
+    if span not in SPANS:
+        raise ValueError(f"range must be one of {', '.join(SPANS)}")
+    length_ms = SPANS[span][0]
+    end_ms = (now_ms // MINUTE_MS + 1) * MINUTE_MS
+    return on_grid(end_ms - length_ms, end_ms, span)
+
+
+def on_grid(begin_ms: int, end_ms: int, span: str = "") -> TimeRange:
+    """The range widened to the finest grid that gives at most POINTS_MAX points."""
+    step_ms = next(
+        (step for step in STEPS_MS if (end_ms - begin_ms) / step <= POINTS_MAX), STEPS_MS[-1]
+    )
+    begin = begin_ms // step_ms * step_ms
+    end = -(-end_ms // step_ms) * step_ms
+    return TimeRange(begin, end, step_ms, span)
+
+
+def _moment(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 14):
+        raise ValueError(f"{name} must be a time in milliseconds since 1970")
+    return int(text)

@@ -1,0 +1,59 @@
+"""The live feed of jobs.
+
+/ws/clusters/<cluster>/jobs sends what changed, as JSON, whenever a job of the cluster moves:
+
+    {"id": 7, "kind": "ingest", "state": "running", "stage": "read", "percent": 31.5, …}
+
+Workers are other processes, so this goes through the shared channel layer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from redis import RedisError
+
+from console.jobs.models import Job
+from console.live.feed import ClusterFeed
+
+logger = logging.getLogger(__name__)
+
+GROUP: Final = "jobs"
+NOT_AVAILABLE: Final = 1013
+"""Try again later: the channel layer does not answer."""
+
+
+class JobsFeed(ClusterFeed):
+    """Every change of the cluster's jobs."""
+
+    joined_group = False
+
+    async def joined(self) -> None:
+        try:
+            await self.channel_layer.group_add(GROUP, self.channel_name)
+        except (RedisError, OSError):
+            await self.close(code=NOT_AVAILABLE)
+            return
+        self.joined_group = True
+
+    async def disconnect(self, code: int) -> None:
+        if self.joined_group:
+            await self.channel_layer.group_discard(GROUP, self.channel_name)
+
+    async def job_changed(self, event: dict[str, Any]) -> None:
+        """From the channel layer, under the name `job.changed`."""
+        if event["job"]["cluster"] == self.cluster.name:
+            await self.send_json(event["job"])
+
+
+def announce(job: Job) -> None:
+    """Tell open pages that a job changed. They also poll, so a lost word does no harm."""
+    layer = get_channel_layer()
+    assert layer is not None
+    try:
+        async_to_sync(layer.group_send)(GROUP, {"type": "job.changed", "job": job.brief()})
+    except (RedisError, OSError) as error:
+        logger.debug("the change of %s was not announced: %s", job, error)

@@ -1,0 +1,140 @@
+"""Every change of a job's row, in one place: pages, REST resources, tasks and the clock come here.
+
+Each change is one UPDATE that also states from which state it may happen, so two processes cannot
+both win: a job cancelled in the same moment as a worker takes it is either cancelled or running.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from console.jobs.errors import AlreadyActive
+from console.jobs.models import Job, Kind, Origin
+from console.jobs.reports import Done, Moved
+from console.jobs.states import ACTIVE, State, before
+
+LOST_AFTER: Final = timedelta(seconds=45)
+"""A worker writes a heartbeat every few seconds; so long without one and it is gone."""
+QUEUED_MAX: Final = timedelta(minutes=15)
+"""So long without a worker and the job gives up, so that it does not block the next one."""
+ERROR_CHARS_MAX: Final = 2000
+JOBS_KEPT: Final = 200
+"""Of each cluster and kind; older rows go when a new one comes."""
+
+# Kept in the row in English, shown in the reader's language.
+WORKER_LOST: Final = gettext_noop("The worker of the job is gone. Start the job again.")
+NO_WORKER: Final = gettext_noop("No worker took the job. Start one: celery -A console worker.")
+
+
+def enqueue(
+    cluster: str, kind: Kind, *, by: AbstractBaseUser | AnonymousUser | None, origin: Origin
+) -> Job:
+    """A new job in state queued. Raises AlreadyActive when there is one already."""
+    reap()
+    now = timezone.now()
+    who = by if isinstance(by, User) else None
+    try:
+        with transaction.atomic():
+            job = Job.objects.create(
+                cluster=cluster,
+                kind=kind,
+                origin=origin,
+                started_by=who,
+                created_at=now,
+                heartbeat_at=now,
+            )
+    except IntegrityError:
+        active = Job.objects.filter(cluster=cluster, kind=kind, state__in=ACTIVE).first()
+        if active is None:  # it ended just now
+            return enqueue(cluster, kind, by=by, origin=origin)
+        raise AlreadyActive(active) from None
+    _forget_oldest(cluster, kind)
+    return job
+
+
+def claim(job_id: int, worker: str, inputs: dict[str, Any]) -> Job | None:
+    """A worker takes a queued job; None when it is no longer to be run."""
+    now = timezone.now()
+    taken = Job.objects.filter(pk=job_id, state__in=before(State.RUNNING)).update(
+        state=State.RUNNING,
+        started_at=now,
+        heartbeat_at=now,
+        worker=worker[:128],
+        inputs=inputs,
+    )
+    return Job.objects.get(pk=job_id) if taken else None
+
+
+def note(job: Job, moved: Moved | None, log_tail: str) -> bool:
+    """Write progress and a heartbeat; False when the job is no longer this worker's."""
+    changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "log_tail": log_tail}
+    if moved is not None:
+        changes |= {
+            "stage": moved.stage,
+            "percent": moved.percent,
+            "rows": moved.rows,
+            "rows_total": moved.rows_total,
+            "rate": moved.rate,
+            "spark_ui": moved.spark_ui or "",
+        }
+    for name, value in changes.items():
+        setattr(job, name, value)
+    return bool(Job.objects.filter(pk=job.pk, state=State.RUNNING).update(**changes))
+
+
+def finish(job: Job, state: State, *, done: Done | None = None, error: str = "") -> bool:
+    """The job is over; False when it was over already."""
+    said = error.replace("\x00", "")[:ERROR_CHARS_MAX]
+    changes: dict[str, Any] = {"state": state, "finished_at": timezone.now(), "error": said}
+    if done is not None:
+        changes |= {"outputs": done.outputs(), "rows": done.rows, "percent": 100, "stage": ""}
+    changed = Job.objects.filter(pk=job.pk, state__in=before(state)).update(
+        **changes, log_tail=job.log_tail, rate=None
+    )
+    job.refresh_from_db()
+    return bool(changed)
+
+
+def cancel(job: Job) -> bool:
+    """Cancel a queued job at once, ask a running one to stop; False when it is over already."""
+    if Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
+        state=State.CANCELLED, cancel_requested=True, finished_at=timezone.now()
+    ):
+        return True
+    return bool(Job.objects.filter(pk=job.pk, state=State.RUNNING).update(cancel_requested=True))
+
+
+def is_to_stop(job: Job) -> bool:
+    """Whether somebody cancelled it, or it is no longer running as far as the table knows."""
+    row = Job.objects.filter(pk=job.pk).values("state", "cancel_requested").first()
+    return row is None or row["state"] != State.RUNNING or row["cancel_requested"]
+
+
+def reap(now: datetime | None = None) -> int:
+    """Mark jobs failed whose worker is gone or never came; returns how many."""
+    moment = now or timezone.now()
+    lost = Job.objects.filter(state=State.RUNNING, heartbeat_at__lt=moment - LOST_AFTER).update(
+        state=State.FAILED,
+        finished_at=moment,
+        rate=None,
+        error=WORKER_LOST,
+    )
+    ignored = Job.objects.filter(state=State.QUEUED, created_at__lt=moment - QUEUED_MAX).update(
+        state=State.FAILED,
+        finished_at=moment,
+        error=NO_WORKER,
+    )
+    return lost + ignored
+
+
+def _forget_oldest(cluster: str, kind: str) -> None:
+    rows = Job.objects.filter(cluster=cluster, kind=kind).exclude(state__in=ACTIVE)
+    keys = list(rows.values_list("pk", flat=True)[JOBS_KEPT : JOBS_KEPT * 2])
+    if keys:
+        Job.objects.filter(pk__in=keys).delete()

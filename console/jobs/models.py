@@ -1,0 +1,118 @@
+"""The jobs table: queue entry, live progress and history of each job in one row."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from console.jobs.states import ACTIVE, State
+
+UNATTENDED_MS: Final = 15_000
+
+
+class Kind(models.TextChoices):
+    INGEST = "ingest", _("Read traces")
+
+
+class Origin(models.TextChoices):
+    PERSON = "person", _("by hand")
+    SCHEDULE = "schedule", _("on schedule")
+
+
+class Job(models.Model):
+    """One run of one kind of job on one cluster.
+
+    The row is also the lock: the database holds at most one active row per kind and cluster, and a
+    row whose worker is lost becomes failed (`ledger.reap`), which frees it again.
+    """
+
+    cluster = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
+    origin = models.CharField(max_length=16, choices=Origin.choices, default=Origin.PERSON)
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField()
+    """When the row was last known to be looked after: queued, or by its worker."""
+    worker = models.CharField(max_length=128, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    stage = models.CharField(max_length=32, blank=True)
+    percent = models.FloatField(default=0)
+    rows = models.BigIntegerField(default=0)
+    rows_total = models.BigIntegerField(null=True, blank=True)
+    rate = models.FloatField(null=True, blank=True)
+    spark_ui = models.CharField(max_length=200, blank=True)
+
+    inputs = models.JSONField(default=dict, blank=True)
+    outputs = models.JSONField(default=dict, blank=True)
+    error = models.TextField(blank=True)
+    log_tail = models.TextField(blank=True)
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["cluster", "-created_at"], name="jobs_of_cluster")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "kind"],
+                condition=models.Q(state__in=sorted(ACTIVE)),
+                name="one_active_job_per_kind",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} #{self.pk} of {self.cluster}: {self.state}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ACTIVE
+
+    @property
+    def created_ms(self) -> int:
+        return _ms(self.created_at)
+
+    @property
+    def finished_ms(self) -> int | None:
+        return _ms(self.finished_at) if self.finished_at else None
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it ran, or has been running; None when it never ran."""
+        if self.started_at is None:
+            return None
+        return _ms(self.finished_at or timezone.now()) - _ms(self.started_at)
+
+    @property
+    def is_unattended(self) -> bool:
+        """It waits longer than a worker that is there would let it."""
+        waited_ms = _ms(timezone.now()) - _ms(self.created_at)
+        return self.state == State.QUEUED and waited_ms > UNATTENDED_MS
+
+    def brief(self) -> dict[str, Any]:
+        """What a live page needs to know of it."""
+        return {
+            "id": self.pk,
+            "cluster": self.cluster,
+            "kind": self.kind,
+            "state": self.state,
+            "stage": self.stage,
+            "percent": self.percent,
+            "rows": self.rows,
+            "rows_total": self.rows_total,
+            "rate": self.rate,
+        }
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

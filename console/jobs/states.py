@@ -1,0 +1,47 @@
+"""The states of a job and which may follow which. Pure.
+
+    queued ──▶ running ──▶ succeeded
+       │          ├──────▶ failed
+       │          └──────▶ cancelled
+       ├─────────────────▶ failed       no worker took it
+       └─────────────────▶ cancelled
+
+A running job that is to be cancelled stays running, with its wish written down, until its process
+is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class State(models.TextChoices):
+    QUEUED = "queued", _("waiting")
+    RUNNING = "running", _("running")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+NEXT: Final[Mapping[State, frozenset[State]]] = {
+    State.QUEUED: frozenset({State.RUNNING, State.FAILED, State.CANCELLED}),
+    State.RUNNING: frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED}),
+    State.SUCCEEDED: frozenset(),
+    State.FAILED: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+ACTIVE: Final = frozenset(state for state, followers in NEXT.items() if followers)
+
+
+def may_follow(state: str, follower: str) -> bool:
+    """Whether a job in `state` may become `follower`."""
+    return State(follower) in NEXT[State(state)]
+
+
+def before(follower: State) -> list[State]:
+    """The states from which a job may become `follower`."""
+    return [state for state, followers in NEXT.items() if follower in followers]

@@ -1,0 +1,87 @@
+"""Celery's side of the jobs: the tasks, the way into the queue, and the clock.
+
+`celery -A console worker` runs the tasks; `celery -A console beat` calls `ingest_all` every
+CONSOLE_INGEST_MINUTES minutes and `reap_lost` every minute.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import close_old_connections
+from kombu.exceptions import OperationalError
+
+from console.jobs import ledger, runner, spark
+from console.jobs.errors import AlreadyActive, QueueDown
+from console.jobs.feed import announce
+from console.jobs.models import Job, Kind, Origin
+from console.jobs.states import State
+from console.services import redis_problem
+
+logger = logging.getLogger(__name__)
+
+
+def start(
+    cluster: str,
+    kind: Kind,
+    *,
+    by: AbstractBaseUser | AnonymousUser | None = None,
+    origin: Origin = Origin.PERSON,
+) -> Job:
+    """Put a job into the queue.
+
+    Raises AlreadyActive when one is waiting or running, QueueDown when the queue does not answer.
+    """
+    if problem := redis_problem():
+        raise QueueDown(problem)
+    job = ledger.enqueue(cluster, kind, by=by, origin=origin)
+    try:
+        run_job.apply_async((job.pk,), retry=False)
+    except OperationalError as error:
+        ledger.finish(job, State.FAILED, error=f"The task queue does not answer: {error}")
+        raise QueueDown(str(error)) from error
+    announce(job)
+    return job
+
+
+@shared_task(name="console.jobs.run")
+def run_job(job_id: int) -> None:
+    """Run one job; a task that is delivered twice finds the job taken."""
+    close_old_connections()
+    try:
+        runner.run(job_id, tell=announce)
+    finally:
+        close_old_connections()
+
+
+@shared_task(name="console.jobs.ingest_all")
+def ingest_all() -> None:
+    """Start the ingest of every cluster, unless Spark cannot run here or one is running."""
+    if not settings.INGEST_MINUTES:  # switched off since the schedule was written down
+        return
+    availability = spark.availability()
+    if not availability.usable:
+        logger.info("no ingest on schedule: %s", availability.reason)
+        return
+    for cluster in settings.CONSOLE_CLUSTERS:
+        try:
+            start(cluster, Kind.INGEST, origin=Origin.SCHEDULE)
+        except AlreadyActive as active:
+            logger.info("no ingest of %s on schedule: %s", cluster, active.detail)
+
+
+@shared_task(name="console.jobs.reap_lost")
+def reap_lost() -> None:
+    """Free the place of jobs whose worker is gone."""
+    ledger.reap()
+
+
+@worker_shutting_down.connect(weak=False)
+def _stop_jobs(**_: Any) -> None:
+    """A worker that is asked to stop waits for its tasks, so they must come to an end."""
+    runner.stopping.set()

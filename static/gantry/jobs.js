@@ -1,0 +1,51 @@
+// Keeps the jobs on a page current: each word from the feed, or a poll while the feed is down,
+// asks for the part of the page again. Without scripts the page shows the moment it was loaded.
+"use strict";
+(() => {
+  const frame = document.querySelector("[data-jobs-feed]");
+  if (!frame) return;
+  const POLL_MS = 2000;
+  const REFRESH_MS_MIN = 500;
+  const RECONNECT_MS_MAX = 30000;
+  let socket = null;
+  let reconnectMs = 1000;
+  let refreshedAt = 0;
+  let waiting = 0;
+
+  const part = () => document.getElementById("jobs-part");
+  const isActive = () => part()?.dataset.active === "yes";
+
+  // At once when the last time is long enough ago, else once at the end of that time.
+  const refresh = () => {
+    if (waiting || document.hidden) return;
+    const rest = Math.max(0, refreshedAt + REFRESH_MS_MIN - Date.now());
+    waiting = setTimeout(() => {
+      waiting = 0;
+      refreshedAt = Date.now();
+      part()?.dispatchEvent(new Event("jobs-changed"));
+    }, rest);
+  };
+
+  const connect = () => {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    socket = new WebSocket(`${scheme}://${location.host}/ws/${frame.dataset.jobsFeed}`);
+    socket.addEventListener("open", () => {
+      reconnectMs = 1000;
+    });
+    socket.addEventListener("message", refresh);
+    socket.addEventListener("close", (event) => {
+      socket = null;
+      if (event.code >= 4400 && event.code < 4500) return; // signed out, or no such cluster
+      setTimeout(connect, reconnectMs);
+      reconnectMs = Math.min(reconnectMs * 2, RECONNECT_MS_MAX);
+    });
+  };
+
+  setInterval(() => {
+    if (isActive() && socket?.readyState !== WebSocket.OPEN) refresh();
+  }, POLL_MS);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) refresh();
+  });
+  connect();
+})();

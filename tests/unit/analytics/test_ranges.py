@@ -1,0 +1,65 @@
+"""Time ranges: by name, by their ends, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.analytics.ranges import (
+    DAY_MS,
+    MINUTE_MS,
+    POINTS_MAX,
+    RANGE_MS_MAX,
+    SPANS,
+    STEPS_MS,
+    on_grid,
+    read_range,
+)
+
+NOW_MS = 1_762_300_012_345
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_a_named_range_ends_with_the_minute_that_runs(span: str) -> None:
+    found = read_range({"range": span}, NOW_MS)
+    assert found.begin_ms <= NOW_MS + MINUTE_MS - SPANS[span][0]
+    assert found.end_ms > NOW_MS
+    assert len(found.points) <= POINTS_MAX + 2
+    assert found.span == span
+
+
+def test_the_default_is_an_hour_by_minutes() -> None:
+    found = read_range({}, NOW_MS)
+    assert (found.step_ms, len(found.points)) == (MINUTE_MS, 60)
+    assert len(found.hours) == 2
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"range": "2 weeks"},
+        {"begin_ms": "x"},
+        {"begin_ms": "-5", "end_ms": "10"},
+        {"begin_ms": "20", "end_ms": "10"},
+        {"begin_ms": "10", "end_ms": "10"},
+        {"end_ms": "10"},
+        {"begin_ms": "0", "end_ms": str(RANGE_MS_MAX + 1)},
+        {"begin_ms": "9" * 40},
+        {"begin_ms": "٣"},
+    ],
+)
+def test_what_is_no_range_is_refused(params: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        read_range(params, NOW_MS)
+
+
+@given(st.integers(0, 10**13), st.integers(1, RANGE_MS_MAX))
+def test_the_grid_covers_the_range_with_few_points(begin_ms: int, length_ms: int) -> None:
+    found = on_grid(begin_ms, begin_ms + length_ms)
+    assert found.begin_ms <= begin_ms
+    assert found.end_ms >= begin_ms + length_ms
+    assert found.step_ms in STEPS_MS
+    assert found.begin_ms % found.step_ms == found.end_ms % found.step_ms == 0
+    assert len(found.points) <= POINTS_MAX + 2
+    assert len(found.hours) <= (length_ms + 2 * found.step_ms) // (DAY_MS // 24) + 2

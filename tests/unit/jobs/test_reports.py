@@ -1,0 +1,95 @@
+"""What a job's program may say, and what is ignored."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.jobs.reports import LINE_BYTES_MAX, Done, Failed, Moved, read_line
+from spark_jobs.progress import Progress, Stage
+
+
+def test_every_line_of_a_job_is_understood() -> None:
+    out = io.StringIO()
+    progress = Progress(out, as_json=True)
+    progress.rows, progress.rows_total = 20, 40
+    progress.spark_is_at("http://127.0.0.1:4040")
+    progress.enter(Stage.READ)
+    progress.done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
+    progress.error("LakeError", "in use")
+    moved, done, failed = (read_line(line.encode()) for line in out.getvalue().splitlines())
+    assert isinstance(moved, Moved)
+    assert (moved.stage, moved.rows, moved.rows_total) == ("read", 20, 40)
+    assert moved.spark_ui == "http://127.0.0.1:4040"
+    assert done == Done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
+    assert failed == Failed(kind="LakeError", message="in use")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"26/11/05 WARN NativeCodeLoader: Unable to load",
+        b"{}",
+        b"[]",
+        b"null",
+        b'{"event": "unknown"}',
+        b'{"event": "progress", "rows": -1}',
+        b'{"event": "progress", "rows": "many"}',
+        b'{"event": "progress", "rows": 99999999999999999999}',
+        b'{"event": "done", "rows": null}',
+        b'{"event": "error", "message": 7}',
+        b'{"event": "progress", "stage": "' + b"x" * LINE_BYTES_MAX + b'"}',
+        b"[" * 50_000,
+        b"\xff\xfe",
+    ],
+)
+def test_other_lines_are_no_reports(line: bytes) -> None:
+    assert read_line(line) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_report_or_none(line: bytes) -> None:
+    read_line(line)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "stage": st.text(max_size=100),
+            "percent": st.floats(allow_nan=False, allow_infinity=False),
+            "rows": st.integers(0, 2**62),
+            "rate": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+            "spark_ui": st.none() | st.text(max_size=300),
+        },
+    )
+)
+def test_progress_fits_its_columns(values: dict[str, object]) -> None:
+    moved = read_line(json.dumps({"event": "progress", **values}).encode())
+    assert isinstance(moved, Moved)
+    assert 0 <= moved.percent <= 100
+    assert len(moved.stage) <= 32
+    assert moved.spark_ui is None or moved.spark_ui.startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("link", "kept"),
+    [
+        ("http://127.0.0.1:4040", True),
+        ("https://spark.example/app-1", True),
+        ("javascript:alert(1)", False),
+        ("http://" + "x" * 300, False),
+    ],
+)
+def test_only_links_are_shown_as_links(link: str, *, kept: bool) -> None:
+    line = msgspec.json.encode({"event": "progress", "spark_ui": link})
+    moved = read_line(line)
+    assert isinstance(moved, Moved)
+    assert moved.spark_ui == (link if kept else None)

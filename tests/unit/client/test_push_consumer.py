@@ -127,6 +127,13 @@ def consumer(broker: OneBroker, settings: ConsumerSettings | None = None) -> Pus
     return made
 
 
+def commits(consuming: PushConsumer) -> dict[MessageQueue, int]:
+    """How far the consumer says it is, in each queue."""
+    info = consuming.running_info()
+    assert info is not None
+    return {queue: it.commit_offset for queue, it in info.mq_table.items()}
+
+
 async def test_joining(broker: OneBroker) -> None:
     async with consumer(broker) as joined:
         await eventually(lambda: len(broker.pulls()) == 4)
@@ -352,8 +359,9 @@ async def test_broadcasting_takes_all_queues_and_keeps_offsets_here(
     broker.members.append("aaa")
     found = record(90, properties={"TAGS": "A"})
     broker.serve_once(ResponseCode.SUCCESS, 91, found)
-    async with consumer(broker, settings):
+    async with consumer(broker, settings) as first:
         await eventually(lambda: set(broker.pulls().values()) == {91})
+        await eventually(lambda: commits(first) == {T0: 91, T1: 91})
     broker.requests.clear()
     async with consumer(broker, settings) as again:
         await eventually(lambda: set(broker.pulls().values()) == {91})

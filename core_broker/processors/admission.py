@@ -37,14 +37,18 @@ def check_accepting(ctx: BrokerContext) -> None:
         )
 
 
-def check_topic(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> None:
-    """Raise RequestRefused when nobody may send to the topic. Known topics have legal names."""
-    if not ctx.config.broker_permission & PERM_WRITE and topic is not None and topic.order:
+def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> None:
+    """Raise RequestRefused when nobody may send to the topic now.
+
+    `topic` is None when there is none of the name; names of those that exist are legal.
+    """
+    check_accepting(ctx)
+    if topic is None:
+        check_topic_name(name)
+    elif topic.order and not ctx.config.broker_permission & PERM_WRITE:
         raise RequestRefused(
             ResponseCode.NO_PERMISSION, f"the broker[{ctx.host[0]}] sending message is forbidden"
         )
-    if topic is None:
-        check_topic_name(name)
     if name in SEND_FORBIDDEN_TOPICS:
         raise RequestRefused(
             ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."

@@ -3,7 +3,7 @@
 Compatible with RocketMQ's SendMessageProcessor.handlePutMessageResult.
 """
 
-from collections.abc import Sequence
+from functools import cache
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import RequestRefused
@@ -11,7 +11,7 @@ from core_broker.message.ids import offset_msg_id
 from core_broker.message.model import Host
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.store import PutResult, PutStatus
+from core_broker.store import PutStatus
 
 
 def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCommand:
@@ -35,21 +35,27 @@ def unflushed_answer(
 
 
 def stored_answer(
-    config: BrokerConfig, host: Host, queue_id: int, results: Sequence[PutResult]
+    config: BrokerConfig, msg_id: str, queue_id: int, offset_logical: int
 ) -> RemotingCommand:
-    """The answer for one message or a batch; raises RequestRefused when it was not stored."""
-    first = results[0]
-    if first.status is not PutStatus.PUT_OK:
-        raise put_refusal(config, first.status)
-    ip, port = host
+    """The answer for what is stored; of a batch, the ids and the first offset."""
     fields = {
-        "msgId": ",".join([offset_msg_id(ip, port, each.offset_physical) for each in results]),
+        "msgId": msg_id,
         "queueId": str(queue_id),
-        "queueOffset": str(first.offset_logical),
+        "queueOffset": str(offset_logical),
         "MSG_REGION": config.region_id,
         "TRACE_ON": "true" if config.trace_on else "false",
     }
     return RemotingCommand.response(0, None, fields)
+
+
+def message_id(host: Host, offset_physical: int) -> str:
+    """The offset id of a message stored by this broker."""
+    return f"{_id_prefix(host)}{offset_physical:016X}"
+
+
+@cache
+def _id_prefix(host: Host) -> str:
+    return offset_msg_id(*host, 0)[:-16]
 
 
 def put_refusal(config: BrokerConfig, status: PutStatus) -> RequestRefused:

@@ -11,7 +11,6 @@ This is the hot path: per message one header, one set of properties, some look-u
 answer, and nothing that waits.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,16 +26,12 @@ from core_broker.message.properties import (
     decode_properties,
 )
 from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX
-from core_broker.processors.admission import (
-    check_accepting,
-    check_topic,
-    create_topic,
-    queue_for,
-)
+from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delays import asked_level, delay
 from core_broker.processors.failed_messages import ensure_dlq_topic, group_of_failure
 from core_broker.processors.put_answers import (
+    message_id,
     put_refusal,
     refused_answer,
     stored_answer,
@@ -78,32 +73,31 @@ class SendProcessor:
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> RemotingCommand | None:
         ctx = self._ctx
+        name = header.topic
         try:
-            check_accepting(ctx)
-            topic = ctx.topics.get(header.topic)
-            check_topic(ctx, topic, header.topic)
+            topic = ctx.topics.get(name)
+            check_sendable(ctx, topic, name)
             if topic is None:
                 create_topic(ctx, header)
                 again = partial(self._send, connection, request, header)
                 ctx.answer_after_saving(ConfigTable.TOPICS, connection, request, again)
                 return None
-            queue_id = queue_for(topic, header.queue_id, connection)
+            queue_id = header.queue_id
+            if not 0 <= queue_id < topic.write_queue_nums:
+                queue_id = queue_for(topic, queue_id, connection)
             inner = self._inner(connection, request, header, topic, queue_id)
             wait = inner.properties.get(PROPERTY_WAIT_STORE_MSG_OK)
-            if header.batch:
-                results = self._put_batch(inner)
-            else:
-                results = [self._put(inner, request, header)]
-            response = stored_answer(ctx.config, ctx.host, queue_id, results)
+            put = self._put_batch if header.batch else self._put
+            msg_id, result = put(inner, request, header)
         except RequestRefused as refusal:
             return refused_answer(ctx.config, refusal)
-        self._count(inner, results)
         if request.is_oneway:
             self._turn.end_soon()
             return None
+        response = stored_answer(ctx.config, msg_id, queue_id, result.offset_logical)
         if wait != "false" and ctx.config.flush_disk_type == "SYNC_FLUSH":
             flushed = partial(self._flushed, connection, request, response)
-            self._turn.when_flushed(results[-1].offset_end, flushed)
+            self._turn.when_flushed(flushed)
             return None
         return response
 
@@ -147,7 +141,9 @@ class SendProcessor:
 
     def _put(
         self, inner: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> PutResult:
+    ) -> tuple[str, PutResult]:
+        """Store one message; returns its id and where it went."""
+        ctx = self._ctx
         properties = inner.properties
         if inner.topic.startswith(RETRY_PREFIX):
             self._bury_when_spent(inner, request, header)
@@ -157,8 +153,14 @@ class SendProcessor:
             self._refuse_transaction(inner)
             level = asked_level(inner)
             if level > 0:
-                delay(inner, level, self._ctx.delay_levels)
-        return self._ctx.store.put(inner)
+                delay(inner, level, ctx.delay_levels)
+        result = ctx.store.put(inner)
+        if result.status is not PutStatus.PUT_OK:
+            raise put_refusal(ctx.config, result.status)
+        puts = ctx.statistics.puts_of(inner.topic)
+        puts.count_of[inner.queue_id] += 1
+        puts.bytes_of[inner.queue_id] += result.size
+        return message_id(ctx.host, result.offset_physical), result
 
     def _bury_when_spent(
         self, inner: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
@@ -185,8 +187,14 @@ class SendProcessor:
                 f"the broker[{self._ctx.host[0]}] sending transaction message is forbidden",
             )
 
-    def _put_batch(self, batch: MessageInner) -> list[PutResult]:
-        """Store the messages of a batch together, each with its own and the batch's properties."""
+    def _put_batch(
+        self, batch: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> tuple[str, PutResult]:
+        """Store the messages of a batch together, each with its own and the batch's properties.
+
+        Returns their ids, joined by commas, and where the first one went.
+        """
+        ctx = self._ctx
         _check_batch(batch)
         messages = decode_batch(batch.body)
         if not 0 < len(messages) <= BATCH_MESSAGES_MAX:
@@ -194,8 +202,8 @@ class SendProcessor:
                 ResponseCode.MESSAGE_ILLEGAL,
                 f"a batch of {len(messages)} messages; 1 to {BATCH_MESSAGES_MAX} are possible",
             )
-        if len(batch.body) > self._ctx.config.max_message_size:
-            raise put_refusal(self._ctx.config, PutStatus.MESSAGE_ILLEGAL)
+        if len(batch.body) > ctx.config.max_message_size:
+            raise put_refusal(ctx.config, PutStatus.MESSAGE_ILLEGAL)
         inners = [
             replace(
                 batch,
@@ -205,14 +213,14 @@ class SendProcessor:
             )
             for each in messages
         ]
-        return self._ctx.store.put_batch(inners)
-
-    def _count(self, inner: MessageInner, results: Sequence[PutResult]) -> None:
-        puts = self._ctx.statistics.puts_of(inner.topic)
-        queue_id = inner.queue_id
-        puts.count_of[queue_id] += len(results)
-        for result in results:
-            puts.bytes_of[queue_id] += result.size
+        results = ctx.store.put_batch(inners)
+        if results[0].status is not PutStatus.PUT_OK:
+            raise put_refusal(ctx.config, results[0].status)
+        puts = ctx.statistics.puts_of(batch.topic)
+        puts.count_of[batch.queue_id] += len(results)
+        puts.bytes_of[batch.queue_id] += sum(result.size for result in results)
+        ids = [message_id(ctx.host, result.offset_physical) for result in results]
+        return ",".join(ids), results[0]
 
 
 def _check_batch(batch: MessageInner) -> None:

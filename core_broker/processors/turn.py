@@ -27,13 +27,13 @@ class Turn:
     def __init__(self, store: MessageStore, wake: Callable[[], None]) -> None:
         self._store = store
         self._wake = wake
-        self._flush_waits: list[tuple[int, Flushed]] = []
+        self._flush_waits: list[Flushed] = []
         self._is_ending_soon = False
         self._failure: StoreReadOnly | None = None
 
-    def when_flushed(self, offset_end: int, flushed: Flushed) -> None:
-        """Call back once the log is on disk up to this offset, or when that failed."""
-        self._flush_waits.append((offset_end, flushed))
+    def when_flushed(self, flushed: Flushed) -> None:
+        """Call back once what this turn put is on disk, or when that failed."""
+        self._flush_waits.append(flushed)
         self.end_soon()
 
     def end_soon(self) -> None:
@@ -50,11 +50,11 @@ class Turn:
         try:
             self._store.write_staged()
         except StoreReadOnly:
-            for _, flushed in waits:
+            for flushed in waits:
                 flushed(False)
             raise
-        for offset_end, flushed in waits:
-            self._store.on_flushed(offset_end, flushed)
+        for flushed in waits:
+            self._store.on_flushed(self._store.max_offset_physical, flushed)
         self._wake()
 
     def _end_alone(self) -> None:

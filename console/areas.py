@@ -31,11 +31,18 @@ Kind = Literal["urls", "api_urls", "ws_urls"]
 class AreaConfig(AppConfig):
     """One area. `title` is a lazy translation; `icon` a file of static/vendor/icons."""
 
+    #: Django takes the one class of an `apps.py` that is a default: the area's, not this base.
+    default = False
+
     title: Any = ""
     icon: str = "table"
     scope: Literal["cluster", "console"] = "cluster"
     #: Name of the page the navigation leads to.
     start: str = "list"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.default = True
 
     @property
     def start_name(self) -> str:

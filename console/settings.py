@@ -40,6 +40,9 @@ AREAS = [
     "console.clusters",
     "console.topics",
     "console.groups",
+    "console.messages",
+    "console.deadletters",
+    "console.traces",
     "console.analytics",
     "console.jobs",
 ]

@@ -37,7 +37,8 @@ class Named(Protocol):
 R = TypeVar("R", bound=Named)
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots: a frozen generic with slots cannot be made as Column[Row](…) in Python 3.11.
+@dataclass(frozen=True)
 class Column(Generic[R]):
     """One column. Without `key` it cannot be sorted by."""
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
+
+from console.launcher.errors import EXIT_USAGE
 
 STAMP_NAME = "run/prepared"
 DATABASE_NAME = "console.sqlite3"
@@ -38,18 +41,31 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def main() -> None:
+def main() -> int:
+    """Prepare the database of DJANGO_SETTINGS_MODULE; 2 when settings or database are wrong."""
     import django
-    from django.core.management import call_command
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import CommandError, call_command
+    from django.db import Error as DatabaseError
 
-    home = Path(os.environ["GANTRY_HOME"])
-    django.setup()
-    call_command("migrate", interactive=False, verbosity=0)
-    call_command("ensure_admin")
-    stamp = home / STAMP_NAME
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    try:
+        django.setup()
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("ensure_admin")
+    except (ImproperlyConfigured, CommandError) as problem:
+        sys.stderr.write(f"{problem}\n")
+        return EXIT_USAGE
+    except DatabaseError as problem:
+        sys.stderr.write(f"The database cannot be used: {problem}\nSee DATABASE_URL.\n")
+        return EXIT_USAGE
+    from django.conf import settings
+
+    stamp: Path = settings.GANTRY_HOME / STAMP_NAME
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(fingerprint(), encoding="ascii")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

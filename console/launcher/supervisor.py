@@ -171,10 +171,12 @@ class Supervisor:
 
     def _give_up(self, service: Service, reason: str) -> None:
         self._ready.discard(service.name)
-        if service.needed and self._failure is None:
+        if self._failure is not None:
+            return  # what follows from the first failure is no news
+        if service.needed:
             self._failure = StartError(f"{reason}\n{service.hint}".rstrip())
             self._stop.set()
-        elif not service.needed:
+        else:
             self._say(reason)
             self._say(f"[{service.name}] off. {service.when_off}")
 

@@ -40,7 +40,8 @@ class Gantry:
         self.lines: list[str] = []
         self._arrived: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._programs: list[psutil.Process] = []
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
     def __enter__(self) -> Gantry:
         return self
@@ -53,11 +54,13 @@ class Gantry:
             if program.is_running():
                 program.kill()
         self._process.wait(STOP_DEADLINE_S)
+        self._reader.join()  # it ends when the last program that holds the pipe does
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._arrived.put(line.rstrip("\n"))
+        with self._process.stdout as output:
+            for line in output:
+                self._arrived.put(line.rstrip("\n"))
         self._arrived.put(None)
 
     @property

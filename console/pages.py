@@ -32,7 +32,7 @@ from console.access import Need, may
 from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from console.api.problems import problem
 from console.areas import areas
-from console.gateway import Cluster, GatewayError, gateway
+from console.gateway import Cluster, GatewayError, gateway, now_ms
 
 API_PREFIX = "/api/"
 THEME_COOKIE = "gantry_theme"
@@ -104,6 +104,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "feeds": f"{get_script_prefix()}ws/",
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
         "may_write": may(user, Need.WRITE),
+        "now_ms": now_ms(),
         "theme": theme_of(request),
         "themes": THEMES,
         "languages": settings.LANGUAGES,

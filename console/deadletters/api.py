@@ -13,7 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.paging import read_limit
-from console.api.views import AnsweredSerializer, ClusterResource, told_with
+from console.api.serializers import AnsweredSerializer
+from console.api.views import ClusterResource, told_with
 from console.deadletters.forms import ID_CHARS_MAX
 from console.deadletters.ledger import resend
 from console.deadletters.views import Letter, count_results, letters

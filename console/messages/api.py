@@ -13,7 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.paging import read_limit
-from console.api.views import AnsweredSerializer, ClusterResource, told_with
+from console.api.serializers import AnsweredSerializer
+from console.api.views import ClusterResource, told_with
 from console.gateway import messages as questions
 from console.gateway.messages import MessageRef
 from console.messages.body import view_body

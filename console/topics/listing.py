@@ -48,28 +48,28 @@ COLUMNS: Columns[TopicLine] = Columns(
     Column("write_queues", _("Write queues"), lambda line: line.row.write_queues, numeric=True),
     Column("read_queues", _("Read queues"), lambda line: line.row.read_queues, numeric=True),
 )
-NUMBER_COLUMNS = (
-    Column[TopicLine](
+NUMBER_COLUMNS: tuple[Column[TopicLine], ...] = (
+    Column(
         "in_rate",
         _("Received /s"),
         lambda line: line.numbers.in_rate if line.numbers else None,
         numeric=True,
         hint=_("Average of the last minute"),
     ),
-    Column[TopicLine](
+    Column(
         "stored",
         _("Stored"),
         lambda line: line.numbers.stored if line.numbers else None,
         numeric=True,
         hint=_("Messages that can still be read"),
     ),
-    Column[TopicLine](
+    Column(
         "groups",
         _("Groups"),
         lambda line: len(line.numbers.groups) if line.numbers else None,
         numeric=True,
     ),
-    Column[TopicLine](
+    Column(
         "last_write_ms",
         _("Last message"),
         lambda line: line.numbers.last_write_ms if line.numbers else None,

@@ -10,7 +10,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.api.views import AnsweredSerializer, ClusterResource
+from console.api.serializers import AnsweredSerializer
+from console.api.views import ClusterResource
 from console.gateway.traces import NoTrace, journey
 from console.messages.forms import TOPIC_CHARS_MAX
 from trace.timeline import AttemptState, EventKind, Outcome

@@ -1,0 +1,96 @@
+// What every page shares: times that stay current, copy buttons, menus, keys, notes of trouble.
+// Pages are complete without this; it only makes them more comfortable.
+(() => {
+  const text = document.body.dataset;
+  const UNITS_MS = [1000, 60_000, 3_600_000, 86_400_000];
+  const unitTexts = text.textUnits.split("|");
+
+  // Times: <time data-ms="…"> says how long ago that was, by the server's clock.
+  const serverAhead = Number(text.nowMs) - Date.now();
+
+  function ago(ms) {
+    const passed = Date.now() + serverAhead - ms;
+    const length = Math.abs(passed);
+    if (length < 2000) return text.textNow;
+    let unit = 0;
+    while (unit < 3 && length >= UNITS_MS[unit + 1]) unit += 1;
+    const amount = unitTexts[unit].replace("{count}", Math.floor(length / UNITS_MS[unit]));
+    return (passed > 0 ? text.textAgo : text.textAhead).replace("{amount}", amount);
+  }
+
+  function refreshTimes() {
+    if (document.hidden) return;
+    for (const time of document.querySelectorAll("time[data-ms]")) {
+      const shown = ago(Number(time.dataset.ms));
+      if (time.textContent !== shown) time.textContent = shown;
+    }
+  }
+  setInterval(refreshTimes, 1000);
+
+  function note(message) {
+    const line = document.createElement("div");
+    line.className = "toast-note";
+    line.textContent = message;
+    document.getElementById("toasts").append(line);
+    setTimeout(() => line.remove(), 4000);
+  }
+
+  // Copy buttons exist in the page but are hidden until this runs.
+  function showCopyButtons() {
+    for (const button of document.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
+  }
+
+  async function copy(value) {
+    try {
+      await navigator.clipboard.writeText(value);
+    } catch {
+      // No clipboard without HTTPS: select the text in a field of its own instead.
+      const field = document.createElement("textarea");
+      field.value = value;
+      field.className = "visually-hidden";
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+    }
+    note(text.textCopied);
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) copy(button.dataset.copy);
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      for (const menu of document.querySelectorAll("details.menu[open]")) {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      }
+    }
+    const typing = event.target.closest("input, textarea, select");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+      const search = document.querySelector('[data-focus="/"]');
+      if (search) {
+        event.preventDefault();
+        search.focus();
+        search.select();
+      }
+    }
+  });
+
+  // A part that could not be fetched at all leaves the old one in place and says so.
+  let lastFailure = 0;
+  document.addEventListener("htmx:error", () => {
+    if (Date.now() - lastFailure > 10_000) note(text.textFailed);
+    lastFailure = Date.now();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    showCopyButtons();
+    refreshTimes();
+  });
+  showCopyButtons();
+})();

@@ -1,0 +1,75 @@
+// Time series with uPlot, in the page's colours and language. `gantry.timeChart(box, series)`:
+// `series` is [{label, color: "--css-variable", fill: true}]; `set(data)` takes uPlot's columns,
+// seconds first, null for a gap.
+(() => {
+  const LEGEND_PX = 34;
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function axis(more) {
+    return {
+      stroke: style("--gantry-muted"),
+      grid: { stroke: style("--gantry-line-soft"), width: 1 },
+      ticks: { stroke: style("--gantry-line-soft"), width: 1 },
+      ...more,
+    };
+  }
+
+  function number(value) {
+    if (value === null || value === undefined) return "—";
+    const decimals = Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
+    return value.toLocaleString("en", { maximumFractionDigits: decimals });
+  }
+
+  function options(box, series, unit) {
+    const two = (value) => String(value).padStart(2, "0");
+    const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    return {
+      width: box.clientWidth - 24,
+      height: box.clientHeight - LEGEND_PX,
+      cursor: { points: { size: 6 } },
+      scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] } },
+      series: [
+        { label: box.dataset.labelTime, value: (_plot, at) => (at ? clock(new Date(at * 1000)) : "—") },
+        ...series.map((line) => ({
+          label: line.label,
+          stroke: style(line.color),
+          fill: line.fill ? `${style(line.color)}22` : undefined,
+          width: 1.75,
+          points: { show: false },
+          value: (_plot, value) => (value === null ? "—" : `${number(value)} ${unit}`),
+        })),
+      ],
+      axes: [
+        axis({
+          values: (_plot, ticks) => ticks.map((at) => clock(new Date(at * 1000))),
+          space: 90,
+        }),
+        axis({ size: 64, values: (_plot, ticks) => ticks.map(number) }),
+      ],
+    };
+  }
+
+  function timeChart(box, series) {
+    let data = [[], ...series.map(() => [])];
+    let plot = null;
+
+    function draw() {
+      if (plot) plot.destroy();
+      plot = new uPlot(options(box, series, box.dataset.unit || ""), data, box);
+    }
+
+    new ResizeObserver(() => {
+      if (plot) plot.setSize({ width: box.clientWidth - 24, height: box.clientHeight - LEGEND_PX });
+    }).observe(box);
+    document.documentElement.addEventListener("themechange", draw);
+    draw();
+    return {
+      set(columns) {
+        data = columns;
+        plot.setData(data);
+      },
+    };
+  }
+
+  window.gantry = { ...window.gantry, timeChart, number };
+})();

@@ -1,0 +1,152 @@
+// Makes the overview live: numbers and chart from the WebSocket, polling while it is gone, and a
+// dot that says which of the two it is and when the numbers are old.
+(() => {
+  const state = document.getElementById("live-state");
+  const trouble = document.getElementById("live-trouble");
+  const reason = document.getElementById("live-reason");
+  const box = document.getElementById("rates-chart");
+  const SHOWN_S = 600;
+  const GAP_S = 10;
+  const RETRY_MS = [1000, 2000, 4000, 8000];
+  const POLL_MS = 4000;
+
+  let intervalMs = 2000;
+  let newest = 0;
+  let retries = 0;
+  let poller = null;
+  const columns = [[], [], []];
+  const chart = gantry.timeChart(box, [
+    { label: box.dataset.labelIn, color: "--gantry-in", fill: true },
+    { label: box.dataset.labelOut, color: "--gantry-out" },
+  ]);
+
+  const formats = {
+    rate: (value) => gantry.number(value),
+    number: (value) => (value === null ? "—" : value.toLocaleString("en")),
+    size: (value) => {
+      if (value === null) return "—";
+      const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+      let unit = 0;
+      let amount = value;
+      while (Math.abs(amount) >= 1024 && unit < units.length - 1) {
+        amount /= 1024;
+        unit += 1;
+      }
+      return `${unit ? amount.toFixed(1) : amount} ${units[unit]}`;
+    },
+  };
+
+  function say(name) {
+    if (state.dataset.state === name) return;
+    state.dataset.state = name;
+    state.querySelector(".live-text").textContent =
+      state.dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
+  }
+
+  function fill(element, value) {
+    if (value === undefined) return;
+    element.textContent = formats[element.dataset.format](value);
+  }
+
+  function append(sample) {
+    const at = sample.at_ms / 1000;
+    const last = columns[0].at(-1);
+    if (last !== undefined && at <= last) return;
+    if (last !== undefined && at - last > GAP_S) push(last + 1, null, null); // a gap is no line
+    push(at, sample.in_rate, sample.out_rate);
+    while (columns[0][0] < at - SHOWN_S) for (const column of columns) column.shift();
+  }
+
+  function push(at, rateIn, rateOut) {
+    columns[0].push(at);
+    columns[1].push(rateIn);
+    columns[2].push(rateOut);
+  }
+
+  function show(sample) {
+    newest = Date.now();
+    trouble.hidden = true;
+    for (const element of document.querySelectorAll("[data-live]")) {
+      fill(element, sample[element.dataset.live]);
+    }
+    for (const broker of sample.brokers) {
+      const row = document.querySelector(`[data-broker="${CSS.escape(broker.addr)}"]`);
+      if (!row) continue;
+      for (const cell of row.querySelectorAll("[data-row]")) fill(cell, broker[cell.dataset.row]);
+    }
+    append(sample);
+    chart.set(columns);
+  }
+
+  function lost(message) {
+    trouble.hidden = false;
+    reason.textContent = message;
+    say("stale");
+  }
+
+  function heard(message) {
+    if (message.type === "history") {
+      intervalMs = message.interval_ms;
+      message.samples.forEach(append);
+      chart.set(columns);
+    } else if (message.type === "sample") {
+      show(message);
+      say("live");
+    } else if (message.type === "lost") {
+      lost(message.reason);
+    }
+  }
+
+  function connect() {
+    if (state.dataset.state === "still") say("connecting");
+    const address = new URL(state.dataset.feed, location.href);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(address);
+    socket.onopen = () => {
+      retries = 0;
+      stopPolling();
+    };
+    socket.onmessage = (event) => heard(JSON.parse(event.data));
+    socket.onclose = (event) => {
+      if (event.code === 4401) {
+        location.reload(); // the session ended: the server leads to the sign-in page
+        return;
+      }
+      say("lost");
+      startPolling();
+      setTimeout(connect, RETRY_MS[Math.min(retries, RETRY_MS.length - 1)]);
+      retries += 1;
+    };
+  }
+
+  async function poll() {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(state.dataset.poll, { headers: { Accept: "application/json" } });
+      const body = await answer.json();
+      if (answer.ok) {
+        show(body);
+        say("polling");
+      } else {
+        lost(body.detail);
+      }
+    } catch {
+      say("lost");
+    }
+  }
+
+  function startPolling() {
+    if (poller === null) poller = setInterval(poll, POLL_MS);
+  }
+
+  function stopPolling() {
+    clearInterval(poller);
+    poller = null;
+  }
+
+  setInterval(() => {
+    const silent = Date.now() - newest > 3 * intervalMs;
+    if (state.dataset.state === "live" && silent) say("stale");
+  }, 1000);
+  connect();
+})();

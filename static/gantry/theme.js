@@ -1,0 +1,13 @@
+// Runs before the page is drawn, so that the automatic theme does not flash.
+(() => {
+  const root = document.documentElement;
+  if (root.dataset.theme !== "auto") return;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const follow = () => {
+    if (dark.matches) root.dataset.bsTheme = "dark";
+    else delete root.dataset.bsTheme;
+    root.dispatchEvent(new Event("themechange"));
+  };
+  follow();
+  dark.addEventListener("change", follow);
+})();

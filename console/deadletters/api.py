@@ -59,7 +59,7 @@ class DeadLetterSerializer(MessageRowSerializer):
     def get_resent_at(self, letter: Letter) -> str | None:
         return letter.resent.at.isoformat() if letter.resent else None
 
-    def to_representation(self, instance: Letter) -> dict[str, Any]:  # type: ignore[override]
+    def to_representation(self, instance: Letter) -> dict[str, Any]:
         row: dict[str, Any] = dict(MessageRowSerializer(instance.ref).data)
         row["origin_topic"] = self.get_origin_topic(instance)
         row["resent_at"] = self.get_resent_at(instance)

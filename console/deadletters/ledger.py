@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.utils.translation import gettext_lazy as _
 
 from console.deadletters.models import Resend
@@ -22,7 +22,7 @@ def resend(
     ids: Sequence[str],
     target: Target,
     *,
-    by: AbstractBaseUser | AnonymousUser,
+    by: User | AnonymousUser,
     again: bool = False,
 ) -> tuple[Outcome, ...]:
     """Send dead letters again and write down what happened; one outcome for each id, in order.
@@ -57,9 +57,9 @@ def _write_down(
     group: str,
     target: Target,
     outcomes: Iterable[Outcome],
-    by: AbstractBaseUser | AnonymousUser,
+    by: User | AnonymousUser,
 ) -> None:
-    who = by if by.is_authenticated else None
+    who = None if isinstance(by, AnonymousUser) else by
     Resend.objects.bulk_create(
         Resend(
             cluster=cluster,

@@ -211,8 +211,8 @@ async def _resend_one(
     except NotThere as missing:
         return Outcome(offset_msg_id, Result.FAILED, missing.detail, message.msg_id, topic)
     sent = await desk.admin.send(queue.broker.addr, revived(message, topic, target), queue.queue_id)
-    reason = "" if sent.status is SendStatus.SEND_OK else str(sent.status)
-    return Outcome(offset_msg_id, Result.SENT, reason, message.msg_id, topic, sent.offset_msg_id)
+    doubt = "" if sent.status is SendStatus.SEND_OK else str(sent.status)
+    return Outcome(offset_msg_id, Result.SENT, doubt, message.msg_id, topic, sent.offset_msg_id)
 
 
 def origin_topic(message: MessageExt) -> str:

@@ -224,13 +224,13 @@ async def _in_all_topics(
 
     async def ask(topic: str) -> tuple[MessageRef, ...]:
         async with gate:
-            found, failed = await _by_key(desk, topic, text, refs)
+            held, failed = await _by_key(desk, topic, text, refs)
             failures.update(dict.fromkeys(failed))
-            return found
+            return held
 
     groups = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
-    refs = [ref for group in groups for ref in group]
-    return Partial(tuple(sorted(refs, key=_newest, reverse=True)), tuple(failures))
+    found = [ref for group in groups for ref in group]
+    return Partial(tuple(sorted(found, key=_newest, reverse=True)), tuple(failures))
 
 
 async def _window(desk: Desk, queue: QueueRef, begin_ms: int | None, end_ms: int | None) -> Window:

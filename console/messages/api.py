@@ -22,7 +22,7 @@ from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.messages.views import BodyDownload, no_such_message
 
 
-class MessageRowSerializer(serializers.Serializer[MessageRef]):
+class MessageRowSerializer(serializers.Serializer[Any]):
     """A stored message without its body."""
 
     msg_id = serializers.CharField(source="message.msg_id")

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.ma
 LIVE_TIMEOUT_MS = 60_000
 
 
-def test_the_overview_shows_live_numbers(page: Page, gantry: Gantry):
+def test_the_overview_shows_live_numbers(page: Page, gantry: Gantry) -> None:
     name = f"live-{uuid.uuid4().hex[:8]}"
     with Traffic(gantry.namesrv_addr, name, f"{name}-group") as traffic:
         traffic.accepting.set()
@@ -33,7 +33,7 @@ def test_the_overview_shows_live_numbers(page: Page, gantry: Gantry):
         )
 
 
-def test_a_dead_letter_is_found_sent_again_and_consumed(page: Page, gantry: Gantry):
+def test_a_dead_letter_is_found_sent_again_and_consumed(page: Page, gantry: Gantry) -> None:
     name = f"dead-{uuid.uuid4().hex[:8]}"
     group = f"{name}-group"
     with Traffic(gantry.namesrv_addr, name, group) as traffic:
@@ -58,7 +58,7 @@ def test_a_dead_letter_is_found_sent_again_and_consumed(page: Page, gantry: Gant
         assert received.keys == ["order-4711"]
 
 
-def test_what_was_sent_again_is_marked_and_skipped(page: Page, gantry: Gantry):
+def test_what_was_sent_again_is_marked_and_skipped(page: Page, gantry: Gantry) -> None:
     name = f"twice-{uuid.uuid4().hex[:8]}"
     group = f"{name}-group"
     with Traffic(gantry.namesrv_addr, name, group) as traffic:

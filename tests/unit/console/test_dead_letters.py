@@ -33,7 +33,7 @@ def dead_letter(**properties: str) -> MessageExt:
     return made
 
 
-def test_to_the_origin_goes_what_the_application_sent():
+def test_to_the_origin_goes_what_the_application_sent() -> None:
     letter = dead_letter()
     sent = revived(letter, "orders", Target.ORIGIN)
     assert (sent.topic, sent.body, sent.keys, sent.tags) == ("orders", b"body", ["order-1"], "paid")
@@ -44,13 +44,13 @@ def test_to_the_origin_goes_what_the_application_sent():
         assert name not in sent.properties
 
 
-def test_to_the_retry_topic_goes_also_where_it_came_from():
+def test_to_the_retry_topic_goes_also_where_it_came_from() -> None:
     sent = revived(dead_letter(), "%RETRY%billing", Target.RETRY)
     assert sent.properties["RETRY_TOPIC"] == "orders"
     assert sent.properties["ORIGIN_MESSAGE_ID"] == "A" * 32
 
 
-def test_a_letter_without_origin_says_so():
+def test_a_letter_without_origin_says_so() -> None:
     letter = dead_letter()
     del letter.properties["RETRY_TOPIC"]
     assert origin_topic(letter) == ""

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,9 @@ class Topic:
         return Slice(tuple(found))
 
 
-async def walk(topic: Topic, limit: int, between=lambda: None) -> list[MessageExt]:
+async def walk(
+    topic: Topic, limit: int, between: Callable[[], None] = lambda: None
+) -> list[MessageExt]:
     seen: list[MessageExt] = []
     windows = topic.windows()
     for _page in range(1000):
@@ -67,7 +70,9 @@ TIMES = st.lists(st.lists(st.integers(0, 500), max_size=60), min_size=1, max_siz
 
 
 @given(times=TIMES, limit=st.integers(1, 40))
-async def test_pages_hold_every_message_once_and_newest_first(times: list[list[int]], limit: int):
+async def test_pages_hold_every_message_once_and_newest_first(
+    times: list[list[int]], limit: int
+) -> None:
     topic = Topic(times)
     seen = await walk(topic, limit)
     assert len(seen) == sum(len(queue) for queue in topic.queues)
@@ -76,7 +81,7 @@ async def test_pages_hold_every_message_once_and_newest_first(times: list[list[i
     assert stamps == sorted(stamps, reverse=True)
 
 
-async def test_messages_that_arrive_between_pages_neither_repeat_nor_hide_rows():
+async def test_messages_that_arrive_between_pages_neither_repeat_nor_hide_rows() -> None:
     topic = Topic([list(range(0, 100, 2)), list(range(1, 100, 2))])
     known = sum(len(queue) for queue in topic.queues)
 
@@ -89,13 +94,13 @@ async def test_messages_that_arrive_between_pages_neither_repeat_nor_hide_rows()
     assert len({(each.queue_id, each.queue_offset) for each in seen}) == known
 
 
-async def test_deleted_stretches_are_passed_over():
+async def test_deleted_stretches_are_passed_over() -> None:
     topic = Topic([list(range(200))], deleted=frozenset((0, offset) for offset in range(20, 180)))
     seen = await walk(topic, 10)
     assert [each.queue_offset for each in seen] == [*range(199, 179, -1), *range(19, -1, -1)]
 
 
-async def test_an_empty_topic_is_one_empty_page():
+async def test_an_empty_topic_is_one_empty_page() -> None:
     page = await newest_first([], 10, Topic([]).fetch)
     assert page.messages == ()
     assert encode_cursor(page.ends) is None
@@ -112,18 +117,18 @@ async def test_an_empty_topic_is_one_empty_page():
         "A" * (CURSOR_CHARS_MAX + 1),
     ],
 )
-def test_text_that_is_no_cursor_is_refused(text: str):
+def test_text_that_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(CursorError):
         decode_cursor(text)
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_cursor_or_is_refused(text: str):
+def test_any_text_is_a_cursor_or_is_refused(text: str) -> None:
     with contextlib.suppress(CursorError):
         assert isinstance(decode_cursor(text), dict)
 
 
-def test_a_cursor_cannot_reach_outside_of_the_window():
+def test_a_cursor_cannot_reach_outside_of_the_window() -> None:
     window = Window(QueueRef("T", BROKER, 0, readable=True), 10, 20)
     key = window.queue.key
     assert windows_before([window], {key: 99})[0].end == 20

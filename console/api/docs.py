@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +22,7 @@ class DocsPage(SpectacularSwaggerSplitView):  # type: ignore[misc,unused-ignore]
 
     template_name = "api/docs.html"
 
+    @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         response: Response = super().get(request, *args, **kwargs)
         response.headers["Content-Security-Policy"] = DOCS_POLICY

@@ -44,8 +44,22 @@ MEANINGS = {
 WRITE_STATUSES = (409, 412)
 
 
+VERBS = {"get": "get", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
+
+
 class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
-    """Groups operations by the area in their address."""
+    """Groups operations by the area in their address, and names them after their resource.
+
+    `TopicList` gives `list_topics` and `create_topic`; `TopicOne` gives `get_topic`, …
+    """
+
+    def get_operation_id(self) -> str:
+        noun = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self.view).__name__).lower()
+        verb = VERBS[self.method.lower()]
+        if noun.endswith("_list"):
+            noun = noun.removesuffix("_list")
+            return f"list_{noun}s" if verb == "get" else f"{verb}_{noun}"
+        return f"{verb}_{noun.removesuffix('_one')}"
 
     def get_tags(self) -> list[str]:
         match = _AREA.match(self.path)

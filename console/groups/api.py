@@ -1,0 +1,215 @@
+"""REST resources of the area `groups`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.paging import cut, list_parameters
+from console.api.serializers import OutcomesSerializer
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.gateway import merge_failures
+from console.gateway.changes import etag_of
+from console.gateway.clients import clients_of, group_clients, queue_owners, running_info
+from console.gateway.group_changes import (
+    FIELDS,
+    create_group,
+    delete_group,
+    group_impact,
+    update_group,
+)
+from console.gateway.groups import (
+    group_rows,
+    group_settings,
+    progress_of,
+    queue_progress,
+    with_owners,
+)
+from console.groups import listing
+from console.groups import serializers as shapes
+from console.tables import TableQuery
+
+SHOW = OpenApiParameter(
+    "show",
+    OpenApiTypes.STR,
+    enum=list(listing.FILTERS),
+    description="Without it all groups that are not the system's own.",
+)
+DEAD_LETTERS = OpenApiParameter(
+    "dead_letters", OpenApiTypes.BOOL, description="Delete the group's dead letters too."
+)
+
+
+class GroupList(ClusterResource):
+    @extend_schema(
+        parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        """Groups of the cluster with lag, rate and connected clients."""
+        params = request.query_params
+        show = params.get("show", "")
+        if show and show not in listing.FILTERS:
+            known = ", ".join(listing.FILTERS)
+            raise ValidationError({"show": [_("Expected one of: %(known)s") % {"known": known}]})
+        answer = self.cluster.ask(group_rows)
+        query = TableQuery.read(params, listing.COLUMNS, default="name")
+        part = cut(params, listing.COLUMNS, query.matching(listing.passing(answer.value, show)))
+        clients = self.cluster.ask(clients_of, tuple(row.name for row in part.rows))
+        items = [
+            {
+                **shapes.GroupRowSerializer(row).data,
+                "clients": len(clients.value[row.name].clients)
+                if row.name in clients.value
+                else None,
+            }
+            for row in part.rows
+        ]
+        failures = merge_failures(answer.failures, clients.failures)
+        return Response(
+            {
+                "items": items,
+                "total": part.total,
+                "next_cursor": part.next_cursor,
+                "asked_at_ms": answer.asked_at_ms,
+                "failures": [asdict(failure) for failure in failures],
+            }
+        )
+
+    @extend_schema(
+        request=shapes.GroupCreateSerializer,
+        responses={201: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Create a group; 409 when a broker already has it."""
+        form = shapes.GroupCreateSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        name = form.validated_data["name"]
+        outcomes = self.cluster.do(
+            create_group, name, form.settings(), form.validated_data.get("brokers")
+        )
+        location = reverse("api-group", kwargs={"cluster": cluster, "group": name})
+        return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
+
+
+class GroupOne(ClusterResource):
+    @extend_schema(responses=shapes.GroupSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """One group: its place in every queue, its clients, its settings on every broker."""
+        settings = self.cluster.ask(group_settings, group)
+        queues = self.cluster.ask(queue_progress, group)
+        clients = self.cluster.ask(group_clients, group)
+        held = with_owners(queues.value, self.cluster.ask(queue_owners, group).value)
+        failures = merge_failures(settings.failures, queues.failures, clients.failures)
+        progress = progress_of(held, ())
+        configs = [
+            {
+                "broker": ref.name,
+                "addr": ref.addr,
+                **{field: getattr(config, field) for field in FIELDS},
+            }
+            for ref, config in settings.value
+        ]
+        body = {
+            "name": group,
+            "progress": shapes.ProgressSerializer(progress).data if progress else None,
+            "configs": configs,
+            "queues": shapes.GroupQueueSerializer(held, many=True).data,
+            "clients": shapes.ClientSerializer(clients.value.clients, many=True).data,
+            "asked_at_ms": queues.asked_at_ms,
+            "failures": [asdict(failure) for failure in failures],
+        }
+        return Response(body, headers={"ETag": f'"{etag_of(settings.value)}"'})
+
+    @extend_schema(
+        parameters=[IF_MATCH],
+        request=shapes.GroupPatchSerializer,
+        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def patch(self, request: Request, cluster: str, group: str) -> Response:
+        """Change some settings, on all brokers that have the group or on the named ones."""
+        form = shapes.GroupPatchSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        outcomes = self.cluster.do(
+            update_group,
+            group,
+            form.settings(),
+            form.validated_data.get("brokers"),
+            expected_etag(request),
+        )
+        return self.changed(group, outcomes)
+
+    @extend_schema(
+        parameters=[IF_MATCH, DEAD_LETTERS],
+        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def delete(self, request: Request, cluster: str, group: str) -> Response:
+        """Delete the group, its offsets and its retry topic; dead letters only when asked to."""
+        outcomes = self.cluster.do(
+            delete_group,
+            group,
+            dead_letters=read_flag(request.query_params.get("dead_letters")),
+            expected_etag=expected_etag(request),
+        )
+        return self.changed(group, outcomes)
+
+
+class GroupImpactNow(ClusterResource):
+    @extend_schema(responses=shapes.GroupImpactSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """What a deletion would take with it."""
+        return self.answered(self.cluster.ask(group_impact, group), shapes.GroupImpactSerializer)
+
+
+class ClientList(ClusterResource):
+    @extend_schema(responses=shapes.ClientListSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """Who is connected now, and subscribed to what."""
+        self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
+        return self.answered(self.cluster.ask(group_clients, group), shapes.ClientListSerializer)
+
+
+class ClientOne(ClusterResource):
+    @extend_schema(responses=shapes.RunningClientSerializer)
+    def get(self, request: Request, cluster: str, group: str, client: str) -> Response:
+        """What one consumer says about itself, asked through its broker."""
+        answer = self.cluster.ask(running_info, group, client)
+        member, info = answer.value
+        queues: list[dict[str, Any]] = [
+            {
+                "topic": queue.topic,
+                "broker": queue.broker_name,
+                "queue_id": queue.queue_id,
+                "commit_offset": held.commit_offset,
+                "cached_messages": held.cached_msg_count,
+                "dropped": held.droped,
+                "last_pull_ms": held.last_pull_timestamp or None,
+                "last_consume_ms": held.last_consume_timestamp or None,
+            }
+            for queue, held in sorted(info.mq_table.items())
+        ]
+        return Response(
+            {
+                "client": shapes.ClientSerializer(member).data,
+                "properties": info.properties,
+                "queues": queues,
+                **told_with(answer),
+            }
+        )
+
+
+def read_flag(text: str | None) -> bool:
+    """`true` or `false`; anything else is a mistake that must not delete something."""
+    if text in {None, "", "false", "0"}:
+        return False
+    if text in {"true", "1"}:
+        return True
+    raise ValidationError({"dead_letters": [_("Expected true or false.")]})

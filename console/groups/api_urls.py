@@ -1,0 +1,17 @@
+"""/api/v1/clusters/<cluster>/groups/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.groups import api
+
+urlpatterns = [
+    path("groups", api.GroupList.as_view(), name="api-groups"),
+    path("groups/<str:group>", api.GroupOne.as_view(), name="api-group"),
+    path("groups/<str:group>/impact", api.GroupImpactNow.as_view(), name="api-group-impact"),
+    path("groups/<str:group>/clients", api.ClientList.as_view(), name="api-group-clients"),
+    path(
+        "groups/<str:group>/clients/<str:client>", api.ClientOne.as_view(), name="api-group-client"
+    ),
+]

@@ -1,0 +1,135 @@
+"""Getting the foreign clients: installed once into ./var/compat, then found there.
+
+Each function returns what is needed to start a client, or raises CannotInstall with the reason,
+which becomes the reason of the skipped tests. A lock keeps parallel test workers from installing
+the same thing twice; a folder counts only when its marker file is there.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = ROOT / "var" / "compat"
+CLIENTS = Path(__file__).resolve().parent / "clients"
+
+CPP_PACKAGE = "rocketmq==0.4.4"
+NODE_PACKAGE = "ali-ons@3.12.0"
+JAVA_VERSION = "4.9.8"
+INSTALL_SECONDS_MAX = 100
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>gantry</groupId><artifactId>compat</artifactId><version>1</version>
+  <dependencies><dependency>
+    <groupId>org.apache.rocketmq</groupId>
+    <artifactId>rocketmq-tools</artifactId><version>{JAVA_VERSION}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+class CannotInstall(Exception):
+    """The client cannot be had here; the text says why."""
+
+
+@cache
+def cpp_python() -> Path:
+    """Return the interpreter of an environment that has the C++ client."""
+
+    def install(folder: Path) -> None:
+        run([sys.executable, "-m", "venv", str(folder)])
+        run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", CPP_PACKAGE])
+
+    python = installed("cpp", CPP_PACKAGE, install) / "bin" / "python"
+    run([str(python), "-c", "import rocketmq.client"])
+    return python
+
+
+@cache
+def node_modules() -> Path:
+    """Return the folder of Node modules that has the Node client."""
+
+    def install(folder: Path) -> None:
+        need("npm")
+        (folder / "package.json").write_text('{"private":true}')
+        run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", NODE_PACKAGE], folder)
+
+    need("node")
+    return installed("node", NODE_PACKAGE, install) / "node_modules"
+
+
+@cache
+def java_classpath() -> str:
+    """Return the class path of the Java client, of its tools and of our compiled driver."""
+
+    def install(folder: Path) -> None:
+        need("mvn")
+        (folder / "pom.xml").write_text(POM)
+        run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], folder)
+
+    def compile_driver(folder: Path) -> None:
+        need("javac")
+        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(source)])
+
+    need("java")
+    jars = str(installed("java", JAVA_VERSION + POM, install) / "lib" / "*")
+    source = CLIENTS / "JavaClient.java"
+    classes = installed("java-driver", source.read_text(), compile_driver)
+    return os.pathsep.join((str(classes), jars))
+
+
+def installed(name: str, version: str, install: Callable[[Path], None]) -> Path:
+    """Return the folder, after installing into it unless it already holds this version."""
+    folder = HOME / name
+    mark = folder / ".installed"
+    stamp = hashlib.sha256(version.encode()).hexdigest()
+    with locked(name):
+        if mark.is_file() and mark.read_text() == stamp:
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        install(folder)
+        mark.write_text(stamp)
+    return folder
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock of one client among all test processes."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def need(program: str) -> None:
+    """Raise CannotInstall unless the program is on the path."""
+    if shutil.which(program) is None:
+        raise CannotInstall(f"{program} is not installed")
+
+
+def run(command: list[str], folder: Path | None = None) -> None:
+    """Run one step of an installation; CannotInstall tells its last line of output."""
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotInstall(f"{Path(command[0]).name} took over {INSTALL_SECONDS_MAX} s") from None
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {done.returncode}"
+        raise CannotInstall(f"{Path(command[0]).name} failed: {reason[:200]}")

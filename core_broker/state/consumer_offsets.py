@@ -17,7 +17,7 @@ ENTRIES_MAX = 200_000
 #: Queues of one topic that a group may have an offset in.
 QUEUES_MAX = 65_536
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
 
 
 class ConsumerOffsets:

@@ -1,0 +1,74 @@
+"""state/config_files.py: a table is never lost to a crash or to damage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core_broker.errors import ProtocolError, StoreCorrupt
+from core_broker.state.config_files import backup_of, read_config, write_config
+
+
+def parse(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "config" / "topics.json"
+
+
+def test_nothing_there_is_nothing_read(path: Path) -> None:
+    assert read_config(path, parse) is None
+
+
+def test_the_previous_version_is_kept(path: Path) -> None:
+    for version in (1, 2, 3):
+        write_config(path, b"%d" % version)
+    assert read_config(path, parse) == 3
+    assert backup_of(path).read_bytes() == b"2"
+    assert sorted(each.name for each in path.parent.iterdir()) == [
+        "topics.json",
+        "topics.json.bak",
+    ]
+
+
+@pytest.mark.parametrize("damage", [b"", b"  \n", b'{"half":', b"\xff\xfe"])
+def test_damage_falls_back_to_the_previous_version(path: Path, damage: bytes) -> None:
+    write_config(path, b"1")
+    write_config(path, b"2")
+    path.write_bytes(damage)
+    assert read_config(path, parse) == 1
+
+
+def test_a_crash_between_the_two_renames_loses_nothing(path: Path) -> None:
+    write_config(path, b"1")
+    path.replace(backup_of(path))
+    path.with_name("topics.json.tmp").write_bytes(b"2")
+    assert read_config(path, parse) == 1
+
+
+def test_damage_without_a_way_back_stops_the_start(path: Path) -> None:
+    write_config(path, b"1")
+    write_config(path, b"2")
+    path.write_bytes(b"{")
+    backup_of(path).write_bytes(b"[")
+    with pytest.raises(StoreCorrupt, match=r"topics\.json"):
+        read_config(path, parse)
+
+
+def test_two_empty_files_are_a_new_broker(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"")
+    backup_of(path).write_bytes(b"")
+    assert read_config(path, parse) is None
+
+
+def test_a_folder_that_cannot_be_written_raises(tmp_path: Path) -> None:
+    (tmp_path / "config").write_bytes(b"a file, not a folder")
+    with pytest.raises(OSError, match="config"):
+        write_config(tmp_path / "config" / "topics.json", b"1")

@@ -88,8 +88,8 @@ class Broker:
         self._parts.jobs.start()
         loop = asyncio.get_running_loop()
         self._delivering = loop.create_task(self._parts.delays.run())
-        self._parts.registration.start(self.addr)
         self._expose()
+        await self._parts.registration.start(self.addr)
         self.readiness.set("started")
 
     async def stop(self) -> None:

@@ -66,10 +66,11 @@ class Registration:
         self._addr = ""
         self._is_stopping = False
 
-    def start(self, broker_addr: str) -> None:
-        """Begin to register; never fails, however many name servers are unreachable."""
+    async def start(self, broker_addr: str) -> None:
+        """Begin to register, and wait a little for the first answers; unreachable is no failure."""
         self._addr = broker_addr
         self.all_changed()
+        await self.topics_changed([])
 
     @property
     def problem(self) -> str:

@@ -1,0 +1,205 @@
+"""A real name server and a real broker as processes of their own, for tests.
+
+    with Cluster(tmp_path, message_delay_level="1s 2s") as cluster:
+        cluster.broker_addr
+
+The broker keeps its port and its store over `kill_broker` and `restart_broker`. Output goes to
+files in the folder, which a failure to start quotes.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from core_broker.config import java_key, property_text
+
+ROOT = Path(__file__).resolve().parents[2]
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+LOOK_S = 0.02
+
+READY = "boot success"
+#: Small files, so that a broker is cheap to start and to keep.
+SMALL_STORE: dict[str, Any] = {
+    "mapped_file_size_commit_log": 16 * 1024 * 1024,
+    "mapped_file_size_consume_queue": 20 * 1000,
+    "max_hash_slot_num": 5000,
+    "max_index_num": 20_000,
+}
+
+
+class Program:
+    """One program that prints a ready line; its ports are read from what it prints."""
+
+    def __init__(self, module: str, folder: Path) -> None:
+        self.module = module
+        self.output = folder / f"{module}.log"
+        self._settings_file = folder / f"{module}.conf"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read_from = 0
+
+    def start(self, settings: dict[str, Any]) -> None:
+        """Start it and wait for its ready line."""
+        lines = [f"{java_key(name)}={property_text(value)}\n" for name, value in settings.items()]
+        self._settings_file.write_text("".join(lines))
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("ROCKETMQ_") and name != "NAMESRV_ADDR"
+        }
+        self._read_from = self.output.stat().st_size if self.output.exists() else 0
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self.module, "-c", str(self._settings_file)],
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._wait_ready()
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while READY not in self.printed:
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"{self.module} did not start:\n{self.printed}")
+            time.sleep(LOOK_S)
+
+    @property
+    def printed(self) -> str:
+        """What it printed since it was last started."""
+        return self.output.read_bytes()[self._read_from :].decode()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    def port(self, kind: str) -> int:
+        """The port of the listener whose line has this in its parentheses."""
+        for line in self.printed.splitlines():
+            if line.startswith("listens on ") and f"({kind})" in line:
+                return int(line.split(" (")[0].rpartition(":")[2])
+        raise AssertionError(f"{self.module} printed no listener {kind!r}:\n{self.printed}")
+
+    def stop(self) -> int:
+        """Ask it to stop in order; returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int:
+        process = self._process
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            code = process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"{self.module} did not stop:\n{self.printed}") from None
+        self._process = None
+        return code
+
+
+class Cluster:
+    """One name server and one broker on free ports of the loopback."""
+
+    def __init__(self, folder: Path, **broker_settings: Any) -> None:
+        self.namesrv = Program("namesrv", folder)
+        self.broker = Program("core_broker", folder)
+        with ExitStack() as undo:
+            undo.callback(self.namesrv.kill)
+            self.namesrv.start(
+                {
+                    "listen_port": 0,
+                    "http_port": 0,
+                    "bind_address": "127.0.0.1",
+                    "kv_config_path": folder / "kvConfig.json",
+                    "config_store_path": folder / "namesrv.properties",
+                }
+            )
+            self.namesrv_addr = f"127.0.0.1:{self.namesrv.port('remoting')}"
+            self._settings = {
+                "broker_name": "broker-a",
+                "broker_ip1": "127.0.0.1",
+                "bind_address": "127.0.0.1",
+                "listen_port": free_broker_port(),
+                "http_port": 0,
+                "namesrv_addr": self.namesrv_addr,
+                "store_path_root_dir": folder / "store",
+                **SMALL_STORE,
+                **broker_settings,
+            }
+            self.broker.start(self._settings)
+            undo.pop_all()
+        self.broker_addr = f"127.0.0.1:{self.broker.port('remoting')}"
+
+    @property
+    def http_ports(self) -> dict[str, int]:
+        """The side ports, by `namesrv` and `broker`."""
+        kind = "http: /readyz /metrics /varz"
+        return {"namesrv": self.namesrv.port(kind), "broker": self.broker.port(kind)}
+
+    @property
+    def store_folder(self) -> Path:
+        """storePathRootDir of the broker."""
+        return Path(self._settings["store_path_root_dir"])
+
+    def kill_broker(self) -> None:
+        """kill -9 the broker."""
+        self.broker.kill()
+
+    def stop_broker(self) -> int:
+        """Stop the broker in order; returns its exit code."""
+        return self.broker.stop()
+
+    def restart_broker(self, **settings: Any) -> None:
+        """Start the broker with these settings changed; one that runs is stopped in order first."""
+        self.broker.stop()
+        self._settings |= settings
+        self.broker.start(self._settings)
+
+    def stop(self) -> None:
+        """Stop both in order."""
+        try:
+            self.broker.stop()
+        finally:
+            self.namesrv.stop()
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def free_broker_port() -> int:
+    """A port that is free, and the one two below it too, where the broker listens for producers."""
+    while True:
+        with socket.socket() as main, socket.socket() as vip:
+            main.bind(("127.0.0.1", 0))
+            port: int = main.getsockname()[1]
+            try:
+                vip.bind(("127.0.0.1", port - 2))
+            except OSError:
+                continue
+            return port

@@ -116,14 +116,13 @@ class LocalOffsets(RememberedOffsets):
         self._loaded: dict[MessageQueue, int] | None = None
 
     async def read(self, queue: MessageQueue) -> int | None:
-        if self._loaded is None:
-            self._loaded = await asyncio.to_thread(self._load)
-        return self._loaded.get(queue)
+        return (await self._table()).get(queue)
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         wanted = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
-        table = {**(self._loaded or {}), **wanted}
-        if table == self._loaded:
+        known = await self._table()
+        table = {**known, **wanted}
+        if table == known:
             return
         try:
             await asyncio.to_thread(self._save, table)
@@ -131,6 +130,11 @@ class LocalOffsets(RememberedOffsets):
             log.warning("The offsets in %s were not saved: %s", self._path, error)
         else:
             self._loaded = table
+
+    async def _table(self) -> dict[MessageQueue, int]:
+        if self._loaded is None:
+            self._loaded = await asyncio.to_thread(self._load)
+        return self._loaded
 
     def _load(self) -> dict[MessageQueue, int]:
         try:

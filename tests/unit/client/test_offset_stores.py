@@ -98,6 +98,14 @@ async def test_local_offsets_outlive_the_process(tmp_path: Path) -> None:
     assert '{"brokerName":"b","queueId":0,"topic":"T"}:7' in written
 
 
+async def test_persisting_before_reading_loses_nothing(tmp_path: Path) -> None:
+    offsets = local(tmp_path)
+    offsets.update(QUEUE, 5)
+    await offsets.persist([QUEUE])
+    await local(tmp_path).persist([])
+    assert await local(tmp_path).read(QUEUE) == 5
+
+
 @pytest.mark.parametrize("content", [b"", b"\x00\xff", b'{"offsetTable":{"x":1}}', b"[]"])
 async def test_a_broken_file_is_told_and_begun_afresh(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.cluster import Cluster
 
+pytest_plugins = ["tests.compat.summary"]
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from core_broker.remoting.codes import SerializeType
 from core_broker.remoting.command import RemotingCommand
 from namesrv.routes import BROKER_EXPIRY_MS
 from namesrv.server import NameServer, monotonic_ms
+from tests.support.eventually import eventually
 from tests.unit.namesrv.asking import Asker
 
 # Written by Java 4.9.8's RegisterBrokerBody.encode(true): topics T1 (2 read queues, 3 write queues)
@@ -49,12 +49,6 @@ def broker(name: str = "broker-a", addr: str = "127.0.0.1:20911", **fields: str)
         "bodyCrc32": "0",
         **fields,
     }
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_registration_and_route_in_both_dialects(asker: Asker) -> None:

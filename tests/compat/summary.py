@@ -1,0 +1,37 @@
+"""A line per foreign client at the end of a test run: what ran, what was skipped, and why.
+
+A plugin, because only the conftest files at the top are read by the process that prints.
+"""
+
+from collections import Counter
+
+import pytest
+
+from tests.compat import installing
+
+TITLES = {
+    "cpp": f"C++ {installing.CPP_PACKAGE}",
+    "node": f"Node {installing.NODE_PACKAGE}",
+    "java": f"Java rocketmq-client {installing.JAVA_VERSION}",
+}
+OUTCOMES = ("passed", "failed", "error", "skipped")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the lines, if any test of a foreign client was asked for."""
+    counts: dict[str, Counter[str]] = {client: Counter() for client in TITLES}
+    reasons: dict[str, str] = {}
+    for outcome in OUTCOMES:
+        for report in terminalreporter.stats.get(outcome, []):
+            client = dict(report.user_properties).get("client")
+            if client in counts and "tests/compat/" in report.nodeid:
+                counts[client][outcome] += 1
+                if outcome == "skipped":
+                    reasons[client] = report.longrepr[2].rpartition(f"{TITLES[client]}: ")[2]
+    if not any(counts.values()):
+        return
+    terminalreporter.section("foreign clients")
+    for client, title in TITLES.items():
+        told = ", ".join(f"{n} {outcome}" for outcome, n in counts[client].items()) or "not asked"
+        why = f" ({reasons[client]})" if client in reasons else ""
+        terminalreporter.line(f"{title}: {told}{why}")

@@ -1,0 +1,224 @@
+"""What every foreign client must be able to do, with real processes on both sides.
+
+The steps are those that a migration would notice first: identity and order of messages, filters,
+delays, compression, rebalance, a broker that dies. Retries have a file of their own.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+
+from tests.compat.conftest import Maker
+from tests.compat.foreign import Event, ForeignClient
+from tests.compat.looking import (
+    by_key,
+    create_topic,
+    eventually,
+    members,
+    stored,
+    stored_count,
+)
+from tests.support.cluster import Cluster
+
+every_client = pytest.mark.parametrize("kind", ["cpp", "node", "java"])
+StartClients = Callable[[str, str], Maker]
+
+DELAY_LEVEL_3_SECONDS = 10
+# The broker tells a group about a new member at once; the clients' own rounds are 10 or 20 s.
+REBALANCE_SECONDS_MAX = 15
+
+
+def offsets_by_queue(messages: list[Event]) -> dict[int, list[int]]:
+    queues: dict[int, list[int]] = defaultdict(list)
+    for each in messages:
+        queues[each["queue"]].append(each["offset"])
+    return {queue: sorted(offsets) for queue, offsets in queues.items()}
+
+
+@every_client
+def test_a_thousand_messages(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Thousand-{kind}")
+    consumer = clients.consumer(f"CG-thousand-{kind}", topic)
+    producer = clients.producer(f"PG-thousand-{kind}")
+    messages: list[Event] = [
+        {"body": f"body {number}", "tag": "A", "keys": f"key-{number}"} for number in range(1000)
+    ]
+    sent = producer.send(topic, messages)
+    received = consumer.wait_for("message", 1000)
+    assert len(received) == 1000
+    key_of = {each["id"]: message["keys"] for each, message in zip(sent, messages, strict=True)}
+    assert {each["id"]: each["keys"] for each in received} == key_of
+    assert {each["body"] for each in received} == {each["body"] for each in messages}
+    for offsets in offsets_by_queue(received).values():
+        assert offsets == list(range(len(offsets)))
+
+
+# The Node client gives up on a topic without a route, so it never gets to the default topic.
+@pytest.mark.parametrize("kind", ["cpp", "java"])
+def test_a_topic_is_created_by_the_first_message(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = f"Auto-{kind}"
+    clients.producer(f"PG-auto-{kind}").send(topic, [{"body": "first", "keys": "only"}])
+    consumer = clients.consumer(f"CG-auto-{kind}", topic)
+    assert [each["body"] for each in consumer.wait_for("message")] == ["first"]
+
+
+@every_client
+def test_the_tag_filter(kind: str, shared_cluster: Cluster, start_clients: StartClients) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Tags-{kind}", queues=1)
+    messages: list[Event] = [
+        {"body": f"{tag or 'none'} {number}", "tag": tag}
+        for number in range(5)
+        for tag in ("A", "B", "C", "", "A")
+    ]
+    clients.producer(f"PG-tags-{kind}").send(topic, messages)
+    wanted = [each["body"] for each in messages if each["tag"] in ("A", "B")]
+    consumer = clients.consumer(f"CG-tags-{kind}", topic, "A || B")
+    consumer.wait_for("message", len(wanted))
+    consumer.stop()  # and with that it has handled all that it pulled
+    assert sorted(each["body"] for each in consumer.messages) == sorted(wanted)
+
+
+@every_client
+def test_delay_level_3_is_ten_seconds(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Delay-{kind}")
+    consumer = clients.consumer(f"CG-delay-{kind}", topic)
+    producer = clients.producer(f"PG-delay-{kind}")
+    producer.send(topic, [{"body": "late", "delay": 3}])
+    sent_at = time.monotonic()
+    consumer.wait_for("message")
+    waited = time.monotonic() - sent_at
+    assert DELAY_LEVEL_3_SECONDS - 0.5 <= waited <= DELAY_LEVEL_3_SECONDS + 1
+
+
+@every_client
+def test_a_compressed_body(kind: str, shared_cluster: Cluster, start_clients: StartClients) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Large-{kind}")
+    consumer = clients.consumer(f"CG-large-{kind}", topic)
+    producer = clients.producer(f"PG-large-{kind}")
+    producer.send(topic, [{"body": "x" * 6000, "keys": f"large-{kind}"}])
+    assert consumer.wait_for("message")[0]["body"] == "x" * 6000
+    (found,) = by_key(shared_cluster, topic, f"large-{kind}")
+    assert found.sys_flag & 1
+    assert len(found.body) < 6000
+    assert found.decompressed_body() == b"x" * 6000
+
+
+@pytest.mark.parametrize("kind", ["cpp", "java"])
+def test_oneway(kind: str, shared_cluster: Cluster, start_clients: StartClients) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Oneway-{kind}")
+    consumer = clients.consumer(f"CG-oneway-{kind}", topic)
+    producer = clients.producer(f"PG-oneway-{kind}")
+    producer.send(topic, [{"body": f"{number}", "oneway": True} for number in range(20)])
+    received = consumer.wait_for("message", 20)
+    assert sorted(int(each["body"]) for each in received) == list(range(20))
+
+
+def test_messages_of_one_shard_stay_in_order(
+    shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients("cpp", shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, "Shards-cpp")
+    producer = clients.producer("PG-shards")
+    producer.send(topic, [{"body": f"{n}", "shard": n % 2} for n in range(40)])
+    received = clients.consumer("CG-shards", topic).wait_for("message", 40)
+    for queue in (0, 1):
+        in_order = sorted(
+            (each for each in received if each["queue"] == queue), key=lambda each: each["offset"]
+        )
+        assert [int(each["body"]) for each in in_order] == list(range(queue, 40, 2))
+
+
+def test_a_batch_of_the_cpp_client_is_one_record(
+    shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    # It says batch "1", which Java reads as false: the broker stores what came as one message.
+    clients = start_clients("cpp", shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, "Batch-cpp", queues=1)
+    producer = clients.producer("PG-batch-cpp")
+    producer.tell("send_batch", topic=topic, messages=[{"body": f"{n}"} for n in range(3)])
+    assert producer.wait_for("sent")[0]["status"] == "OK"
+    assert stored(shared_cluster, topic) == {0: (0, 1)}
+
+
+def test_a_batch_of_the_java_client_is_many_records(
+    shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients("java", shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, "Batch-java", queues=1)
+    producer = clients.producer("PG-batch-java")
+    messages = [{"body": f"{n}", "keys": f"batch-{n}"} for n in range(3)]
+    producer.tell("send_batch", topic=topic, messages=messages)
+    ids = producer.wait_for("sent")[0]["id"].split(",")
+    assert stored(shared_cluster, topic) == {0: (0, 3)}
+    received = clients.consumer("CG-batch-java", topic).wait_for("message", 3)
+    assert sorted(each["id"] for each in received) == sorted(ids)
+    assert {each["keys"] for each in received} == {each["keys"] for each in messages}
+
+
+def queues_of_a_round(
+    producer: ForeignClient, consumers: list[ForeignClient], topic: str, number: int
+) -> list[set[int]]:
+    """Send one message to every queue and return, per consumer, the queues it got them from."""
+    body = f"round {number}"
+    producer.send(topic, [{"body": body} for _ in range(4)])
+
+    def received(consumer: ForeignClient) -> set[int]:
+        return {each["queue"] for each in consumer.messages if each["body"] == body}
+
+    deadline = time.monotonic() + 2
+    while sum(len(received(each)) for each in consumers) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return [received(each) for each in consumers]
+
+
+@every_client
+def test_two_members_share_the_queues_and_one_inherits(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    group, topic = f"CG-share-{kind}", create_topic(shared_cluster, f"Share-{kind}")
+    producer = clients.producer(f"PG-share-{kind}")
+    consumers = [clients.consumer(group, topic), clients.consumer(group, topic)]
+    eventually(lambda: members(shared_cluster, group) == 2, "two members", 10)
+    rounds = iter(range(1_000_000))
+
+    def split() -> list[set[int]]:
+        return queues_of_a_round(producer, consumers, topic, next(rounds))
+
+    eventually(
+        lambda: [len(each) for each in split()] == [2, 2], "an even split", REBALANCE_SECONDS_MAX
+    )
+    consumers.pop().kill()
+    eventually(lambda: members(shared_cluster, group) == 1, "one member", 5)
+    eventually(lambda: split() == [{0, 1, 2, 3}], "the heir has all", REBALANCE_SECONDS_MAX)
+
+
+@every_client
+def test_a_broker_that_dies_between_send_and_receive_loses_nothing(
+    kind: str, cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, cluster.namesrv_addr)
+    topic = create_topic(cluster, "Restart")
+    clients.producer("PG-before").send(topic, [{"body": f"{n}"} for n in range(100)])
+    assert stored_count(cluster, topic) == 100
+    cluster.kill_broker()
+    cluster.restart_broker()
+    clients.producer("PG-after").send(topic, [{"body": f"{n}"} for n in range(100, 200)])
+    received = clients.consumer("CG-restart", topic).wait_for("message", 200)
+    assert sorted(int(each["body"]) for each in received) == list(range(200))
+    for offsets in offsets_by_queue(received).values():
+        assert offsets == list(range(len(offsets)))

@@ -1,0 +1,69 @@
+"""Messages whose consumer fails: retried after the delays of the level table, then dead letters."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from core_broker.remoting.bodies import PERM_WRITE
+from tests.compat.conftest import Maker
+from tests.compat.looking import ask, create_topic, eventually, stored_count
+from tests.support.cluster import Cluster
+
+# The C++ client loses its listener's failure on the way through ctypes, so it never sends code 36.
+failing_clients = pytest.mark.parametrize("kind", ["node", "java"])
+StartClients = Callable[[str, str], Maker]
+
+RETRIES = 16
+FIRST_RETRY_SECONDS = 10
+# Eighteen levels as in the default table, only shorter: sixteen retries take seconds.
+SHORT_LEVELS = " ".join(["0s"] * 18)
+
+
+def create_retry_topic(cluster: Cluster, group: str) -> str:
+    """Make the route of a group's retry topic known before its first member; return the group.
+
+    The broker creates the topic at the first heartbeat. A Node client that asked for the route just
+    before looks again only after 30 s.
+    """
+    create_topic(cluster, f"%RETRY%{group}", queues=1)
+    return group
+
+
+@failing_clients
+def test_sixteen_retries_and_a_dead_letter(
+    kind: str, cluster: Cluster, start_clients: StartClients
+) -> None:
+    cluster.restart_broker(message_delay_level=SHORT_LEVELS)
+    clients = start_clients(kind, cluster.namesrv_addr)
+    group = create_retry_topic(cluster, "CG-fails")
+    topic = create_topic(cluster, "Fails", queues=1)
+    consumer = clients.consumer(group, topic, fails=True)
+    clients.producer("PG-fails").send(topic, [{"body": "poison", "keys": "K"}])
+    received = consumer.wait_for("message", 1 + RETRIES, seconds=60)
+    assert [each["reconsume"] for each in received] == list(range(1 + RETRIES))
+    assert {each["body"] for each in received} == {"poison"}
+    assert {each["keys"] for each in received} == {"K"}
+    eventually(lambda: stored_count(cluster, f"%DLQ%{group}") == 1, "a dead letter", 10)
+    assert stored_count(cluster, topic) == 1
+    assert stored_count(cluster, f"%RETRY%{group}") == RETRIES
+    route = ask(cluster, lambda admin: admin.topic_route(f"%DLQ%{group}"))
+    assert [queue.perm for queue in route.queue_datas] == [PERM_WRITE]
+    assert len(consumer.messages) == 1 + RETRIES
+
+
+@failing_clients
+def test_the_first_retry_comes_after_ten_seconds(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Retry-{kind}", queues=1)
+    group = create_retry_topic(shared_cluster, f"CG-retry-{kind}")
+    consumer = clients.consumer(group, topic, fails=True)
+    clients.producer(f"PG-retry-{kind}").send(topic, [{"body": "again"}])
+    consumer.wait_for("message", 1)
+    first = time.monotonic()
+    again = consumer.wait_for("message", 2)[1]
+    waited = time.monotonic() - first
+    assert FIRST_RETRY_SECONDS - 0.5 <= waited <= FIRST_RETRY_SECONDS + 1
+    assert again["reconsume"] == 1

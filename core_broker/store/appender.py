@@ -9,6 +9,7 @@ Compatible with RocketMQ's CommitLog.asyncPutMessage and asyncPutMessages.
 import struct
 import time
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
@@ -20,7 +21,7 @@ from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, is_folder_name
 from core_broker.store.dispatcher import QUEUED, Dispatcher
 from core_broker.store.flusher import Flusher
-from core_broker.store.growth import FULL_ERRNOS, Growth
+from core_broker.store.growth import Growth
 from core_broker.store.health import Health
 from core_broker.store.layout import StoreParts
 from core_broker.store.results import PutResult, PutStatus
@@ -68,7 +69,7 @@ class Appender:
         if status is not None:
             return self._refuse(status)
         now = self._now()
-        queue = self._queues.get_or_create(inner.topic, inner.queue_id)
+        queue = self._queue_of(inner)
         record = self._encode(inner, queue.next_offset, self._log.position, now)
         if isinstance(record, bytes) and not self._log.fits(len(record)):
             record = self._roll(len(record)) or self._encode(
@@ -99,13 +100,18 @@ class Appender:
             return [self._refuse(PutStatus.SERVICE_NOT_AVAILABLE) for _ in inners]
         self.store_timestamp = now
         return [
-            self._stage(self._queues.get_or_create(inner.topic, inner.queue_id), inner, record, now)
+            self._stage(self._queue_of(inner), inner, record, now)
             for inner, record in zip(inners, records, strict=True)
         ]
 
     def _now(self) -> int:
         """The store time of the next message; it never goes backwards."""
-        return max(self._clock_ms(), self.store_timestamp)
+        now, newest = self._clock_ms(), self.store_timestamp
+        return now if now > newest else newest
+
+    def _queue_of(self, inner: MessageInner) -> ConsumeQueue:
+        queue = self._queues.get(inner.topic, inner.queue_id)
+        return queue or self._queues.get_or_create(inner.topic, inner.queue_id)
 
     def _refusal(self, inner: MessageInner) -> PutStatus | None:
         """Check what can be checked before a message is encoded."""
@@ -144,7 +150,7 @@ class Appender:
         next_offsets: dict[ConsumeQueue, int] = {}
         records = []
         for inner in inners:
-            queue = self._queues.get_or_create(inner.topic, inner.queue_id)
+            queue = self._queue_of(inner)
             offset = next_offsets.get(queue, queue.next_offset)
             record = self._encode(inner, offset, position, now)
             if isinstance(record, PutStatus):
@@ -169,7 +175,7 @@ class Appender:
         self, queue: ConsumeQueue, inner: MessageInner, record: bytes, now: int
     ) -> PutResult:
         offset, logical, size = self._log.position, queue.next_offset, len(record)
-        self._dispatcher.stage(queue, inner.properties, inner.sys_flag, (offset, size, now))
+        self._dispatcher.stage(queue, inner, (offset, size, now))
         self._log.stage(record)
         self._counters.put_times += 1
         self._counters.put_bytes += size
@@ -189,24 +195,31 @@ class Appender:
         if self._log.position == self._log.written:
             return
         if self._health.has_failed:
-            self._log.discard_staged()
-            self._dispatcher.rollback()
-            raise StoreReadOnly(self._health.reason or "")
+            self._abandon(self._health.reason or "")
+        try:
+            self._log.reserve_staged()
+        except OSError as error:
+            self._growth.note(error)
+            self._abandon(str(error))
         started = time.perf_counter_ns()
         try:
             self._log.write_staged()
         except OSError as error:
-            self._dispatcher.rollback()
-            if error.errno in FULL_ERRNOS:
-                self._growth.note(error)
-            else:
-                self._health.fail(f"writing the commit log failed: {error}")
-            raise StoreReadOnly(str(error)) from error
-        self.write_time_ms = (time.perf_counter_ns() - started) // 1_000_000
-        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, self.write_time_ms)
+            self._health.fail(f"writing the commit log failed: {error}")
+            self._abandon(str(error))
+        self._note_time((time.perf_counter_ns() - started) // 1_000_000)
         try:
             self._dispatcher.publish(self.listeners)
         except OSError as error:
             self._health.set_lag(str(error))
         self._flusher.after_write()
         self._growth.advance()
+
+    def _abandon(self, reason: str) -> NoReturn:
+        self._log.discard_staged()
+        self._dispatcher.rollback()
+        raise StoreReadOnly(reason)
+
+    def _note_time(self, elapsed_ms: int) -> None:
+        self.write_time_ms = elapsed_ms
+        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)

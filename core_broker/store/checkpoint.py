@@ -7,8 +7,8 @@
 
 RocketMQ restarts from a time; the segment before it is read again. `dispatchCheckpoint.json` is
 Gantry's own and may be missing: it names the very offset up to which commit log, consume queues
-and index are all on the disk, and how long each was there. So a restart reads little, and a lost or
-shortened queue or index is noticed.
+and index are all on the disk, and how far each reached there. So a restart reads little, and a lost
+or shortened queue or index is noticed.
 """
 
 import json
@@ -40,15 +40,20 @@ class Checkpoint:
         return max(0, least - MARGIN_MS)
 
 
+#: Topic → queue id → its first logical offset and the one behind its last.
+QueueRanges = dict[str, dict[int, tuple[int, int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class DispatchCheckpoint:
-    """Everything before `offset_physical` is on the disk; queues had reached these offsets."""
+    """Everything before `offset_physical` is on the disk; so much was in queues and index then."""
 
     offset_physical: int
-    #: Offset of the newest indexed message, -1 without any.
-    index_end: int = -1
-    #: topic → queue id → offset behind its last unit.
-    queues: dict[str, dict[int, int]] = field(default_factory=dict)
+    #: Where the commit log began.
+    min_physical: int = 0
+    queues: QueueRanges = field(default_factory=dict)
+    #: Index file → physical offset of the last message in it.
+    index_ends: dict[str, int] = field(default_factory=dict)
 
 
 def load_checkpoint(files: Files, path: Path) -> Checkpoint:
@@ -87,11 +92,12 @@ def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | N
         found = json.loads(read_file(files, path))
         return DispatchCheckpoint(
             int(found["physicalOffset"]),
-            int(found["indexEndOffset"]),
+            int(found["minPhysicalOffset"]),
             {
-                str(topic): {int(queue_id): int(end) for queue_id, end in queues.items()}
-                for topic, queues in found["queueOffsets"].items()
+                str(topic): {int(each): (int(low), int(high)) for each, (low, high) in ids.items()}
+                for topic, ids in found["queueOffsets"].items()
             },
+            {str(name): int(end) for name, end in found["indexEndOffsets"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -101,7 +107,8 @@ def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheck
     """Replace Gantry's own checkpoint; everything that it states must have been synced before."""
     content = {
         "physicalOffset": checkpoint.offset_physical,
-        "indexEndOffset": checkpoint.index_end,
+        "minPhysicalOffset": checkpoint.min_physical,
         "queueOffsets": checkpoint.queues,
+        "indexEndOffsets": checkpoint.index_ends,
     }
     replace_file(files, path, json.dumps(content).encode())

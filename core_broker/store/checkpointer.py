@@ -16,11 +16,12 @@ from core_broker.config import BrokerConfig
 from core_broker.store.checkpoint import (
     Checkpoint,
     DispatchCheckpoint,
+    QueueRanges,
     save_checkpoint,
     save_dispatch_checkpoint,
 )
 from core_broker.store.consume_queues import ConsumeQueues
-from core_broker.store.files import Files
+from core_broker.store.files import Files, SyncFailed
 from core_broker.store.flusher import PAGE_BYTES, Flusher
 from core_broker.store.key_index import IndexFlush
 from core_broker.store.lanes import Lane
@@ -95,8 +96,8 @@ class Checkpointer:
         def done(error: Exception | None) -> None:
             self._is_running = False
             if error is not None:
-                log.error("Cannot flush consume queues: %s", error)
                 self._queues.mark_dirty(paths)
+                self._report(error)
 
         self._lane.submit(lambda: self._sync(paths), done)
 
@@ -135,8 +136,9 @@ class Checkpointer:
             Checkpoint(store_timestamp, store_timestamp, self._index.end_timestamp),
             DispatchCheckpoint(
                 self._log.written,
-                self._index.end_physical,
-                _queue_ends(self._queues),
+                self._log.min_offset,
+                _queue_ranges(self._queues),
+                self._index.ends(),
             ),
         )
 
@@ -168,12 +170,21 @@ class Checkpointer:
         if error is None:
             self._last_offset = taken.dispatch.offset_physical
         else:
-            log.error("Cannot flush consume queues and index: %s", error)
             self._queues.mark_dirty(taken.queue_paths)
+            self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        reason = f"flushing consume queues and index failed: {error}"
+        if isinstance(error, SyncFailed):
+            self._flusher.fail(reason)
+        else:
+            log.error("The checkpoint stays where it is, since %s", reason)
 
 
-def _queue_ends(queues: ConsumeQueues) -> dict[str, dict[int, int]]:
-    ends: dict[str, dict[int, int]] = {}
+def _queue_ranges(queues: ConsumeQueues) -> QueueRanges:
+    ranges: QueueRanges = {}
     for queue in queues:
-        ends.setdefault(queue.topic, {})[queue.queue_id] = queue.max_offset
-    return ends
+        if queue.max_offset:
+            found = (queue.min_offset, queue.max_offset)
+            ranges.setdefault(queue.topic, {})[queue.queue_id] = found
+    return ranges

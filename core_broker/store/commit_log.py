@@ -29,6 +29,7 @@ from core_broker.store.segments import (
 #: Zeros are written ahead of the writer by what was appended since the start, within these bounds.
 FILL_AHEAD_MIN = 4 * 1024 * 1024
 FILL_AHEAD_MAX = 64 * 1024 * 1024
+COPY_BYTES = 1024 * 1024
 
 
 class CommitLog:
@@ -81,8 +82,10 @@ class CommitLog:
     def open_at(self, end: int, *, synced_until: int, must_cut: bool) -> None:
         """Begin to write at `end`, with everything before it on the disk.
 
-        With `must_cut`, what lies behind is first made zeros, durably.
+        With `must_cut`, after a crash, what lies behind is first made zeros, durably.
         """
+        if must_cut:
+            self._write_again(synced_until, end)
         start = end - end % self.segment_size
         for later in sorted((each for each in self._paths if each > start), reverse=True):
             self._open_files.forget(self._paths[later])
@@ -95,15 +98,28 @@ class CommitLog:
         else:
             segment = self._create(start)
             self._paths[start] = segment.path
-        for each, path in self._paths.items():
-            if synced_until < each + self.segment_size and each < end:
-                self._open_files.get(path).sync()
         self._files.sync_dir(self.folder)
         segment.is_name_synced = True
         self._writing = [segment]
         self.min_offset = min(self._paths)
         self.flushed = self.written = self.position = self._staged_from = end
         self._opened_at = end
+
+    def _write_again(self, start: int, end: int) -> None:
+        """Write and sync what was read back from the cache of the operating system.
+
+        A flush may have failed before the crash: then the cache has what the disk has not, and
+        takes it for written.
+        """
+        while start < end:
+            path = self._paths[start - start % self.segment_size]
+            stop = min(end, self.segment_end(start))
+            file = self._open_files.get(path)
+            while start < stop:
+                data = self.read(start, min(COPY_BYTES, stop - start))
+                file.pwrite(data, start % self.segment_size)
+                start += len(data)
+            file.sync()
 
     def close(self) -> None:
         """Close the files; the caller has flushed what must be kept."""
@@ -137,19 +153,22 @@ class CommitLog:
         self._staged = []
         self.position = self._staged_from = following.start
 
+    def reserve_staged(self) -> None:
+        """Make sure that what was staged finds room; OSError when it does not."""
+        for segment, _, _ in self._rolled:
+            segment.reserve(segment.end)
+        self.active.reserve(self.position)
+
     def write_staged(self) -> None:
-        """Write what was staged; on OSError the log is as if none of it had been appended."""
-        if self.position == self.written:
-            return
-        try:
-            for segment, start, records in self._rolled:
-                segment.write(b"".join(records), start)
-                segment.seal()
-            if self._staged:
-                self.active.write(b"".join(self._staged), self._staged_from)
-        except OSError:
-            self.discard_staged()
-            raise
+        """Write what was staged and reserved.
+
+        After OSError nobody knows what is behind `written`; only a restart puts that in order.
+        """
+        for segment, start, records in self._rolled:
+            segment.write(b"".join(records), start)
+            segment.seal()
+        if self._staged:
+            self.active.write(b"".join(self._staged), self._staged_from)
         for segment, _, _ in self._rolled:
             self._paths[segment.end] = segment_path(self.folder, segment.end)
         self._rolled.clear()
@@ -206,6 +225,10 @@ class CommitLog:
         if path is None or size <= 0 or offset < 0:
             return b""
         return self._open_files.get(path).pread(min(size, self.segment_size - within), within)
+
+    def segment_end(self, offset: int) -> int:
+        """Return the end of the segment that holds an offset."""
+        return offset - offset % self.segment_size + self.segment_size
 
     def path_of(self, offset: int) -> Path:
         """Return the path of the segment that holds an offset, for messages to the operator."""

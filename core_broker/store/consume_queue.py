@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
 
+from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path
@@ -213,12 +214,21 @@ class ConsumeQueue:
         self._is_made = True
         firsts = sorted(self._paths)
         self.min_offset = firsts[0] if firsts else 0
+        self._check_full(firsts[:-1])
         end = self.min_offset
         for first in firsts[-RECOVERED_FILES:]:
             end = first + self._valid_units(self._open_files.get(self._paths[first]))
             if end < first + per_file:
                 break
         self._end_at(end)
+
+    def _check_full(self, firsts: list[int]) -> None:
+        for first in firsts:
+            path = self._paths[first]
+            at = (self._units_per_file - 1) * UNIT_BYTES
+            _, size, _ = UNIT.unpack(self._open_files.get(path).pread(UNIT_BYTES, at))
+            if size <= 0:
+                raise StoreCorrupt(str(path), at, "another file follows, but it is not full")
 
     def _valid_units(self, file: File) -> int:
         count = 0

@@ -12,6 +12,8 @@ from core_broker.store.segments import OpenFiles
 #: Called with topic, queue id, logical offset and tags code of each message that became visible.
 ArrivalListener = Callable[[str, int, int, int], None]
 
+_NO_FOLDERS = frozenset({"", ".", ".."})
+
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +44,7 @@ class ConsumeQueues:
         """Return a queue; its files come with its first units."""
         queues = self._topics.get(topic)
         if queues is None:
+            assert is_folder_name(topic)
             queues = self._topics[topic] = {}
         queue = queues.get(queue_id)
         if queue is None:
@@ -168,4 +171,4 @@ def _announce(queue: ConsumeQueue, first: int, listeners: list[ArrivalListener])
 
 def is_folder_name(topic: str) -> bool:
     """Tell whether a topic can be a folder; legal topics always can."""
-    return bool(topic) and topic not in {".", ".."} and "/" not in topic and "\0" not in topic
+    return "/" not in topic and "\0" not in topic and topic not in _NO_FOLDERS

@@ -6,10 +6,9 @@ record that is in its queue already is passed over, so this may begin anywhere b
 Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildIndex.
 """
 
-from collections import deque
-
 from core_broker.message import sysflag
 from core_broker.message.hashing import tags_code
+from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_TAGS,
@@ -18,6 +17,7 @@ from core_broker.message.properties import (
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
+from core_broker.store.index_file import IndexEntry
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
@@ -26,6 +26,10 @@ from core_broker.store.log_scan import LogRecord
 TAGS_MAX = 4096
 #: Transaction types whose messages consumers see.
 QUEUED = frozenset({sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT})
+
+
+#: Where a message lies: physical offset, size, store time.
+Place = tuple[int, int, int]
 
 
 class Dispatcher:
@@ -48,33 +52,27 @@ class Dispatcher:
         self._tags_codes: dict[str, int] = {}
         #: Queues that had to skip offsets, because messages before them are not in the log scanned.
         self.gaps: set[tuple[str, int]] = set()
-        #: What waits for the index: hashes, physical offset, store time.
-        self._to_index: deque[tuple[list[int], int, int]] = deque()
+        #: For the index: what was staged in this turn, and what is in the log.
+        self._staged: list[IndexEntry] = []
+        self._to_index: list[IndexEntry] = []
 
     # -- with the put --
 
-    def stage(
-        self,
-        queue: ConsumeQueue,
-        properties: dict[str, str],
-        sys_flag: int,
-        place: tuple[int, int, int],
-    ) -> None:
-        """Enter a message that is being appended at `place`: offset, size and store time."""
+    def stage(self, queue: ConsumeQueue, inner: MessageInner, place: Place) -> None:
+        """Enter a message that is being appended to the log at `place`."""
         offset, size, stored_at = place
-        kind = sys_flag & sysflag.TRANSACTION_MASK
+        kind = inner.sys_flag & sysflag.TRANSACTION_MASK
         if kind in QUEUED:
-            code = self._tags_code(queue.topic, properties, stored_at)
+            code = self._tags_code(inner.topic, inner.properties, stored_at)
             self._queues.append(queue, offset, size, code)
         if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
-            hashes = self._hasher.message_hashes(queue.topic, properties)
-            if hashes:
-                self._to_index.append((hashes, offset, stored_at))
+            for key_hash in self._hasher.message_hashes(inner.topic, inner.properties):
+                self._staged.append((key_hash, offset, stored_at))
 
     def rollback(self) -> None:
         """Forget what was staged: it did not get into the log."""
         self._queues.rollback()
-        self._to_index.clear()
+        self._staged.clear()
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make visible what was staged.
@@ -83,14 +81,14 @@ class Dispatcher:
         `settle` must succeed before more is staged.
         """
         self._queues.publish(listeners)
+        self._to_index += self._staged
+        self._staged.clear()
         self.settle()
 
     def settle(self) -> None:
         """Carry on what a failing disk interrupted; raises OSError when it still fails."""
-        waiting = self._to_index
-        while waiting:
-            self._index.add(*waiting[0])
-            waiting.popleft()
+        if self._to_index:
+            self._index.add(self._to_index)
         self._index.write_full_tail()
         self._queues.write_full_tails()
 
@@ -105,9 +103,9 @@ class Dispatcher:
             return
         if record.offset > self._index.end_physical:
             properties = decode_properties(record.properties)
-            hashes = self._hasher.message_hashes(record.topic, properties)
-            self._index.add(hashes, record.offset, record.store_timestamp)
-            self._index.write_full_tail()
+            for key_hash in self._hasher.message_hashes(record.topic, properties):
+                self._to_index.append((key_hash, record.offset, record.store_timestamp))
+            self.settle()
 
     def _dispatch_to_queue(self, record: LogRecord) -> None:
         queue = self._queues.get_or_create(record.topic, record.queue_id)
@@ -123,7 +121,6 @@ class Dispatcher:
         code = self._tags_code(record.topic, properties, record.store_timestamp)
         self._queues.append(queue, record.offset, record.size, code)
         self._queues.publish([])
-        self._queues.write_full_tails()
 
     # -- tags --
 

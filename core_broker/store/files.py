@@ -8,6 +8,7 @@ Durability is as on POSIX: written bytes are safe after `File.sync`, a created, 
 name is safe after `sync_dir` of its folder.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -25,6 +26,15 @@ Buffer = bytes | bytearray | memoryview
 LOCK_TEXT = b"lock"
 # `struct flock` of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi0q")
+
+_CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class SyncFailed(OSError):
+    """What was written to a file, by whomever, may be lost; trying again would not tell.
+
+    Linux marks the pages clean after an error, so the next sync succeeds without the data.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,13 @@ class File(Protocol):
         """Write all of `data`, or raise OSError with an unknown part of it written."""
 
     def sync(self) -> None:
-        """Return when everything written before is on the disk (fdatasync)."""
+        """Return when everything written before is on the disk (fdatasync), or raise SyncFailed."""
 
     def truncate(self, size: int) -> None:
         """Set the size; what is added reads as zeros, what is cut off is gone."""
+
+    def allocate(self, offset: int, size: int) -> None:
+        """Make sure that a range can be written without ENOSPC, where the file system can tell."""
 
     def close(self) -> None:
         """Close it; further calls fail."""
@@ -94,7 +107,7 @@ class Files(Protocol):
         """Rename at once; an existing target file is replaced."""
 
     def sync_dir(self, folder: Path) -> None:
-        """Return when the names of a folder are on the disk."""
+        """Return when the names of a folder are on the disk, or raise SyncFailed."""
 
     def usage(self, folder: Path) -> DiskUsage: ...
 
@@ -128,11 +141,24 @@ class DiskFile:
 
     def sync(self) -> None:
         """Return when everything written before is on the disk; does not hold the GIL."""
-        _fdatasync(self._fd)
+        try:
+            _fdatasync(self._fd)
+        except OSError as error:
+            raise SyncFailed(error.errno, error.strerror) from error
 
     def truncate(self, size: int) -> None:
         """Set the size; what is added reads as zeros, what is cut off is gone."""
         os.ftruncate(self._fd, size)
+
+    def allocate(self, offset: int, size: int) -> None:
+        """Make sure that a range can be written without ENOSPC, where the file system can tell."""
+        if sys.platform == "darwin":
+            return
+        try:
+            os.posix_fallocate(self._fd, offset, size)
+        except OSError as error:
+            if error.errno not in _CANNOT_ALLOCATE:
+                raise
 
     def close(self) -> None:
         """Close it; a second call does nothing."""
@@ -189,6 +215,8 @@ class DiskFiles:
         fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        except OSError as error:
+            raise SyncFailed(error.errno, error.strerror, str(folder)) from error
         finally:
             os.close(fd)
 

@@ -6,9 +6,10 @@ also notices a full disk before a message does: what is filled can be written wh
 
 import errno
 import logging
+from collections.abc import Callable
 
 from core_broker.store.commit_log import CommitLog
-from core_broker.store.files import Files
+from core_broker.store.files import Files, SyncFailed
 from core_broker.store.lanes import Lane
 from core_broker.store.segments import Segment
 
@@ -21,11 +22,20 @@ log = logging.getLogger(__name__)
 class Growth:
     """Fills segments with zeros through a lane. Event loop only, except the jobs."""
 
-    def __init__(self, commit_log: CommitLog, files: Files, lane: Lane, *, is_synced: bool) -> None:
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        files: Files,
+        lane: Lane,
+        on_failure: Callable[[str], None],
+        *,
+        is_synced: bool,
+    ) -> None:
         self.is_disk_full = False
         self._log = commit_log
         self._files = files
         self._lane = lane
+        self._on_failure = on_failure
         #: Synced zeros keep flushes of messages small; without SYNC_FLUSH nobody waits for those.
         self._is_synced = is_synced
         self._is_running = False
@@ -63,6 +73,9 @@ class Growth:
 
     def note(self, error: Exception | None) -> None:
         """Take note of how an attempt to get space ended."""
+        if isinstance(error, SyncFailed):
+            self._on_failure(f"flushing the commit log failed: {error}")
+            return
         is_full = isinstance(error, OSError) and error.errno in FULL_ERRNOS
         if is_full and not self.is_disk_full:
             log.error("The disk of the commit log is full: %s", error)

@@ -13,7 +13,9 @@ The slots of the newest file live in memory, since their writes go all over the 
 writes the blocks that changed. Items are appended in blocks. Older files are read from disk.
 """
 
-from collections.abc import Iterator
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 
@@ -26,14 +28,13 @@ ITEM = Struct(">iqii")
 SECONDS_MAX = 2**31 - 1
 #: Items in memory are written when there are so many bytes of them.
 TAIL_BYTES_MAX = 3200 * ITEM.size
-#: Changed slots are written in blocks of this size.
-SLOT_BLOCK = 4096
-_SLOTS_PER_BLOCK = SLOT_BLOCK // SLOT.size
-_EMPTY_SLOT = bytes(SLOT.size)
+#: Changed slots are written in blocks of so many.
+SLOTS_PER_BLOCK = 1024
 _CHUNK_ITEMS = 3200
+_pack_item = ITEM.pack
 
-#: Item number, key hash, physical offset, store time in ms rounded to seconds behind the begin.
-Found = tuple[int, int, int, int]
+#: What is added: key hash, physical offset, store time.
+IndexEntry = tuple[int, int, int]
 
 
 class IndexFile:
@@ -51,7 +52,8 @@ class IndexFile:
         self.slots_used = 0
         self.next_item = 1
         self._items_at = HEADER.size + slot_count * SLOT.size
-        self._slots: bytearray | None = None
+        #: Of the machine's byte order; the memory of slots never used is never touched.
+        self._slots: memoryview | None = None
         self._changed_blocks: set[int] = set()
         self._tail = bytearray()
         self._tail_from = 1
@@ -74,7 +76,7 @@ class IndexFile:
         self.file.truncate(self.size)
         self.begin_timestamp = self.end_timestamp = timestamp
         self.begin_physical = self.end_physical = offset_physical
-        self._slots = bytearray(self.slot_count * SLOT.size)
+        self._slots = _empty_slots(self.slot_count)
 
     def load(self, actual_size: int) -> None:
         """Read the header; raises StoreCorrupt when this cannot be an index file of this layout."""
@@ -94,7 +96,8 @@ class IndexFile:
     def open_slots(self) -> None:
         """Take the slots into memory: new items will be added."""
         if self._slots is None:
-            self._slots = bytearray(self.file.pread(self.slot_count * SLOT.size, HEADER.size))
+            data = self.file.pread(self.slot_count * SLOT.size, HEADER.size)
+            self._slots = memoryview(_swapped(data)).cast("B").cast("i")
 
     def close_slots(self) -> None:
         """Let the memory go: everything is written and no more items come."""
@@ -102,27 +105,33 @@ class IndexFile:
 
     # -- add --
 
-    def add(self, key_hash: int, offset_physical: int, timestamp: int) -> None:
-        """Add an item; the caller has checked `is_full` and called `open_slots`."""
-        slots = self._slots
+    def add(self, entries: Sequence[IndexEntry]) -> int:
+        """Add entries until the file is full; return how many.
+
+        The caller has called `create` or `open_slots`.
+        """
+        slots, slot_count = self._slots, self.slot_count
         assert slots is not None
         number = self.next_item
         if number == 1:
-            self.begin_timestamp = timestamp
-            self.begin_physical = offset_physical
-        slot = key_hash % self.slot_count
-        (previous,) = SLOT.unpack_from(slots, slot * 4)
-        SLOT.pack_into(slots, slot * 4, number)
-        self._changed_blocks.add(slot // _SLOTS_PER_BLOCK)
-        if previous == 0:
-            self.slots_used += 1
-        seconds = (timestamp - self.begin_timestamp) // 1000
-        if not 0 <= seconds <= SECONDS_MAX:
-            seconds = SECONDS_MAX if seconds > 0 else 0
-        self._tail += ITEM.pack(key_hash, offset_physical, seconds, previous)
-        self.next_item = number + 1
-        self.end_timestamp = timestamp
-        self.end_physical = offset_physical
+            _, self.begin_physical, self.begin_timestamp = entries[0]
+        begin, tail, changed = self.begin_timestamp, self._tail, self._changed_blocks
+        chosen = entries[: self.item_max - number]
+        for key_hash, offset, timestamp in chosen:
+            slot = key_hash % slot_count
+            previous = slots[slot]
+            slots[slot] = number
+            changed.add(slot // SLOTS_PER_BLOCK)
+            if not previous:
+                self.slots_used += 1
+            seconds = (timestamp - begin) // 1000
+            if not 0 <= seconds <= SECONDS_MAX:
+                seconds = SECONDS_MAX if seconds > 0 else 0
+            tail += _pack_item(key_hash, offset, seconds, previous)
+            number += 1
+        _, self.end_physical, self.end_timestamp = chosen[-1]
+        self.next_item = number
+        return len(chosen)
 
     # -- write --
 
@@ -152,10 +161,10 @@ class IndexFile:
         """Write blocks of slots; may run off the loop, since a slot written late does no harm."""
         if self._slots is None:
             return
-        view = memoryview(self._slots)
         for first, end in _runs(blocks):
-            start = first * SLOT_BLOCK
-            self.file.pwrite(view[start : end * SLOT_BLOCK], HEADER.size + start)
+            start = first * SLOTS_PER_BLOCK
+            data = _swapped(self._slots[start : end * SLOTS_PER_BLOCK].cast("B"))
+            self.file.pwrite(data.tobytes(), HEADER.size + start * SLOT.size)
 
     def header(self) -> bytes:
         """The header as it is now."""
@@ -170,18 +179,21 @@ class IndexFile:
 
     # -- read --
 
-    def chain(self, key_hash: int) -> Iterator[Found]:
-        """Yield the items of the chain of a hash, newest first; other hashes are among them."""
+    def chain(self, key_hash: int) -> Iterator[IndexEntry]:
+        """Yield the items of the chain of a hash, newest first; other hashes are among them.
+
+        Times are rounded down to whole seconds behind the begin of the file.
+        """
         number = self._slot(key_hash % self.slot_count)
         before = self.next_item
         while 0 < number < before:
             item_hash, offset, seconds, previous = self._item(number)
-            yield number, item_hash, offset, self.begin_timestamp + seconds * 1000
+            yield item_hash, offset, self.begin_timestamp + seconds * 1000
             before, number = number, previous
 
     def _slot(self, slot: int) -> int:
         if self._slots is not None:
-            return int(SLOT.unpack_from(self._slots, slot * SLOT.size)[0])
+            return self._slots[slot]
         return int(SLOT.unpack(self.file.pread(SLOT.size, HEADER.size + slot * SLOT.size))[0])
 
     def _item(self, number: int) -> tuple[int, int, int, int]:
@@ -200,22 +212,22 @@ class IndexFile:
         Slots and header may be older or newer than the items, as a crash leaves them: only items
         count. The first one that makes no sense ends the file.
         """
-        slots = self._slots = bytearray(self.slot_count * SLOT.size)
+        slots = self._slots = _empty_slots(self.slot_count)
         number, last_offset, last_seconds, used = 1, self.begin_physical, 0, 0
         for key_hash, offset, seconds, previous in self._items_on_disk():
             is_sound = key_hash >= 0 and offset >= last_offset and 0 <= previous < number
             if not is_sound or offset >= offset_physical or number >= self.next_item:
                 break
-            slot_at = key_hash % self.slot_count * SLOT.size
-            used += slots[slot_at : slot_at + SLOT.size] == _EMPTY_SLOT
-            SLOT.pack_into(slots, slot_at, number)
+            slot = key_hash % self.slot_count
+            used += slots[slot] == 0
+            slots[slot] = number
             number, last_offset, last_seconds = number + 1, offset, seconds
         self._tail.clear()
         self.next_item = self._tail_from = number
         self.slots_used = used
         self.end_physical = last_offset
         self.end_timestamp = self.begin_timestamp + last_seconds * 1000
-        self._changed_blocks.update(range(-(-len(slots) // SLOT_BLOCK)))
+        self._changed_blocks.update(range(-(-len(slots) // SLOTS_PER_BLOCK)))
 
     def _items_on_disk(self) -> Iterator[tuple[int, int, int, int]]:
         for first in range(1, self.item_max, _CHUNK_ITEMS):
@@ -226,6 +238,19 @@ class IndexFile:
 def open_index_file(files: Files, path: Path, slot_count: int, item_max: int) -> IndexFile:
     """Open or create the file under a path; it is not loaded yet."""
     return IndexFile(path, files.open(path, create=True), slot_count, item_max)
+
+
+def _empty_slots(count: int) -> memoryview:
+    return memoryview(bytearray(count * SLOT.size)).cast("i")
+
+
+def _swapped(slots: bytes | memoryview) -> "array[int]":
+    """Copy slots, from the machine's byte order to that of the file or back."""
+    copy = array("i")
+    copy.frombytes(slots)
+    if sys.byteorder == "little":
+        copy.byteswap()
+    return copy
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Files
-from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, open_index_file
+from core_broker.store.index_file import TAIL_BYTES_MAX, IndexEntry, IndexFile, open_index_file
 
 #: Names are the local time of creation: yyyyMMddHHmmssSSS.
 NAME_DIGITS = 17
@@ -62,17 +62,24 @@ class KeyIndex:
         newest = self._newest_with_items()
         return newest.end_timestamp if newest is not None else 0
 
+    def ends(self) -> dict[str, int]:
+        """Map each file that has items to the offset of the last message in it."""
+        return {each.path.name: each.end_physical for each in self._all if each.next_item > 1}
+
     def _newest_with_items(self) -> IndexFile | None:
         return next((each for each in reversed(self._all) if each.next_item > 1), None)
 
     # -- add --
 
-    def add(self, hashes: list[int], offset_physical: int, timestamp: int) -> None:
-        """Index one message under all its key hashes; OSError when no file can be made."""
-        for key_hash in hashes:
+    def add(self, entries: list[IndexEntry]) -> None:
+        """Add entries in the order of the log, and take them out of the list.
+
+        On OSError, when no file can be made, the rest is still in it.
+        """
+        while entries:
             if not self._all or self._all[-1].is_full:
-                self._append_file(timestamp)
-            self._all[-1].add(key_hash, offset_physical, timestamp)
+                self._append_file(entries[0][2])
+            del entries[: self._all[-1].add(entries)]
 
     def write_full_tail(self) -> None:
         """Write the items in memory when there are many; on OSError they stay there."""
@@ -104,7 +111,7 @@ class KeyIndex:
         steps = CHAIN_ITEMS_MAX
         for file in reversed(self._all):
             if begin_ms <= file.end_timestamp and end_ms >= file.begin_timestamp:
-                for _, item_hash, offset, stored_at in file.chain(key_hash):
+                for item_hash, offset, stored_at in file.chain(key_hash):
                     steps -= 1
                     if len(found) >= max_count or steps < 0 or stored_at < begin_ms:
                         break
@@ -146,31 +153,43 @@ class KeyIndex:
     # -- life --
 
     def load(self) -> None:
-        """Open the files. A damaged one is removed with all that follow, to be built again."""
+        """Open the files.
+
+        A damaged one is removed with all that follow, to be built again. So is what follows a file
+        that is not full: it was begun after the last flush of that one.
+        """
         names = [each for each in self._files.names(self.folder) if each.isdecimal()]
         for index, name in enumerate(names):
-            path = self.folder / name
-            file = open_index_file(self._files, path, self._slot_count, self._item_max)
-            try:
-                file.load(self._files.size(path))
-            except StoreCorrupt as flaw:
-                log.warning("%s It and later index files will be rebuilt.", flaw)
-                file.file.close()
-                for later in names[index:]:
+            file = self._open(self.folder / name)
+            if file is not None:
+                self._all.append(file)
+            if file is None or not file.is_full:
+                for later in names[index + (file is not None) :]:
                     self._files.remove(self.folder / later)
                 break
-            self._all.append(file)
         if self._all:
             self._all[-1].open_slots()
 
-    def cut_physical(self, offset_physical: int) -> None:
-        """Drop what was indexed of messages at or behind an offset of the log."""
+    def _open(self, path: Path) -> IndexFile | None:
+        file = open_index_file(self._files, path, self._slot_count, self._item_max)
+        try:
+            file.load(self._files.size(path))
+        except StoreCorrupt as flaw:
+            log.warning("%s It and later index files will be rebuilt.", flaw)
+            file.file.close()
+            return None
+        return file
+
+    def cut_physical(self, offset_physical: int, *, is_torn: bool = False) -> None:
+        """Drop what was indexed of messages at or behind an offset of the log.
+
+        With `is_torn`, after a crash, the newest file is put in order in any case.
+        """
         while self._all and self._all[-1].begin_physical >= offset_physical:
             self._remove(self._all.pop())
-        if self._all and self._all[-1].end_physical >= offset_physical:
+            is_torn = True
+        if self._all and (is_torn or self._all[-1].end_physical >= offset_physical):
             self._all[-1].cut_physical(offset_physical)
-        elif self._all:
-            self._all[-1].open_slots()
 
     def clear(self) -> None:
         """Drop everything."""

@@ -101,11 +101,13 @@ def parse_record(data: bytes, at: int, offset: int, *, check_crc: bool) -> LogRe
     )
 
 
-def lacks_sector(data: bytes, record: LogRecord, at: int) -> bool:
-    """Tell whether the properties lack what a whole sector held, which then reads as zeros.
+def looks_torn(data: bytes, record: LogRecord, at: int) -> bool:
+    """Tell whether the properties lack their end, or what a whole sector held: zeros are there.
 
     The checksum covers the body only, and lengths guard the rest.
     """
+    if record.properties.endswith(b"\0"):
+        return True
     end = at + record.size
     start = end - len(record.properties)
     while start < end:
@@ -157,7 +159,7 @@ class LogScan:
             found = parse_record(data, at, self.end, check_crc=self._check_crc)
             if isinstance(found, Flaw):
                 self.flaw = found
-            elif lacks_sector(data, found, at) and not self._is_followed(found):
+            elif looks_torn(data, found, at) and not self._is_followed(found):
                 self.flaw = Flaw(self.end, "a part of its properties did not reach the disk")
             else:
                 return found

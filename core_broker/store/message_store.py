@@ -102,7 +102,9 @@ class MessageStore:
             parts.log, files, self._flush_lane, self._settings, self._health.fail
         )
         is_sync = config.flush_disk_type == "SYNC_FLUSH"
-        self._growth = Growth(parts.log, files, self._growth_lane, is_synced=is_sync)
+        self._growth = Growth(
+            parts.log, files, self._growth_lane, self._flusher.fail, is_synced=is_sync
+        )
         self._appender = Appender(
             parts,
             self._dispatcher,

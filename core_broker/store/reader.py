@@ -31,7 +31,7 @@ from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUn
 #: One read looks at so many bytes of a consume queue, so that a filter cannot hold up the loop.
 SCANNED_BYTES_MAX = 16_000
 #: Neighbouring records with no more than this between them are read by one call.
-GAP_BYTES_MAX = 4096
+GAP_BYTES_MAX = 8192
 #: But never more than this at once, beyond a single record.
 SPAN_BYTES_MAX = 1024 * 1024
 
@@ -76,16 +76,17 @@ class LogReader:
         return store_timestamp_in(head)
 
     def records(self, units: list[QueueUnit]) -> list[bytes | memoryview]:
-        """Return the records of units in order, as few reads as possible; missing ones left out."""
+        """Return the records of units in order, in few reads; missing ones are left out."""
         found: list[bytes | memoryview] = []
         first = 0
         while first < len(units):
-            start = units[first].offset_physical
-            end = start + units[first].size
+            start, size, _ = units[first]
+            end = start + size
+            limit = min(self._log.segment_end(start), start + SPAN_BYTES_MAX)
             stop = first + 1
             while stop < len(units):
                 offset, size, _ = units[stop]
-                if not 0 <= offset - end <= GAP_BYTES_MAX or offset + size - start > SPAN_BYTES_MAX:
+                if not 0 <= offset - end <= GAP_BYTES_MAX or offset + size > limit:
                     break
                 end = offset + size
                 stop += 1

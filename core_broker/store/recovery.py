@@ -85,7 +85,7 @@ class Recovery:
         is_short = self._drop_short(known, checkpoint) or bool(damaged)
         for queue in self._queues:
             queue.cut_physical(whole)
-        self._index.cut_physical(whole)
+        self._index.cut_physical(whole, is_torn=not is_clean)
         if is_short and whole > self._log.min_offset:
             log.warning("Building queues and index again from the whole commit log")
             self._read_whole_part(whole)
@@ -156,31 +156,38 @@ class Recovery:
     # -- what is missing --
 
     def _drop_short(self, known: DispatchCheckpoint | None, checkpoint: Checkpoint) -> bool:
-        """Remove queues that lack units they once had; tell if anything is missing."""
+        """Remove queues and index that lack something they once had; tell if any did."""
         if known is not None:
-            is_missing = self._drop_short_queues(known)
-            is_index_short = self._index.end_physical < known.index_end
+            short = list(self._short_queues(known))
+            is_index_short = self._is_index_short(known)
         else:
-            is_missing = not list(self._queues)
+            short = []
             is_index_short = self._index.end_timestamp < checkpoint.index_msg_timestamp
-        if is_index_short and self._config.message_index_enable:
-            log.warning("The key index is missing or short")
-            is_missing = True
-        return is_missing
-
-    def _drop_short_queues(self, known: DispatchCheckpoint) -> bool:
-        short = list(self._short_queues(known))
         for topic, queue_id in short:
             log.warning("Queue %d of topic %s is missing or short", queue_id, topic)
             self._remove_queue(topic, queue_id)
-        return bool(short)
+        is_index_short = is_index_short and self._config.message_index_enable
+        if is_index_short:
+            log.warning("The key index is missing or short")
+            self._index.clear()
+        return bool(short) or is_index_short or not list(self._queues)
 
     def _short_queues(self, known: DispatchCheckpoint) -> Iterator[tuple[str, int]]:
-        for topic, ends in known.queues.items():
-            for queue_id, end in ends.items():
+        has_expired = known.min_physical != self._log.min_offset
+        for topic, ranges in known.queues.items():
+            for queue_id, (low, high) in ranges.items():
                 queue = self._queues.get(topic, queue_id)
-                if queue is None or queue.max_offset < end:
+                is_short = queue is None or queue.max_offset < high
+                if is_short or (queue and queue.min_offset > low and not has_expired):
                     yield topic, queue_id
+
+    def _is_index_short(self, known: DispatchCheckpoint) -> bool:
+        ends = self._index.ends()
+        return any(
+            ends.get(name, -1) < end
+            for name, end in known.index_ends.items()
+            if end >= self._log.min_offset
+        )
 
     def _drop_all(self) -> None:
         """Without a commit log there is nothing that queues and index could point to."""

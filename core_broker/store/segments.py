@@ -88,8 +88,8 @@ class Segment:
     """A commit log file that is being written.
 
     Blocks that were written before are cheap to overwrite and to sync, so a helper thread fills
-    the segment with zeros ahead of the writer. `filled` is where the zeros end: the helper only
-    writes behind it and the writer moves it when it overtakes, both under one lock.
+    the segment with zeros ahead of the writer. `filled` is where they end: the helper only writes
+    behind it, and a writer that has caught up reserves space and moves it, both under one lock.
     """
 
     def __init__(self, path: Path, file: File, start: int, size: int, *, is_new: bool) -> None:
@@ -102,18 +102,22 @@ class Segment:
         self.is_name_synced = not is_new
         self._zeroing = threading.Lock()
 
-    def write(self, data: Buffer, offset: int) -> None:
-        """Write at an absolute offset; all of it, or OSError. Event loop only."""
-        end = offset + len(data)
+    def reserve(self, end: int) -> None:
+        """Make sure that writing up to an absolute offset finds room; OSError when it does not."""
         if end > self.filled:
             with self._zeroing:
-                self.filled = max(self.filled, end)
+                if end > self.filled:
+                    self.file.allocate(self.filled - self.start, end - self.filled)
+                    self.filled = end
+
+    def write(self, data: Buffer, offset: int) -> None:
+        """Write at an absolute offset what was reserved; all of it, or OSError."""
         self.file.pwrite(data, offset - self.start)
 
     def fill_step(self, limit: int, *, is_synced: bool) -> bool:
         """Write, and perhaps sync, the next zeros up to `limit`; False when there are none to do.
 
-        Runs off the loop.
+        Runs off the loop. A failing sync may have lost messages, too.
         """
         with self._zeroing:
             start = self.filled

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_broker.errors import StoreLocked
-from core_broker.store.files import Buffer, DiskUsage
+from core_broker.store.files import Buffer, DiskUsage, SyncFailed
 
 SECTOR = 512
 BLOCK = 4096
@@ -165,7 +165,10 @@ class SimulatedFiles:
 
     def sync_dir(self, folder: Path) -> None:
         """Return when the names of a folder are on the disk."""
-        self.check("sync_dir", folder)
+        try:
+            self.check("sync_dir", folder)
+        except OSError as error:
+            raise SyncFailed(error.errno, error.strerror, str(folder)) from error
         waiting = self._unsynced_names
         for path, node in [each for each in waiting if each[0].parent == folder]:
             self._set_name(self._durable_names, path, node)
@@ -249,9 +252,9 @@ class SimulatedFile:
         """Carry the data to the platters; when it fails, the data is lost for good."""
         try:
             self._begin("sync")
-        except OSError:
+        except OSError as error:
             self._node.dirty.clear()
-            raise
+            raise SyncFailed(error.errno, error.strerror, str(self._path)) from error
         self._node.settle(set(self._node.dirty))
 
     def truncate(self, size: int) -> None:
@@ -263,6 +266,14 @@ class SimulatedFile:
         node.current.extend(bytes(size - len(node.current)))
         node.blocks = {each for each in node.blocks if each * BLOCK < size}
         node.touch(min(size, old), max(size, old))
+
+    def allocate(self, offset: int, size: int) -> None:
+        """Reserve blocks; ENOSPC when the disk is full."""
+        self._begin("allocate")
+        fresh = set(self._blocks(offset, size)) - self._node.blocks
+        if len(fresh) * BLOCK > self._files.capacity - self._files.used:
+            raise OSError(errno.ENOSPC, "no space left on device", str(self._path))
+        self._node.blocks |= fresh
 
     def close(self) -> None:
         """Close it."""

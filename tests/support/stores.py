@@ -1,0 +1,186 @@
+"""Stores for tests: small files, messages that can be recognised, lanes that run on command."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core_broker.config import BrokerConfig
+from core_broker.message.model import MessageExt, MessageInner
+from core_broker.message.record import decode_record
+from core_broker.store import GetStatus, MessageStore, PutResult, PutStatus
+from core_broker.store.files import Files
+from core_broker.store.lanes import Done, Job
+
+SEGMENT_BYTES = 16 * 1024
+QUEUE_FILE_BYTES = 20 * 20
+NOW_MS = 1_700_000_000_000
+
+
+def store_config(root: Path, **changes: Any) -> BrokerConfig:
+    """Settings with files so small that every kind of roll-over happens within a test."""
+    settings: dict[str, Any] = {
+        "store_path_root_dir": str(root),
+        "mapped_file_size_commit_log": SEGMENT_BYTES,
+        "mapped_file_size_consume_queue": QUEUE_FILE_BYTES,
+        "max_hash_slot_num": 64,
+        "max_index_num": 50,
+        "disk_space_warning_level_ratio": 100,
+        "disk_space_clean_forcibly_ratio": 100,
+        "disk_max_used_space_ratio": 95,
+    }
+    return BrokerConfig(**settings | changes)
+
+
+def message(
+    number: int = 0,
+    *,
+    topic: str = "TopicTest",
+    queue_id: int = 0,
+    body: bytes | None = None,
+    properties: dict[str, str] | None = None,
+) -> MessageInner:
+    """A message whose body, tag and keys tell its number."""
+    if properties is None:
+        properties = {
+            "KEYS": f"order-{number} customer-{number % 7}",
+            "UNIQ_KEY": f"7F00000100002A9F0000{number:012X}",
+            "TAGS": f"Tag{number % 3}",
+        }
+    return MessageInner(
+        topic,
+        queue_id,
+        b"message %d" % number if body is None else body,
+        properties,
+        born_timestamp=NOW_MS,
+        born_host=("127.0.0.1", 40000),
+        store_host=("127.0.0.1", 10911),
+    )
+
+
+class ManualLane:
+    """A lane whose jobs run when a test says so."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.jobs: deque[tuple[Job, Done]] = deque()
+        self._is_manual = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Keep the jobs from now on."""
+        self._is_manual = True
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Keep a job for `step`."""
+        self.jobs.append((job, done))
+        if not self._is_manual:
+            self.run()
+
+    def step(self) -> bool:
+        """Run the oldest job; False when there is none."""
+        if not self.jobs:
+            return False
+        job, done = self.jobs.popleft()
+        error: Exception | None = None
+        try:
+            job()
+        except OSError as raised:
+            error = raised
+        done(error)
+        return True
+
+    def run(self) -> None:
+        """Run all jobs, and those that come of them."""
+        while self.step():
+            pass
+
+    def close(self) -> None:
+        """Run what is left; later jobs run at once."""
+        self._is_manual = False
+        self.run()
+
+
+class StillLoop:
+    """An event loop in which no time passes."""
+
+    def call_later(self, delay: float, callback: Callable[..., None], *args: object) -> "StillLoop":
+        """Return a handle; nothing is ever called."""
+        return self
+
+    def cancel(self) -> None:
+        """Cancel the handle that this also is."""
+
+
+class Bench:
+    """A store on a bench: its clock stands, its lanes run on command."""
+
+    def __init__(
+        self,
+        root: Path,
+        files: Files | None = None,
+        *,
+        memory_bytes: int | None = None,
+        **changes: Any,
+    ) -> None:
+        self.now_ms = NOW_MS
+        self.lanes: dict[str, ManualLane] = {}
+        self.store = MessageStore(
+            store_config(root, **changes),
+            files=files,
+            clock_ms=lambda: self.now_ms,
+            lanes=self._lane,
+            memory_bytes=memory_bytes,
+        )
+
+    def _lane(self, name: str) -> ManualLane:
+        lane = self.lanes[name] = ManualLane(name)
+        return lane
+
+    def open(self) -> "Bench":
+        """Load and start."""
+        self.store.load()
+        self.store.start(StillLoop())  # type: ignore[arg-type]
+        return self
+
+    def run_lanes(self) -> None:
+        """Run everything that waits in the lanes."""
+        while any(lane.step() for lane in self.lanes.values()):
+            pass
+
+    def tick(self, ms: int = 1000) -> None:
+        """Let time pass, then do what is due."""
+        self.now_ms += ms
+        self.store.tick(self.now_ms)
+        self.run_lanes()
+
+    def put(self, *inners: MessageInner) -> list[PutResult]:
+        """Put messages one by one, in one turn of the loop."""
+        results = [self.store.put(each) for each in inners]
+        assert [each.status for each in results] == [PutStatus.PUT_OK] * len(results)
+        self.store.write_staged()
+        return results
+
+    def put_many(self, count: int, *, first: int = 0, **changes: Any) -> list[PutResult]:
+        """Put numbered messages, one a turn."""
+        return [self.put(message(number, **changes))[0] for number in range(first, first + count)]
+
+
+def read_queue(
+    store: MessageStore, topic: str = "TopicTest", queue_id: int = 0
+) -> list[MessageExt]:
+    """Read a whole queue as a consumer does."""
+    offset, end = store.queue_range(topic, queue_id)
+    found: list[MessageExt] = []
+    while offset < end:
+        result = store.get(topic, queue_id, offset, 32)
+        assert result.status is GetStatus.FOUND, result
+        found += [decode_record(each, check_crc=True) for each in result.records]
+        offset = result.next_offset
+    return found
+
+
+def chance(generator: random.Random, share: float) -> bool:
+    """Tell whether something happens that happens in this share of cases."""
+    return generator.random() < share

@@ -2,7 +2,8 @@
 
 Each program leads a session of its own: Ctrl-C at the terminal reaches only `up`, which stops the
 programs in order, and what a program left behind can be killed by its group. Should `up` itself
-be killed, the kernel sends every program SIGTERM (prctl PR_SET_PDEATHSIG; Linux only).
+be killed, the kernel sends every program SIGTERM (prctl PR_SET_PDEATHSIG; Linux only). It does so
+once for each thread of `up`, and programs take a second SIGTERM for impatience, so `up` has none.
 """
 
 from __future__ import annotations
@@ -130,6 +131,17 @@ class Child:
         finally:
             transport.close()
             self._log.end()
+
+
+def watch_without_threads() -> None:
+    """Let the running loop learn of the end of programs from the kernel.
+
+    Python 3.11 would use a thread for each program; later ones do this by themselves.
+    """
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
 
 
 def dies_with_parent() -> Callable[[], None] | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from console.launcher import java, prepare
+from console.launcher.child import watch_without_threads
 from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str], *, demo: bool = False) -> int:
 
 
 async def run(options: Options) -> None:
+    watch_without_threads()
     ports = choose_ports(options)
     redis_plan = plan_redis(os.environ, ports.redis)
     plan = Plan(options, ports, redis_plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,12 @@ def parse_options(
     home = environ.get("GANTRY_HOME") or "var"
     add = parser.add_argument
     add("--home", type=Path, default=Path(home), metavar="DIR", help=f"data folder ({home})")
-    add("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine only)")
+    add(
+        "--host",
+        type=address,
+        default="127.0.0.1",
+        help="address to listen on (%(default)s: this machine only)",
+    )
     port = partial(add, type=port_number, metavar="N")
     port("--namesrv-port", default=NAMESRV_PORT, help="name server (%(default)s; 0: any)")
     port("--broker-port", default=BROKER_PORT, help="broker (%(default)s; 0: any)")
@@ -79,3 +85,12 @@ def port_number(text: str) -> int:
     if not re.fullmatch("[0-9]{1,5}", text) or int(text) > PORT_MAX:
         raise argparse.ArgumentTypeError(f"expected a port from 0 to {PORT_MAX}, got {text!r}")
     return int(text)
+
+
+def address(host: str) -> str:
+    """Look a host name up once, here: every program is told the same address."""
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise argparse.ArgumentTypeError(f"no address for {host!r}: {reason}") from None

@@ -40,3 +40,14 @@ def test_a_bad_port_in_the_environment_is_a_usage_error_too(
     with pytest.raises(SystemExit):
         parse_options([], {"PORT": "http"})
     assert "got 'http'" in capsys.readouterr().err
+
+
+def test_a_host_name_becomes_an_address() -> None:
+    assert parse_options(["--host", "localhost"], {}).host in ("127.0.0.1", "::1")
+
+
+@pytest.mark.parametrize("host", ["no such host", "x" * 300, "a..b", "\0"])
+def test_an_unknown_host_is_a_usage_error(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_options([f"--host={host}"], {})
+    assert "--host: no address for" in capsys.readouterr().err

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import asyncio, os, re, sys
 from pathlib import Path
+from console.launcher.child import watch_without_threads
 from console.launcher.service import Service
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
@@ -31,8 +32,12 @@ service = Service(
     important=re.compile("^pid"),
     stop_grace_s={grace_s},
 )
-supervisor = Supervisor([service], log_folder=Path({folder!r}), say=say)
-asyncio.run(supervisor.run(lambda _: say("ready")))
+async def main():
+    watch_without_threads()
+    supervisor = Supervisor([service], log_folder=Path({folder!r}), say=say)
+    await supervisor.run(lambda _: say("ready"))
+
+asyncio.run(main())
 say("stopped")
 """
 
@@ -84,6 +89,14 @@ async def test_killing_the_supervisor_ends_its_programs(tmp_path: Path) -> None:
     async with supervised(tmp_path) as (process, pid):
         process.kill()
         await eventually(lambda: not is_alive(pid), "program ended after its supervisor was killed")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+async def test_the_supervisor_has_no_threads_each_of_which_would_send_a_signal(
+    tmp_path: Path,
+) -> None:
+    async with supervised(tmp_path) as (process, _):
+        assert len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 1
 
 
 async def test_ctrl_c_at_the_terminal_does_not_reach_the_programs_first(tmp_path: Path) -> None:

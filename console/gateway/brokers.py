@@ -176,7 +176,8 @@ def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> Broker
         version=runtime.version(table),
         started_ms=runtime.whole(table, "bootTimestamp"),
         in_rate=runtime.newest_rate(table, "putTps"),
-        out_rate=runtime.newest_rate(table, "getTransferredTps"),
+        # 5.x corrected the spelling of the key.
+        out_rate=runtime.newest_rate(table, "getTransferedTps", "getTransferredTps"),
         in_total=in_total,
         out_total=out_total,
         in_today=_since(in_total, runtime.whole(table, "msgPutTotalTodayMorning")),

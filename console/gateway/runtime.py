@@ -46,9 +46,10 @@ def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | No
     return ten_s, minute, ten_min
 
 
-def newest_rate(table: Mapping[str, str], key: str) -> float | None:
-    found = rates(table, key)
-    return found[0] if found else None
+def newest_rate(table: Mapping[str, str], *keys: str) -> float | None:
+    """The ten-second average under the first of the keys that is there."""
+    found = (rates(table, key) for key in keys)
+    return next((averages[0] for averages in found if averages), None)
 
 
 def capacity(table: Mapping[str, str]) -> tuple[int | None, int | None]:
@@ -104,12 +105,14 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("msgGetTotalTodayMorning", _("Delivered until last midnight"), "count"),
             ("msgGetTotalYesterdayMorning", _("Delivered until the midnight before"), "count"),
             ("putTps", _("Received per second (10 s, 1 min, 10 min)"), "rates"),
+            ("getTransferedTps", _("Delivered per second (10 s, 1 min, 10 min)"), "rates"),
             ("getTransferredTps", _("Delivered per second (10 s, 1 min, 10 min)"), "rates"),
             ("getFoundTps", _("Pulls that found messages per second"), "rates"),
             ("getMissTps", _("Pulls that found nothing per second"), "rates"),
             ("getTotalTps", _("Pulls per second"), "rates"),
             ("putMessageSizeTotal", _("Bytes received"), "bytes"),
             ("putMessageAverageSize", _("Average message size"), "bytes"),
+            ("putMessageTimesTotal", _("Messages stored since start"), "count"),
             ("putMessageFailedTimes", _("Messages that could not be stored"), "count"),
         ),
     ),
@@ -159,6 +162,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
         _("Process"),
         (
             ("brokerVersionDesc", _("Version"), "text"),
+            ("brokerVersion", _("Number of the version"), "count"),
             ("bootTimestamp", _("Started"), "time"),
             ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
             ("runtime", _("Running for"), "text"),
@@ -166,6 +170,8 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
         ),
     ),
 )
+DELAY_PREFIX = "scheduleMessageOffset_"
+DELAYS = _("Delay levels")
 OTHER = _("Other")
 
 
@@ -181,8 +187,28 @@ def details(table: Mapping[str, str]) -> tuple[DetailGroup, ...]:
         known.update(detail.key for detail in found)
         if found:
             groups.append(DetailGroup(title, found))
+    delays = tuple(
+        Detail(key, "", "text", _delay_text(table[key]))
+        for key in sorted(table, key=_delay_level)
+        if key.startswith(DELAY_PREFIX)
+    )
+    known.update(detail.key for detail in delays)
     rest = tuple(Detail(key, "", "text", table[key]) for key in sorted(table) if key not in known)
-    return (*groups, DetailGroup(OTHER, rest)) if rest else tuple(groups)
+    return tuple(
+        group
+        for group in (*groups, DetailGroup(DELAYS, delays), DetailGroup(OTHER, rest))
+        if group.details
+    )
+
+
+def _delay_level(key: str) -> int:
+    level = key.removeprefix(DELAY_PREFIX)
+    return int(level) if level.isdecimal() else 0
+
+
+def _delay_text(text: str) -> str:
+    """ "8,9" → "8 / 9": delivered offset and end of the level's queue."""
+    return " / ".join(part.strip() for part in text.split(","))
 
 
 def _value(table: Mapping[str, str], key: str, kind: Kind) -> Any:

@@ -45,9 +45,9 @@ class TopicNumbers:
     """What changes while people watch. `in_rate` is None when no broker counted anything yet."""
 
     stored: int
+    total: int
     last_write_ms: int | None
     in_rate: float | None
-    in_day: int | None
     groups: tuple[str, ...]
 
 
@@ -114,9 +114,9 @@ async def topic_numbers(desk: Desk, topic: str) -> Partial[TopicNumbers]:
     return Partial(
         TopicNumbers(
             stored=sum(queue.stored for queue in queues),
+            total=sum(queue.offset_max for queue in queues),
             last_write_ms=max((queue.last_write_ms or 0 for queue in queues), default=0) or None,
-            in_rate=sum(rate for rate, _day in known) if known else None,
-            in_day=sum(day for _rate, day in known) if known else None,
+            in_rate=sum(known) if known else None,
             # RocketMQ 5 may list the topic itself among its groups.
             groups=tuple(sorted({group for found in groups.values() for group in found} - {topic})),
         ),
@@ -202,15 +202,15 @@ def _queue(ref: BrokerRef, queue_id: int, offsets: TopicOffset) -> TopicQueue:
     )
 
 
-async def _put_rate(desk: Desk, ref: BrokerRef, topic: str) -> tuple[float, int] | None:
-    """Messages per second over the last minute, and of the last day; None before the first."""
+async def _put_rate(desk: Desk, ref: BrokerRef, topic: str) -> float | None:
+    """Messages per second over the last minute; None before the first one was counted."""
     try:
         data = await desk.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
     except RequestRefused as refusal:
         if refusal.code == ResponseCode.SYSTEM_ERROR:
             return None
         raise
-    return data.stats_minute.tps, data.stats_day.sum
+    return data.stats_minute.tps
 
 
 def own_names(info: ClusterInfo) -> frozenset[str]:

@@ -73,7 +73,6 @@ NUMBER_COLUMNS: tuple[Column[TopicLine], ...] = (
         "last_write_ms",
         _("Last message"),
         lambda line: line.numbers.last_write_ms if line.numbers else None,
-        numeric=True,
     ),
 )
 ALL_COLUMNS: Columns[TopicLine] = Columns(*COLUMNS, *NUMBER_COLUMNS)

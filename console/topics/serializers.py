@@ -19,9 +19,9 @@ PERM_MAX = 7
 
 class TopicNumbersSerializer(serializers.Serializer[Any]):
     stored = serializers.IntegerField(help_text="Messages that can still be read.")
+    total = serializers.IntegerField(help_text="Messages ever received, deleted ones among them.")
     last_write_ms = serializers.IntegerField(allow_null=True)
     in_rate = serializers.FloatField(allow_null=True, help_text="Per second, last minute.")
-    in_day = serializers.IntegerField(allow_null=True, help_text="Messages of the last 24 hours.")
     groups = serializers.ListField(child=serializers.CharField())
 
 

@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.gateway.changes import etag_of
+from console.gateway import merge_failures
+from console.gateway.readers import readers_of
 from console.gateway.topics import numbers_of, topic_detail, topic_rows
 from console.pages import ClusterPage, Crumb
 from console.tables import TableQuery
@@ -53,11 +54,12 @@ class TopicPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         answer = self.cluster.ask(topic_detail, topic)
         detail = answer.value
+        readers = self.cluster.ask(readers_of, topic)
         return self.show(
             title=topic,
             crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],
             answer=answer,
+            failures=merge_failures(answer.failures, readers.failures),
             topic=detail,
-            kind_label=listing.KINDS[detail.row.kind],
-            etag=etag_of(detail.configs),
+            readers=readers,
         )

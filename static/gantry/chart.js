@@ -2,7 +2,8 @@
 // `series` is [{label, color: "--css-variable", fill: true}]; `set(data)` takes uPlot's columns,
 // seconds first, null for a gap.
 (() => {
-  const LEGEND_PX = 34;
+  const LEGEND_PX = 40;
+  const SPAN_S_MIN = 120; // a chart of three samples would show drama where there is none
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function axis(more) {
@@ -27,7 +28,10 @@
       width: box.clientWidth - 24,
       height: box.clientHeight - LEGEND_PX,
       cursor: { points: { size: 6 } },
-      scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] } },
+      scales: {
+        x: { range: (_plot, low, high) => [Math.min(low, high - SPAN_S_MIN), high] },
+        y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] },
+      },
       series: [
         { label: box.dataset.labelTime, value: (_plot, at) => (at ? clock(new Date(at * 1000)) : "—") },
         ...series.map((line) => ({
@@ -67,6 +71,8 @@
       set(columns) {
         data = columns;
         plot.setData(data);
+        // Nobody points at the chart: its legend tells the newest values.
+        if (plot.cursor.left < 0) plot.setLegend({ idx: data[0].length - 1 });
       },
     };
   }

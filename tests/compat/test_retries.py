@@ -65,5 +65,6 @@ def test_the_first_retry_comes_after_ten_seconds(
     first = time.monotonic()
     again = consumer.wait_for("message", 2)[1]
     waited = time.monotonic() - first
-    assert FIRST_RETRY_SECONDS - 0.5 <= waited <= FIRST_RETRY_SECONDS + 1
+    # The client's own way to its listener counts here, so there is some room.
+    assert FIRST_RETRY_SECONDS - 0.5 <= waited <= FIRST_RETRY_SECONDS + 3
     assert again["reconsume"] == 1

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from core_broker.errors import GantryError
 
@@ -63,10 +64,10 @@ class Loop:
             await self._pause(self._interval_s if pause_s is None else pause_s)
 
     async def _pause(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), seconds)
-        except TimeoutError:
-            return
+        # Not wait_for: in Python 3.11 it can swallow the cancellation by which the loop ends.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
 
     def _report(self, failure: str) -> None:
         if failure != self._last_failure:

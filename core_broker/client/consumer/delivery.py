@@ -106,7 +106,8 @@ class Delivery:
         for timer in self._later:
             timer.cancel()
         try:
-            await asyncio.wait_for(self._idle.wait(), self._settings.drain_timeout_s)
+            async with asyncio.timeout(self._settings.drain_timeout_s):
+                await self._idle.wait()
         except TimeoutError:
             log.warning("Consumer %s: %d listeners did not end in time", self._group, self._busy)
         for worker in self._workers:

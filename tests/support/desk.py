@@ -1,0 +1,272 @@
+"""A broker's processors on a real store, without sockets: asked directly, with a clock that stands.
+
+desk.send("T", b"body")                 one message, answered
+desk.ask(code, header)                  any request, answered at once or later
+desk.peer()                             a client, which records what it is told
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from core_broker.errors import ConnectionClosed, GantryError, RequestRefused
+from core_broker.message.model import MessageExt
+from core_broker.message.record import decode_records
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.delay_delivery import DelayDelivery
+from core_broker.processors.table import RequestTable
+from core_broker.remoting.bodies import TopicConfig, encode_body
+from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    Header,
+    PullMessageRequestHeader,
+    SendMessageRequestHeaderV2,
+)
+from core_broker.state.delay_levels import DelayLevels
+from core_broker.state.statistics import Statistics
+from core_broker.state.topics import system_topics
+from core_broker.store import MessageStore
+from tests.support.stores import NOW_MS, ManualLane, StillLoop, store_config
+
+DELAYS = "1s 5s 10s 30s"
+VIP_PORT = 10909
+
+
+class Peer:
+    """A client as the processors see it; notes what it is told, answers what a test scripts."""
+
+    def __init__(self, port: int) -> None:
+        self.peer_host = "127.0.0.1"
+        self.peer_port = port
+        self.peer = f"127.0.0.1:{port}"
+        self.local_port = 10911
+        self.answers: dict[int, RemotingCommand] = {}
+        self.told: list[RemotingCommand] = []
+        self.closed_for = ""
+        self.replies: Callable[[RemotingCommand], RemotingCommand] | None = None
+
+    def answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
+        assert request.opaque not in self.answers, "answered twice"
+        self.answers[request.opaque] = response
+
+    def send(self, command: RemotingCommand) -> None:
+        if self.closed_for:
+            raise ConnectionClosed(self.peer, self.closed_for)
+        self.told.append(command)
+
+    async def invoke(self, command: RemotingCommand, timeout_ms: float) -> RemotingCommand:
+        self.told.append(command)
+        if self.replies is None:
+            raise ConnectionClosed(self.peer, "no script")
+        return self.replies(command)
+
+    def close(self, reason: str) -> None:
+        self.closed_for = reason
+
+
+class NoteSaver:
+    """Writes nothing; tells at once that it did, or fails as a test wants."""
+
+    def __init__(self) -> None:
+        self.saved: list[str] = []
+        self.error: Exception | None = None
+
+    def save(
+        self, table: ConfigTable, then: Callable[[Exception | None], None] | None = None
+    ) -> None:
+        self.saved.append(table.value)
+        if then is not None:
+            then(self.error)
+
+    async def save_settings(self, content: bytes) -> None:
+        self.saved.append("settings")
+
+
+class NoteRegistrar:
+    """Notes of which topics the name servers would hear."""
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self.all = 0
+
+    def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
+        self.topics += [topic.topic_name for topic in topics]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    def all_changed(self) -> None:
+        self.all += 1
+
+
+class Desk:
+    """The processors of one broker. Made inside a running event loop."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.now_ms = NOW_MS
+        self.lanes: list[ManualLane] = []
+        self.saver = NoteSaver()
+        self.registrar = NoteRegistrar()
+        defaults = {"broker_name": "b", "broker_ip1": "127.0.0.1", "message_delay_level": DELAYS}
+        config = store_config(folder / "store", **defaults | settings)
+        store = MessageStore(config, clock_ms=lambda: self.now_ms, lanes=self._lane)
+        store.load()
+        store.start(cast("asyncio.AbstractEventLoop", StillLoop()))
+        self.ctx = BrokerContext(
+            config=config,
+            store=store,
+            saver=self.saver,
+            registrar=self.registrar,
+            now_ms=lambda: self.now_ms,
+            host=("127.0.0.1", 10911),
+            delay_levels=DelayLevels(config.message_delay_level),
+            statistics=Statistics(config.broker_cluster_name),
+            vip_port=VIP_PORT,
+            boot_ms=NOW_MS,
+        )
+        self.ctx.topics.add_system_topics(
+            system_topics(
+                cluster=config.broker_cluster_name,
+                broker=config.broker_name,
+                template_queues=config.default_topic_queue_nums,
+                delay_levels=self.ctx.delay_levels.level_max,
+                auto_create=config.auto_create_topic_enable,
+                cluster_topic=True,
+                broker_topic=True,
+                trace_topic=None,
+            )
+        )
+        self.requests = RequestTable(self.ctx)
+        self.delays = DelayDelivery(self.ctx, self.requests.turn)
+        store.arrival_listeners.append(self.requests.held_pulls.arrived)
+        store.arrival_listeners.append(self.delays.arrived)
+        self._opaque = 0
+        self._peers = 0
+        self.client = self.peer()
+
+    def _lane(self, name: str) -> ManualLane:
+        self.lanes.append(ManualLane(name))
+        return self.lanes[-1]
+
+    def close(self) -> None:
+        """Close the store."""
+        self.ctx.store.close()
+
+    def peer(self) -> Peer:
+        """One more client."""
+        self._peers += 1
+        return Peer(50_000 + self._peers)
+
+    def topic(self, name: str = "T", queues: int = 4, perm: int = 6) -> str:
+        """Create a topic as an administrator would have."""
+        self.ctx.topics.put(
+            TopicConfig(
+                topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm
+            ),
+            self.now_ms,
+        )
+        return name
+
+    def request(
+        self,
+        code: int,
+        header: Header | dict[str, str] | None = None,
+        body: bytes | object = b"",
+        *,
+        version: int = PROTOCOL_VERSION,
+        language: LanguageCode = LanguageCode.JAVA,
+    ) -> RemotingCommand:
+        """A request as a client sends it; bodies that are structs are encoded."""
+        content = body if isinstance(body, bytes) else encode_body(body)
+        command = RemotingCommand.request(code, header, content)
+        self._opaque += 1
+        command.opaque = self._opaque
+        command.version = version
+        command.language = language
+        return command
+
+    def give(self, request: RemotingCommand, peer: Peer | None = None) -> RemotingCommand | None:
+        """Hand in a request and end the turn; None when it is not answered yet."""
+        peer = peer or self.client
+        try:
+            response = self.requests.dispatch(cast("Connection", peer), request)
+        except RequestRefused as refusal:
+            response = RemotingCommand.response(refusal.code, refusal.remark)
+        except GantryError as error:
+            response = RemotingCommand.response(1, f"{type(error).__name__}: {error}")
+        self.requests.turn.end()
+        return response or peer.answers.get(request.opaque)
+
+    async def ask(
+        self,
+        code: int,
+        header: Header | dict[str, str] | None = None,
+        body: bytes | object = b"",
+        *,
+        peer: Peer | None = None,
+        **kinds: Any,
+    ) -> RemotingCommand:
+        """Hand in a request and wait for its answer."""
+        request = self.request(code, header, body, **kinds)
+        response = self.give(request, peer)
+        while response is None:
+            assert self.ctx.tasks, "nobody will answer this"
+            await asyncio.sleep(0)
+            response = (peer or self.client).answers.get(request.opaque)
+        return response
+
+    def sending(self, topic: str, properties: str = "", **fields: Any) -> Header:
+        """The header of a send."""
+        defaults: dict[str, Any] = {
+            "producer_group": "PG",
+            "default_topic": "TBW102",
+            "default_topic_queue_nums": 4,
+            "queue_id": 0,
+            "sys_flag": 0,
+            "born_timestamp": NOW_MS,
+            "flag": 0,
+        }
+        return SendMessageRequestHeaderV2(topic=topic, properties=properties, **defaults | fields)
+
+    async def send(
+        self,
+        topic: str,
+        body: bytes = b"body",
+        properties: str = "",
+        *,
+        code: int = RequestCode.SEND_MESSAGE_V2,
+        version: int = PROTOCOL_VERSION,
+        **fields: Any,
+    ) -> RemotingCommand:
+        """Send one message."""
+        return await self.ask(
+            code, self.sending(topic, properties, **fields), body, version=version
+        )
+
+    def pulling(self, topic: str, offset: int = 0, **fields: Any) -> PullMessageRequestHeader:
+        """The header of a pull that brings its subscription along and does not wait."""
+        defaults: dict[str, Any] = {
+            "consumer_group": "CG",
+            "queue_id": 0,
+            "max_msg_nums": 32,
+            "sys_flag": 4,
+            "commit_offset": 0,
+            "suspend_timeout_millis": 15_000,
+            "sub_version": 0,
+            "subscription": "*",
+        }
+        return PullMessageRequestHeader(topic=topic, queue_offset=offset, **defaults | fields)
+
+    async def pull(self, topic: str, offset: int = 0, **fields: Any) -> RemotingCommand:
+        """Pull without waiting."""
+        return await self.ask(RequestCode.PULL_MESSAGE, self.pulling(topic, offset, **fields))
+
+    async def messages(self, topic: str, queue_id: int = 0) -> list[MessageExt]:
+        """What a queue holds, as far as one pull goes; nothing where there is no queue."""
+        store = self.ctx.store
+        first, end = store.queue_range(topic, queue_id)
+        found = store.get(topic, queue_id, first, 32) if end > first else None
+        return decode_records(b"".join(found.records)) if found is not None else []

@@ -1,0 +1,401 @@
+"""processors/send.py and admission.py: what is stored, and what is answered in whose words."""
+
+from collections.abc import Callable
+
+import pytest
+
+from core_broker.message.batch import encode_batch
+from core_broker.message.model import Message
+from core_broker.remoting.bodies import SubscriptionGroupConfig
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import SendMessageRequestHeader
+from tests.support.desk import Desk
+from tests.unit.processors.conftest import MakeDesk
+
+JAVA = "KEYS\x01K1\x02UNIQ_KEY\x01FD00\x02WAIT\x01true\x02TAGS\x01TagA"
+FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+
+
+def refusal(response: RemotingCommand) -> tuple[int, str | None]:
+    assert response.ext_fields == REGION, "clients read these on refusals too"
+    return response.code, response.remark
+
+
+class TestOneMessage:
+    async def test_the_answer_is_javas(self, desk: Desk, topic: str) -> None:
+        response = await desk.send(topic, b"hi", JAVA, queue_id=1)
+        assert response.code == 0
+        assert response.ext_fields == {
+            "msgId": "7F00000100002A9F0000000000000000",
+            "queueId": "1",
+            "queueOffset": "0",
+            **REGION,
+        }
+
+    async def test_the_record_has_cluster_but_not_wait(self, desk: Desk, topic: str) -> None:
+        await desk.send(topic, b"hi", JAVA, flag=7, reconsume_times=2)
+        (stored,) = await desk.messages(topic)
+        assert stored.properties == {
+            "KEYS": "K1",
+            "UNIQ_KEY": "FD00",
+            "TAGS": "TagA",
+            "CLUSTER": "DefaultCluster",
+        }
+        assert (stored.body, stored.flag, stored.reconsume_times) == (b"hi", 7, 2)
+        assert stored.born_host == ("127.0.0.1", desk.client.peer_port)
+        assert stored.store_host == ("127.0.0.1", 10911)
+
+    async def test_code_10_with_long_names(self, desk: Desk, topic: str) -> None:
+        header = SendMessageRequestHeader(
+            producer_group="PG",
+            topic=topic,
+            default_topic="TBW102",
+            default_topic_queue_nums=4,
+            queue_id=0,
+            sys_flag=0,
+            born_timestamp=1,
+            flag=0,
+            properties=JAVA,
+        )
+        response = await desk.ask(RequestCode.SEND_MESSAGE, header, b"hi")
+        assert response.code == 0
+        assert len(await desk.messages(topic)) == 1
+
+    async def test_a_cpp_batch_is_one_record(self, desk: Desk, topic: str) -> None:
+        fields = {
+            "producerGroup": "PG", "topic": topic, "defaultTopic": "TBW102",
+            "defaultTopicQueueNums": "4", "queueId": "0", "sysFlag": "0", "bornTimestamp": "1",
+            "flag": "0", "properties": "WAIT\x01true\x02", "reconsumeTimes": "0", "unitMode": "0",
+            "batch": "1",
+        }  # fmt: skip
+        body = encode_batch([Message(topic, b"1"), Message(topic, b"2")])
+        response = await desk.ask(RequestCode.SEND_MESSAGE, fields, body)
+        assert response.code == 0
+        (stored,) = await desk.messages(topic)
+        assert stored.body == body
+
+    async def test_a_missing_body_is_stored(self, desk: Desk, topic: str) -> None:
+        assert (await desk.send(topic, b"")).code == 0
+
+    @pytest.mark.parametrize("asked", [-1, -7])
+    async def test_a_negative_queue_means_any(self, desk: Desk, topic: str, asked: int) -> None:
+        response = await desk.send(topic, queue_id=asked)
+        assert response.code == 0
+        assert 0 <= int(response.ext_fields["queueId"]) < 4
+
+    async def test_one_way_is_stored_without_an_answer(self, desk: Desk, topic: str) -> None:
+        request = desk.request(RequestCode.SEND_MESSAGE_V2, desk.sending(topic), b"one-way")
+        request.flag = 2
+        assert desk.give(request) is None
+        assert len(await desk.messages(topic)) == 1
+
+    async def test_tags_of_a_multi_tag_topic_are_flagged(self, desk: Desk, topic: str) -> None:
+        config = desk.ctx.topics.get(topic)
+        assert config is not None
+        config.topic_filter_type = "MULTI_TAG"
+        await desk.send(topic)
+        (stored,) = await desk.messages(topic)
+        assert stored.sys_flag == 2
+
+    async def test_sends_are_counted(self, desk: Desk, topic: str) -> None:
+        for _ in range(3):
+            await desk.send(topic, queue_id=2)
+        totals = desk.ctx.statistics.totals()
+        assert totals["TOPIC_PUT_NUMS"] == {topic: 3}
+        assert totals["QUEUE_PUT_NUMS"] == {f"{topic}@2": 3}
+
+
+class TestAutoCreate:
+    async def test_from_the_template_saved_and_registered_first(self, desk: Desk) -> None:
+        response = await desk.send("New", default_topic_queue_nums=16)
+        assert response.code == 0
+        created = desk.ctx.topics.get("New")
+        assert created is not None
+        assert (created.write_queue_nums, created.perm) == (8, 6)
+        assert desk.saver.saved == ["topics.json"]
+        assert desk.registrar.topics == ["New"]
+        assert len(await desk.messages("New")) == 1
+
+    async def test_nothing_is_stored_when_the_table_cannot_be_saved(self, desk: Desk) -> None:
+        desk.saver.error = OSError("disk full")
+        response = await desk.send("New")
+        assert response.code == 1
+        assert response.remark == "topics.json could not be written: disk full"
+        assert await desk.messages("New") == []
+
+    async def test_a_batch_creates_too(self, desk: Desk) -> None:
+        body = encode_batch([Message("New", b"1")])
+        assert (await desk.send("New", body, batch=True)).code == 0
+        assert len(await desk.messages("New")) == 1
+
+    async def test_not_from_an_unknown_template(self, desk: Desk) -> None:
+        response = await desk.send("NOPE", default_topic="NOPE2")
+        assert refusal(response) == (17, f"topic[NOPE] not exist, apply first please!{FAQ}")
+
+    async def test_not_when_switched_off_even_if_the_template_is_still_there(
+        self, make_desk: MakeDesk
+    ) -> None:
+        desk = make_desk(auto_create_topic_enable=False)
+        desk.topic("TBW102", perm=7)
+        assert (await desk.send("New")).code == 17
+
+    async def test_a_retry_topic_is_always_made(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(auto_create_topic_enable=False)
+        response = await desk.send("%RETRY%G", max_reconsume_times=3)
+        assert response.code == 0
+        made = desk.ctx.topics.get("%RETRY%G")
+        assert made is not None
+        assert made.write_queue_nums == 1
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("name", "code", "words"),
+        [
+            ("SCHEDULE_TOPIC_XXXX", 16,
+             "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden."),
+            ("RMQ_SYS_TRANS_HALF_TOPIC", 16, "is forbidden."),
+            ("SELF_TEST_TOPIC", 16, "is forbidden."),
+            ("OFFSET_MOVED_EVENT", 16, "is forbidden."),
+            ("", 1, "The specified topic is blank."),
+            ("a b", 1, "The specified topic contains illegal characters, allowing only "
+             "^[%|a-zA-Z0-9_-]+$"),
+            ("../../etc", 1, "illegal characters"),
+            ("x" * 128, 1, "The specified topic is longer than topic max length"),
+        ],
+    )  # fmt: skip
+    async def test_by_name(self, desk: Desk, name: str, code: int, words: str) -> None:
+        answered, remark = refusal(await desk.send(name))
+        assert answered == code
+        assert words in (remark or "")
+
+    @pytest.mark.parametrize("queue_id", [4, 99, 2**31 - 1])
+    async def test_a_queue_that_is_not_there(self, desk: Desk, topic: str, queue_id: int) -> None:
+        code, remark = refusal(await desk.send(topic, queue_id=queue_id))
+        assert code == 1
+        assert remark == (
+            f"request queueId[{queue_id}] is illegal, TopicConfig [topicName=T, readQueueNums=4, "
+            "writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false] "
+            f"Producer: {desk.client.peer}"
+        )
+
+    async def test_a_topic_without_queues(self, desk: Desk) -> None:
+        desk.topic("Empty", queues=0)
+        assert (await desk.send("Empty", queue_id=-1)).code == 1
+        assert (await desk.send("Empty", queue_id=0)).code == 1
+
+    async def test_order_topics_while_the_broker_may_not_write(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(broker_permission=4)
+        desk.topic("Plain")
+        ordered = desk.topic("Ordered")
+        desk.ctx.topics.apply_order({ordered: "b:4"}, desk.now_ms)
+        assert (await desk.send("Plain")).code == 0
+        assert refusal(await desk.send(ordered)) == (
+            16,
+            "the broker[127.0.0.1] sending message is forbidden",
+        )
+
+    async def test_before_the_time_set_by_the_operator(self, make_desk: MakeDesk) -> None:
+        desk = make_desk()
+        late = make_desk(start_accept_send_request_time_stamp=desk.now_ms + 1)
+        code, remark = refusal(await late.send(late.topic()))
+        assert code == 1
+        assert (remark or "").startswith("broker unable to service, until 2023-")
+        late.now_ms += 1
+        assert (await late.send("T")).code == 0
+
+    async def test_while_stopping(self, desk: Desk, topic: str) -> None:
+        desk.ctx.is_accepting = False
+        assert refusal(await desk.send(topic))[0] == 14
+
+    async def test_half_messages_clearly(self, desk: Desk, topic: str) -> None:
+        for properties, sys_flag in (("TRAN_MSG\x01true\x02PGROUP\x01P", 4), ("", 4), ("", 8)):
+            code, remark = refusal(await desk.send(topic, b"", properties, sys_flag=sys_flag))
+            assert (code, remark) == (
+                16,
+                "the broker[127.0.0.1] sending transaction message is forbidden",
+            )
+        assert await desk.messages(topic) == []
+
+    async def test_too_large(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(max_message_size=1000)
+        topic = desk.topic()
+        assert (await desk.send(topic, b"x" * 1000)).code == 0
+        code, remark = refusal(await desk.send(topic, b"x" * 1001))
+        assert code == 13
+        assert remark == (
+            "the message is illegal, maybe msg body or properties length not matched. "
+            "msg body length limit 1000B, msg properties length limit 32KB."
+        )
+
+    async def test_properties_too_long(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(mapped_file_size_commit_log=1024 * 1024)
+        topic = desk.topic()
+        overhead = len("K\x01") + len("\x02CLUSTER\x01DefaultCluster")
+        assert (await desk.send(topic, b"", "K\x01" + "v" * (32767 - overhead))).code == 0
+        assert (await desk.send(topic, b"", "K\x01" + "v" * (32768 - overhead))).code == 13
+
+    async def test_a_delay_that_is_no_number(self, desk: Desk, topic: str) -> None:
+        assert refusal(await desk.send(topic, b"", "DELAY\x01soon"))[0] == 13
+
+
+class TestDelay:
+    async def test_waits_in_the_queue_of_its_level(self, desk: Desk, topic: str) -> None:
+        response = await desk.send(topic, b"later", "DELAY\x012\x02WAIT\x01true", queue_id=3)
+        assert response.code == 0
+        assert response.ext_fields["queueId"] == "3"
+        (waiting,) = await desk.messages("SCHEDULE_TOPIC_XXXX", 1)
+        assert waiting.properties == {
+            "DELAY": "2",
+            "WAIT": "true",
+            "CLUSTER": "DefaultCluster",
+            "REAL_TOPIC": topic,
+            "REAL_QID": "3",
+        }
+        (unit,) = desk.ctx.store.queue_units("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
+        assert unit.tags_code == desk.now_ms + 5000
+
+    async def test_a_level_beyond_the_table_is_its_last(self, desk: Desk, topic: str) -> None:
+        await desk.send(topic, b"", "DELAY\x0199")
+        (waiting,) = await desk.messages("SCHEDULE_TOPIC_XXXX", 3)
+        assert waiting.properties["DELAY"] == "4"
+
+    @pytest.mark.parametrize("level", ["0", "-3"])
+    async def test_no_level_is_no_delay(self, desk: Desk, topic: str, level: str) -> None:
+        await desk.send(topic, b"", f"DELAY\x01{level}")
+        assert len(await desk.messages(topic)) == 1
+
+
+class TestRetryTopics:
+    @pytest.mark.parametrize(
+        ("times", "limit", "destination"),
+        [(0, 3, "%RETRY%G"), (2, 3, "%RETRY%G"), (3, 3, "%DLQ%G"), (0, 0, "%DLQ%G")],
+    )
+    async def test_what_failed_too_often_is_buried(
+        self, desk: Desk, times: int, limit: int, destination: str
+    ) -> None:
+        response = await desk.send(
+            "%RETRY%G", b"", "DELAY\x012", reconsume_times=times, max_reconsume_times=limit
+        )
+        assert response.code == 0
+        waiting = await desk.messages("SCHEDULE_TOPIC_XXXX", 1)
+        buried = await desk.messages("%DLQ%G")
+        if destination == "%DLQ%G":
+            assert [len(waiting), len(buried)] == [0, 1], "a dead letter does not wait"
+        else:
+            assert [len(waiting), len(buried)] == [1, 0]
+
+    async def test_an_old_client_gets_the_limit_of_the_group(self, desk: Desk) -> None:
+        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="G", retry_max_times=1), 0)
+        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9, version=63)
+        assert len(await desk.messages("%DLQ%G")) == 1
+
+    async def test_the_dead_letter_topic_is_write_only(self, desk: Desk) -> None:
+        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
+        made = desk.ctx.topics.get("%DLQ%G")
+        assert made is not None
+        assert (made.perm, made.read_queue_nums) == (2, 1)
+        assert desk.ctx.statistics.totals()["DLQ_PUT_NUMS"] == {"G": 1}
+
+    async def test_its_permission_is_a_setting(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(dlq_topic_perm=6)
+        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
+        made = desk.ctx.topics.get("%DLQ%G")
+        assert made is not None
+        assert made.perm == 6
+
+    async def test_a_group_that_may_not_be_made(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(auto_create_subscription_group=False)
+        code, remark = refusal(await desk.send("%RETRY%G"))
+        assert code == 26
+        assert (remark or "").startswith("subscription group not exist, G ")
+
+
+class TestBatch:
+    def body(self, *texts: bytes) -> bytes:
+        return encode_batch([Message("T", text, tags="A", keys=["k"]) for text in texts])
+
+    async def test_each_message_is_a_record_with_the_properties_of_both(
+        self, desk: Desk, topic: str
+    ) -> None:
+        response = await desk.send(
+            topic, self.body(b"1", b"2", b"3"), "WAIT\x01true", batch=True, code=320
+        )
+        assert response.code == 0
+        stored = await desk.messages(topic)
+        assert [each.body for each in stored] == [b"1", b"2", b"3"]
+        assert [each.queue_offset for each in stored] == [0, 1, 2]
+        assert stored[0].properties == {
+            "KEYS": "k", "TAGS": "A", "WAIT": "true", "CLUSTER": "DefaultCluster",
+        }  # fmt: skip
+        assert response.ext_fields["msgId"] == ",".join(each.offset_msg_id for each in stored)
+        assert response.ext_fields["queueOffset"] == "0"
+        assert desk.ctx.statistics.totals()["TOPIC_PUT_NUMS"] == {topic: 3}
+
+    async def test_the_flag_decides_not_the_code(self, desk: Desk, topic: str) -> None:
+        await desk.send(topic, self.body(b"1", b"2"), batch=True, code=310)
+        assert len(await desk.messages(topic)) == 2
+        await desk.send(topic, self.body(b"1", b"2"), batch=False, code=320)
+        assert len(await desk.messages(topic)) == 3
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda body: b"",
+            lambda body: body[:-1],
+            lambda body: body + b"\x00",
+            lambda body: b"\xff" * len(body),
+            lambda body: b"\x00" * len(body),
+            lambda body: body[:3] + b"\xff" + body[4:],
+        ],
+    )
+    async def test_a_damaged_batch_stores_nothing(
+        self, desk: Desk, topic: str, damage: Callable[[bytes], bytes]
+    ) -> None:
+        response = await desk.send(topic, damage(self.body(b"1", b"2")), batch=True)
+        assert response.code in {1, 13}
+        assert await desk.messages(topic) == []
+
+    async def test_neither_delayed_nor_transactional_nor_to_a_retry_topic(
+        self, desk: Desk, topic: str
+    ) -> None:
+        body = self.body(b"1")
+        assert (await desk.send(topic, body, "DELAY\x011", batch=True)).code == 13
+        assert (await desk.send(topic, body, batch=True, sys_flag=4)).code == 13
+        response = await desk.send("%RETRY%G", body, batch=True)
+        assert refusal(response) == (13, "batch request does not support retry group %RETRY%G")
+
+    async def test_the_whole_batch_is_measured(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(max_message_size=100)
+        topic = desk.topic()
+        assert (await desk.send(topic, self.body(b"x" * 30, b"x" * 30), batch=True)).code == 13
+        assert await desk.messages(topic) == []
+
+
+class TestSyncFlush:
+    async def test_the_answer_waits_for_the_disk(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(flush_disk_type="SYNC_FLUSH")
+        request = desk.request(310, desk.sending(desk.topic()), b"hi")
+        assert desk.give(request) is None
+        for lane in desk.lanes:
+            lane.run()
+        assert desk.client.answers[request.opaque].code == 0
+
+    async def test_a_producer_that_does_not_want_to_wait(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(flush_disk_type="SYNC_FLUSH")
+        response = desk.give(desk.request(310, desk.sending(desk.topic(), "WAIT\x01false"), b"hi"))
+        assert response is not None
+        assert response.code == 0
+
+    async def test_a_disk_that_is_late_is_a_success_of_its_own_kind(
+        self, make_desk: MakeDesk
+    ) -> None:
+        desk = make_desk(flush_disk_type="SYNC_FLUSH")
+        request = desk.request(310, desk.sending(desk.topic()), b"hi")
+        desk.give(request)
+        desk.ctx.store.tick(desk.ctx.config.sync_flush_timeout + 1)
+        answer = desk.client.answers[request.opaque]
+        assert answer.code == 10
+        assert answer.ext_fields["queueOffset"] == "0"

@@ -39,14 +39,17 @@ def dress(field: forms.Field) -> None:
     widget.attrs["class"] = f"{widget.attrs.get('class', '')} {kind}".strip()
 
 
-class BrokersField(forms.MultipleChoiceField):
-    """Which brokers a change is for; all of them from the start."""
+class BrokersForm(TablerForm):
+    """A form about something that lives on brokers: which of them is a change for?"""
 
-    widget = forms.CheckboxSelectMultiple
+    brokers = forms.MultipleChoiceField(label=_("Brokers"), widget=forms.CheckboxSelectMultiple)
 
-    def offer(self, names: Sequence[str]) -> None:
-        self.choices = [(name, name) for name in names]
-        self.initial = list(names)
+    def offer_brokers(self, names: Sequence[str]) -> None:
+        """Offer these, all of them chosen from the start."""
+        field = self.fields["brokers"]
+        assert isinstance(field, forms.MultipleChoiceField)
+        field.choices = [(name, name) for name in names]
+        field.initial = list(names)
 
 
 class TypedNameForm(TablerForm):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import django
 from django.conf import settings
@@ -54,7 +55,7 @@ def checks() -> Iterator[tuple[str, Check]]:
     if settings.REDIS_URL:
         yield "redis", redis_problem
     for cluster in gateway.clusters():
-        yield f"cluster-{cluster.name}", lambda cluster=cluster: cluster_problem(cluster)
+        yield f"cluster-{cluster.name}", partial(cluster_problem, cluster)
 
 
 def database_problem() -> str | None:

@@ -35,6 +35,7 @@ class Named(Protocol):
 
 
 R = TypeVar("R", bound=Named)
+N = TypeVar("N", bound=Named)
 
 
 # Without slots: a frozen generic with slots cannot be made as Column[Row](…) in Python 3.11.
@@ -98,7 +99,7 @@ class TableQuery(Generic[R]):
     def ordered_by(self) -> str:
         return self.ordering.removeprefix("-")
 
-    def matching(self, rows: Iterable[R]) -> list[R]:
+    def matching(self, rows: Iterable[N]) -> list[N]:
         """Rows whose name holds every word of the search, in any letter case."""
         words = self.search.lower().split()
         return [row for row in rows if all(word in row.name.lower() for word in words)]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 FRESH_FOR_MS = 2_000
 DEADLINE_MS = 6_000
@@ -38,10 +39,10 @@ ANSWERS_MAX = 4_096
 
 
 @dataclass(frozen=True, eq=False)
-class Question(Generic[P, T]):
+class Question(Generic[P, T_co]):
     """A named question with its deadline and how long its answer stays fresh."""
 
-    run: Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]
+    run: Callable[Concatenate[Desk, P], Awaitable[Partial[T_co]]]
     fresh_for_ms: int
     deadline_ms: int
 
@@ -51,10 +52,10 @@ class Question(Generic[P, T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Command(Generic[P, T]):
+class Command(Generic[P, T_co]):
     """A named change with its deadline."""
 
-    run: Callable[Concatenate[Desk, P], Awaitable[T]]
+    run: Callable[Concatenate[Desk, P], Awaitable[T_co]]
     deadline_ms: int
 
     @property

@@ -177,7 +177,8 @@ OTHER = _("Other")
 
 def details(table: Mapping[str, str]) -> tuple[DetailGroup, ...]:
     """The whole table in groups; what RocketMQ adds in later versions comes last as it is."""
-    groups, known = [], set()
+    groups: list[DetailGroup] = []
+    known: set[str] = set()
     for title, lines in DETAILS:
         found = tuple(
             Detail(key, label, kind, _value(table, key, kind))

@@ -40,7 +40,7 @@ class GroupCreatePage(ClusterPage):
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         form = GroupCreateForm(request.POST)
-        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(broker_names).value)
         if not form.is_valid():
             return self.form(form, status=422)
         given = form.cleaned_data
@@ -55,7 +55,7 @@ class GroupCreatePage(ClusterPage):
         return redirect("groups:detail", cluster=cluster, group=given["name"])
 
     def form(self, form: GroupCreateForm, status: int = 200) -> HttpResponse:
-        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(broker_names).value)
         title = _("Create a group")
         crumbs = [Crumb(_("Groups"), reverse("groups:list", args=[self.cluster.name]))]
         return self.show(title=title, crumbs=[*crumbs, Crumb(title)], form=form, status=status)
@@ -147,7 +147,7 @@ def settings_form(held: Held, data: Any = None) -> GroupSettingsForm:
     """The form filled with the group's settings, those of the first broker where they differ."""
     first = held[0][1]
     form = GroupSettingsForm(data, initial={field: getattr(first, field) for field in FIELDS})
-    form.fields["brokers"].offer([ref.name for ref, _config in held])
+    form.offer_brokers([ref.name for ref, _config in held])
     return form
 
 

@@ -6,7 +6,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from console.forms import BrokersField, TablerForm, TypedNameForm
+from console.forms import BrokersForm, TypedNameForm
 from console.gateway.group_changes import GroupSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
@@ -15,7 +15,7 @@ RETRIES_MAX = 10_000
 RETRY_QUEUES_MAX = 64
 
 
-class GroupSettingsForm(TablerForm):
+class GroupSettingsForm(BrokersForm):
     """What can be set on a group."""
 
     consume_enable = forms.BooleanField(
@@ -43,7 +43,6 @@ class GroupSettingsForm(TablerForm):
     retry_queue_nums = forms.IntegerField(
         label=_("Queues of the retry topic"), min_value=1, max_value=RETRY_QUEUES_MAX, initial=1
     )
-    brokers = BrokersField(label=_("Brokers"))
 
     def settings(self) -> GroupSettings:
         given = self.cleaned_data

@@ -21,7 +21,7 @@ TOO_LONG = 1009
 HEARD_BYTES_MAX = 4_096
 
 
-class Feed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class Feed(AsyncJsonWebsocketConsumer):
     """Subclasses override `opened`, and `closed` when they have something to give back."""
 
     need = Need.READ

@@ -38,7 +38,7 @@ class TopicCreatePage(ClusterPage):
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         form = TopicCreateForm(request.POST)
-        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(broker_names).value)
         if not form.is_valid():
             return self.form(form, status=422)
         given = form.cleaned_data
@@ -53,7 +53,7 @@ class TopicCreatePage(ClusterPage):
         return redirect("topics:detail", cluster=cluster, topic=given["name"])
 
     def form(self, form: TopicCreateForm, status: int = 200) -> HttpResponse:
-        form.fields["brokers"].offer(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(broker_names).value)
         title = _("Create a topic")
         crumbs = [Crumb(_("Topics"), reverse("topics:list", args=[self.cluster.name]))]
         return self.show(title=title, crumbs=[*crumbs, Crumb(title)], form=form, status=status)
@@ -149,7 +149,7 @@ def settings_form(detail: TopicDetail, data: Any = None) -> TopicSettingsForm:
         },
     )
     form.offer_perm(first.perm)
-    form.fields["brokers"].offer([ref.name for ref, _config in detail.configs])
+    form.offer_brokers([ref.name for ref, _config in detail.configs])
     return form
 
 

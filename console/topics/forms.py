@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from console.formats import perm_words
-from console.forms import BrokersField, TablerForm
+from console.forms import BrokersForm
 from console.gateway.topic_changes import QUEUES_MAX, TopicSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
@@ -21,7 +21,7 @@ def perm_choices() -> list[tuple[int, str]]:
     return [(perm, f"{words.words} · {perm}") for perm, words in known if words]
 
 
-class TopicSettingsForm(TablerForm):
+class TopicSettingsForm(BrokersForm):
     """What can be set on a topic."""
 
     write_queues = forms.IntegerField(
@@ -53,13 +53,13 @@ class TopicSettingsForm(TablerForm):
         required=False,
         help_text=_("Keep the number of queues when a broker is away, so that order is kept."),
     )
-    brokers = BrokersField(label=_("Brokers"))
 
     def offer_perm(self, perm: int) -> None:
         """Offer the present permission too, when it is not one of the usual three."""
         words = perm_words(perm)
         if perm not in PERMS and words is not None:
             field = self.fields["perm"]
+            assert isinstance(field, forms.TypedChoiceField)
             field.choices = [(perm, f"{words.words} · {perm}"), *perm_choices()]
 
     def settings(self) -> TopicSettings:

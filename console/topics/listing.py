@@ -89,7 +89,7 @@ class KindChip:
 
 def chips(rows: Iterable[TopicRow]) -> list[KindChip]:
     """A chip for every type that occurs; their counts add up to all topics."""
-    counts = Counter(row.kind for row in rows)
+    counts: Counter[str] = Counter(row.kind for row in rows)
     return [KindChip(kind, label, counts[kind]) for kind, label in KINDS.items() if counts[kind]]
 
 

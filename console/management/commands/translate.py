@@ -1,0 +1,71 @@
+"""`manage.py translate`: collect the texts to translate, and compile what is translated.
+
+Shared texts are in `console/locale`; an area that has a `locale` folder keeps its own there. After
+the command, fill the empty `msgstr` in each `django.po`, look at those marked fuzzy, and run it
+again. Both files are committed; a test holds them complete and in step with the source. It needs
+GNU gettext (`xgettext`, `msgmerge`, `msgfmt`).
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from console.areas import areas
+
+LOCALE = "zh_Hans"
+HEADER = (
+    "# Chinese texts of the console.",
+    'msgid ""',
+    'msgstr ""',
+    '"Language: zh_Hans\\n"',
+    '"MIME-Version: 1.0\\n"',
+    '"Content-Type: text/plain; charset=UTF-8\\n"',
+    '"Content-Transfer-Encoding: 8bit\\n"',
+    '"Plural-Forms: nplurals=1; plural=0;\\n"',
+)
+CONSOLE = settings.BASE_DIR / "console"
+
+
+def locale_roots() -> list[Path]:
+    """Folders with a `locale` of their own: the console first, then its areas."""
+    own = [Path(area.path) for area in areas()]
+    return [CONSOLE, *(path for path in own if (path / "locale").is_dir())]
+
+
+class Command(BaseCommand):
+    help = "Collect texts into every django.po, and compile every django.mo."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        roots = locale_roots()
+        elsewhere = [f"{root.name}/*" for root in roots[1:]]
+        for root in roots:
+            self.collect(root, elsewhere if root == CONSOLE else [])
+        for root in roots:
+            with chdir(root):
+                call_command("compilemessages", locale=[LOCALE], verbosity=0)
+
+    def collect(self, root: Path, ignored: list[str]) -> None:
+        with chdir(root):
+            (root / "locale").mkdir(exist_ok=True)
+            call_command(
+                "makemessages",
+                locale=[LOCALE],
+                ignore_patterns=ignored,
+                no_location=True,
+                no_wrap=True,
+                no_obsolete=True,
+                verbosity=0,
+            )
+        path = root / "locale" / LOCALE / "LC_MESSAGES" / "django.po"
+        # gettext's own header names a time and a person; ours stays the same from run to run.
+        _header, _blank, texts = path.read_text(encoding="utf-8").partition("\n\n")
+        path.write_text("\n".join(HEADER) + "\n\n" + texts, encoding="utf-8")
+        missing = len(re.findall(r'^msgstr(\[0\])? ""\n(?!")', texts, re.MULTILINE))
+        self.stdout.write(f"{path.relative_to(settings.BASE_DIR)}: {missing} not translated")

@@ -70,16 +70,17 @@ async def test_failures_do_not_end_it_and_are_told_once(caplog: pytest.LogCaptur
     assert "ValueError: a slip" in caplog.text
 
 
-async def test_stopping_stops_even_when_it_was_woken_in_the_same_turn() -> None:
+@pytest.mark.parametrize("turns", range(8))
+async def test_stopping_stops_however_recently_it_was_woken(turns: int) -> None:
     async def step() -> None:
         return None
 
-    for _ in range(50):
-        loop = Loop("test", 60, step)
-        loop.start()
+    loop = Loop("test", 60, step, first_delay_s=60)
+    loop.start()
+    await asyncio.sleep(0.001)
+    loop.wake()
+    for _ in range(turns):
         await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        loop.wake()
-        async with asyncio.timeout(5):
-            await loop.stop()
+    async with asyncio.timeout(5):
+        await loop.stop()
     await loop.stop()

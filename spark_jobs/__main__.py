@@ -14,8 +14,8 @@ import threading
 import time
 from dataclasses import asdict
 from enum import IntEnum
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,8 +31,13 @@ from spark_jobs.ingest import (
 from spark_jobs.java import SparkUnavailableError, java_for_spark
 from spark_jobs.progress import Progress
 from spark_jobs.queues import ReadError
-from spark_jobs.session import spark_session
+from spark_jobs.session import SHORT_RUN, spark_session
 from trace.lake import LakeError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("spark_jobs")
 
@@ -115,13 +120,16 @@ def ingest(
     job = Ingest(
         namesrv, lake, topic, messages_per_round=messages_per_round, retain_days=retain_days
     )
-    start_spark = partial(
-        spark_session,
-        f"gantry ingest {topic}",
-        run_dir=run_dir,
-        master=master,
-        settings=_settings(conf),
-    )
+    settings = _settings(conf)
+
+    def start_spark(is_short: bool) -> "AbstractContextManager[SparkSession]":
+        return spark_session(
+            f"gantry ingest {topic}",
+            run_dir=run_dir,
+            master=master,
+            settings={**(SHORT_RUN if is_short else {}), **settings},
+        )
+
     sys.exit(_reported(job, Progress(sys.stdout, as_json=progress_json), start_spark))
 
 

@@ -17,17 +17,19 @@ from trace.lake import HOUR_MS
 _CONSUMING = ("SubBefore", "SubAfter")
 
 
-def affected_hours(new: DataFrame, older: DataFrame) -> DataFrame:
+def affected_hours(new: DataFrame, older: DataFrame | None) -> DataFrame:
     """The distinct hours (column `hour`, since 1970) whose rollups must be made again.
 
-    `older` are the events of earlier runs that may belong to the same messages.
+    `older` are the events of earlier runs that may belong to the same messages, if there are any.
     """
     cost = F.least(F.greatest(F.coalesce("cost_ms", F.lit(0)), F.lit(0)), F.lit(COST_MAX_MS))
     is_end = F.col("kind") == "SubAfter"
     start_ms = F.when(is_end, F.col("event_ms") - cost).otherwise(F.col("event_ms"))
     own = new.where(F.col("kind").isin("Pub", *_CONSUMING)).select(start_ms.alias("at_ms"))
-    changed = _older_attempts(new, older).select(F.col("event_ms").alias("at_ms"))
-    return own.union(changed).select(F.floor(F.col("at_ms") / HOUR_MS).alias("hour")).distinct()
+    if older is not None:
+        changed = _older_attempts(new, older).select(F.col("event_ms").alias("at_ms"))
+        own = own.union(changed)
+    return own.select(F.floor(F.col("at_ms") / HOUR_MS).alias("hour")).distinct()
 
 
 def _older_attempts(new: DataFrame, older: DataFrame) -> DataFrame:

@@ -6,8 +6,6 @@ off first, and a record that does not fit becomes a row of kind Broken that keep
 """
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import or_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -18,36 +16,36 @@ RAW_CHARS_MAX: Final = 512
 CLOCK_SKEW_MAX_MS: Final = 24 * 3600 * 1000
 """A client's timestamp this far from the broker's is a wrong clock: the broker's counts then."""
 
+# Where a value stands in each kind of record; the kind itself is field 0, -1 is nowhere. The order
+# of the kinds is that of _FIELDS_MIN.
 _FIELDS_MIN: Final = {"Pub": 13, "SubBefore": 7, "SubAfter": 5, "EndTransaction": 13, "Recall": 7}
-
-# Where a value stands in each kind of record; the kind itself is field 0.
-_TEXTS: Final[Mapping[str, Mapping[str, int]]] = {
-    "region_id": {"Pub": 2, "SubBefore": 2, "EndTransaction": 2, "Recall": 2},
-    "group_name": {"Pub": 3, "SubBefore": 3, "SubAfter": 8, "EndTransaction": 3, "Recall": 3},
-    "topic": {"Pub": 4, "EndTransaction": 4, "Recall": 4},
-    "request_id": {"SubBefore": 4, "SubAfter": 1},
-    "msg_id": {"Pub": 5, "SubBefore": 5, "SubAfter": 2, "EndTransaction": 5, "Recall": 5},
-    "tags": {"Pub": 6, "EndTransaction": 6},
-    "keys": {"Pub": 7, "SubBefore": 7, "SubAfter": 5, "EndTransaction": 7},
-    "store_host": {"Pub": 8, "EndTransaction": 8},
-    "offset_msg_id": {"Pub": 12},
-    "client_host": {"Pub": 14},
-    "transaction_id": {"EndTransaction": 10},
-    "transaction_state": {"EndTransaction": 11},
+_TEXTS: Final[Mapping[str, tuple[int, ...]]] = {
+    "region_id": (2, 2, -1, 2, 2),
+    "group_name": (3, 3, 8, 3, 3),
+    "topic": (4, -1, -1, 4, 4),
+    "request_id": (-1, 4, 1, -1, -1),
+    "msg_id": (5, 5, 2, 5, 5),
+    "tags": (6, -1, -1, 6, -1),
+    "keys": (7, 7, 5, 7, -1),
+    "store_host": (8, -1, -1, 8, -1),
+    "offset_msg_id": (12, -1, -1, -1, -1),
+    "client_host": (14, -1, -1, -1, -1),
+    "transaction_id": (-1, -1, -1, 10, -1),
+    "transaction_state": (-1, -1, -1, 11, -1),
 }
-_NUMBERS: Final[Mapping[str, Mapping[str, int]]] = {
-    "timestamp_ms": {"Pub": 1, "SubBefore": 1, "SubAfter": 7, "EndTransaction": 1, "Recall": 1},
-    "body_bytes": {"Pub": 9},
-    "cost_ms": {"Pub": 10, "SubAfter": 3},
-    "msg_type": {"Pub": 11, "EndTransaction": 9},
-    "retry_times": {"SubBefore": 6},
-    "context_code": {"SubAfter": 6},
+_NUMBERS: Final[Mapping[str, tuple[int, ...]]] = {
+    "timestamp_ms": (1, 1, 7, 1, 1),
+    "body_bytes": (9, -1, -1, -1, -1),
+    "cost_ms": (10, -1, 3, -1, -1),
+    "msg_type": (11, -1, -1, 9, -1),
+    "retry_times": (-1, 6, -1, -1, -1),
+    "context_code": (-1, -1, 6, -1, -1),
 }
-_FLAGS: Final[Mapping[str, Mapping[str, int]]] = {
-    "success": {"Pub": 13, "SubAfter": 4, "Recall": 6},
-    "from_transaction_check": {"EndTransaction": 12},
+_FLAGS: Final[Mapping[str, tuple[int, ...]]] = {
+    "success": (13, -1, 4, -1, 6),
+    "from_transaction_check": (-1, -1, -1, 12, -1),
 }
-_MAY_BE_EMPTY: Final = {("timestamp_ms", "SubAfter"), ("context_code", "SubAfter")}
+_EMPTY_IN_SUB_AFTER: Final = {"timestamp_ms", "context_code"}
 
 EVENT_SCHEMA: Final = ", ".join(
     (
@@ -79,97 +77,79 @@ def decode_events(messages: DataFrame) -> DataFrame:
         F.unix_millis("store_timestamp").alias("stored_ms"),
         F.posexplode(_records(F.col("body"))).alias("record_index", "record"),
     )
-    cut = records.select(
-        "*",
-        F.split("record", _FIELD).alias("fields"),
-        F.substring_index("record", _FIELD, 1).alias("first"),
+    fields = records.withColumn("fields", F.split("record", _FIELD))
+    kinds = ", ".join(f"'{kind}'" for kind in _FIELDS_MIN)
+    known = fields.selectExpr(
+        "* EXCEPT (fields)",
+        f"array_position(array({kinds}), fields[0]) AS kind_number",
+        # Old producers leave out offsetMsgId (field 12): success moves to where it belongs.
+        "if(fields[0] = 'Pub' AND size(fields) = 13, array_insert(fields, 13, ''), fields)"
+        " AS fields",
     )
-    values = cut.select("*", *_values(F.col("first"), F.col("fields")))
-    broken = _is_broken(F.col("first"), F.col("fields"))
-    judged = values.withColumn("kind", F.when(broken, BROKEN).otherwise(F.col("first")))
-    return judged.select(*_event_columns())
+    cut = known.selectExpr("*", *(f"{_field(places)} AS {name}" for name, places in _ALL.items()))
+    judged = cut.selectExpr("*", f"{_is_broken()} AS is_broken")
+    return judged.selectExpr(*_event_columns())
+
+
+_ALL: Final = {**_TEXTS, **_NUMBERS, **_FLAGS}
 
 
 def _records(body: Column) -> Column:
+    """The body cut into records; bytes that are no UTF-8 become U+FFFD."""
     text = F.make_valid_utf8(body.cast("string"))
-    unglued = F.transform(
+    records = F.transform(
         F.split(text, _END),
         lambda piece: F.split(F.regexp_replace(piece, _GLUED, f"$1{_END}"), _END),
     )
-    return F.filter(F.flatten(unglued), lambda record: record != "")
+    return F.filter(F.flatten(records), lambda record: record != "")
 
 
-def _values(kind: Column, fields: Column) -> list[Column]:
-    return [
-        *(_text(kind, fields, places).alias(name) for name, places in _TEXTS.items()),
-        *(_number(_field(kind, fields, places)).alias(name) for name, places in _NUMBERS.items()),
-        *(
-            (F.lower(_field(kind, fields, places)) == "true").alias(name)
-            for name, places in _FLAGS.items()
-        ),
+def _field(places: tuple[int, ...]) -> str:
+    """The text of a value; null where the kind has none or the record ends before it."""
+    return f"get(fields, get(array{places}, CAST(kind_number AS INT) - 1))"
+
+
+def _has(name: str) -> str:
+    """Whether the record's kind has the value at all."""
+    return f"coalesce(get(array{_ALL[name]}, CAST(kind_number AS INT) - 1) >= 0, false)"
+
+
+def _number(name: str) -> str:
+    return f"if({name} RLIKE r'^-?[0-9]{{1,19}}\\z', try_cast({name} AS BIGINT), NULL)"
+
+
+def _is_broken() -> str:
+    least = ", ".join(map(str, _FIELDS_MIN.values()))
+    tests = [
+        "kind_number = 0",
+        f"size(fields) < get(array({least}), CAST(kind_number AS INT) - 1)",
+        *(f"({_is_wrong_number(name)})" for name in _NUMBERS),
     ]
+    return f"coalesce({' OR '.join(tests)}, false)"
 
 
-def _field(kind: Column, fields: Column, places: Mapping[str, int]) -> Column:
-    """The field of the record's own kind; null where the kind has none or the record ends early."""
-    cases = [F.when(kind == name, _at(name, fields, place)) for name, place in places.items()]
-    return F.coalesce(*cases)
+def _is_wrong_number(name: str) -> str:
+    wrong = f"{name} IS NOT NULL AND {_number(name)} IS NULL"
+    if name in _EMPTY_IN_SUB_AFTER:
+        wrong += f" AND NOT (fields[0] = 'SubAfter' AND {name} IN ('', 'null'))"
+    return wrong
 
 
-def _at(kind: str, fields: Column, place: int) -> Column:
-    if kind == "Pub" and place >= 12:
-        # Old producers leave out offsetMsgId (field 12): success moves up.
-        short = F.get(fields, F.lit(12)) if place == 13 else F.lit(None)
-        return F.when(F.size(fields) == 13, short).otherwise(F.get(fields, F.lit(place)))
-    return F.get(fields, F.lit(place))
-
-
-def _text(kind: Column, fields: Column, places: Mapping[str, int]) -> Column:
-    given = _field(kind, fields, places)
-    return F.when(
-        kind.isin(*places), F.when(given == "null", "").otherwise(F.coalesce(given, F.lit("")))
-    )
-
-
-def _number(text: Column) -> Column:
-    return F.when(text.rlike(r"^-?[0-9]{1,19}\z"), text.try_cast("bigint"))
-
-
-def _is_broken(kind: Column, fields: Column) -> Column:
-    short = [
-        (kind == name) & (F.size(fields) < fields_min) for name, fields_min in _FIELDS_MIN.items()
-    ]
-    wrong = [
-        (kind == holder) & _is_wrong_number(_at(holder, fields, place), (name, holder))
-        for name, places in _NUMBERS.items()
-        for holder, place in places.items()
-    ]
-    return ~kind.isin(*_FIELDS_MIN) | reduce(or_, short) | reduce(or_, wrong)
-
-
-def _is_wrong_number(text: Column, place: tuple[str, str]) -> Column:
-    no_number = text.isNotNull() & _number(text).isNull()
-    return no_number & ~text.isin("", "null") if place in _MAY_BE_EMPTY else no_number
-
-
-def _event_columns() -> list[Column]:
+def _event_columns() -> list[str]:
     """The columns of EVENT_SCHEMA; a broken record keeps its text and loses its values."""
-    sound = F.col("kind") != BROKEN
+    timestamp = _number("timestamp_ms")
+    skew = CLOCK_SKEW_MAX_MS
+    believable = f"{timestamp} BETWEEN stored_ms - {skew} AND stored_ms + {skew}"
+    text = "if({name} = 'null', '', coalesce({name}, ''))"
+    values = {
+        **{name: f"if({_has(name)}, {text.format(name=name)}, NULL)" for name in _TEXTS},
+        **{name: _number(name) for name in _NUMBERS},
+        **{name: f"lower({name}) = 'true'" for name in _FLAGS},
+    }
     return [
-        F.col("broker"),
-        F.col("queue_id"),
-        F.col("queue_offset"),
-        F.col("record_index"),
-        F.col("stored_ms"),
-        F.col("kind"),
-        F.when(sound & _is_believable(), F.col("timestamp_ms"))
-        .otherwise(F.col("stored_ms"))
-        .alias("event_ms"),
-        *(F.when(sound, F.col(name)).alias(name) for name in (*_TEXTS, *_NUMBERS, *_FLAGS)),
-        F.when(~sound, F.substring("record", 1, RAW_CHARS_MAX)).alias("raw"),
+        *("broker", "queue_id", "queue_offset", "record_index", "stored_ms"),
+        f"if(is_broken, '{BROKEN}', fields[0]) AS kind",
+        f"if(NOT is_broken AND {believable}, {timestamp}, stored_ms) AS event_ms",
+        *(f"if(is_broken, NULL, {value}) AS {name}" for name, value in values.items()),
+        f"if(is_broken, substring(record, 1, {RAW_CHARS_MAX}), NULL) AS raw",
     ]
-
-
-def _is_believable() -> Column:
-    stored = F.col("stored_ms")
-    return F.col("timestamp_ms").between(stored - CLOCK_SKEW_MAX_MS, stored + CLOCK_SKEW_MAX_MS)

@@ -24,8 +24,11 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 MESSAGES_PER_ROUND: Final = 1_000_000
 RETAIN_DAYS: Final = 30
 
-StartSpark = Callable[[], AbstractContextManager["SparkSession"]]
-"""Spark is started only when there is something to read: it takes seconds and half a gigabyte."""
+SHORT_RUN_MESSAGES_MAX: Final = 20_000
+
+StartSpark = Callable[[bool], AbstractContextManager["SparkSession"]]
+"""Starts Spark, told whether the run will be a short one. Called only when there is something to
+read: Spark takes seconds to start, and half a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def run_ingest(
         rounds = rounds_of(ranges, job.messages_per_round)
         progress.rounds = len(rounds)
         progress.enter(Stage.START)
-        with start_spark() as spark:
+        with start_spark(progress.rows_total <= SHORT_RUN_MESSAGES_MAX) as spark:
             from spark_jobs.round import ingest_round
 
             progress.spark_is_at(spark.sparkContext.uiWebUrl)

@@ -11,12 +11,10 @@ from trace.lake import EVENTS, HourIndex, Lake, Parts
 
 def read_events(
     spark: SparkSession, lake: Lake, parts: Parts, hours: Iterable[HourIndex]
-) -> DataFrame:
-    """The events of `hours`, from the runs that `parts` names."""
+) -> DataFrame | None:
+    """The events of `hours`, from the runs that `parts` names; None when there are none."""
     folders = [str(path) for path in lake.folders(EVENTS, parts, hours)]
-    if not folders:
-        return spark.createDataFrame([], EVENT_SCHEMA)
-    return spark.read.schema(EVENT_SCHEMA).parquet(*folders)
+    return spark.read.schema(EVENT_SCHEMA).parquet(*folders) if folders else None
 
 
 def write_hours(

@@ -48,6 +48,7 @@ class Progress:
         self._stage = Stage.PLAN
         self._spark_ui: str | None = None
         self._said = ""
+        self._percent = 0.0
         self._read_since: float | None = None
         self.rows = 0
         self.rows_total = 0
@@ -74,6 +75,8 @@ class Progress:
         begin, end = PERCENT_AT[self._stage]
         of_round = begin + (end - begin) * min(max(share, 0.0), 1.0)
         percent = round((self.round_index * 100 + of_round) / self.rounds, 1)
+        # A stage may turn out longer than it looked; what was said is not taken back.
+        self._percent = percent = max(percent, self._percent)
         self._say(
             {
                 "event": "progress",

@@ -10,8 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from core_broker.client.admin import AdminClient
-from core_broker.client.results import PullResult, PullStatus
+from core_broker.client import AdminClient, PullResult, PullStatus
 from core_broker.message.model import MessageExt
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from core_broker.client.admin import AdminClient
+from core_broker.client import AdminClient
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.remoting.codes import ResponseCode
 from spark_jobs.offsets import QueueBounds

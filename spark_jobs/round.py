@@ -18,7 +18,15 @@ from spark_jobs.offsets import QueueRange, next_offsets
 from spark_jobs.progress import Progress, Stage
 from spark_jobs.source import RocketMQDataSource
 from spark_jobs.watch import watching
-from trace.lake import EVENTS, HourIndex, Snapshot, extended_parts, hour_of, replaced_parts
+from trace.lake import (
+    EVENTS,
+    HourIndex,
+    Parts,
+    Snapshot,
+    extended_parts,
+    hour_of,
+    replaced_parts,
+)
 
 if TYPE_CHECKING:
     from spark_jobs.ingest import Ingest, Result
@@ -106,7 +114,9 @@ class _Round:
         """Make the rollups of all affected hours again; returns those hours."""
         with watching(self._spark, self._progress, share=(0, 0.3)):
             hours = self._affected_hours()
-        events = read_events(self._spark, self._lake, self.parts[EVENTS], _around(hours))
+        events = self._events(self.parts[EVENTS], _around(hours))
+        if events is None:
+            return []
         sends = rollup.in_hours(facts.sends(events), "sent_ms", hours).persist()
         deliveries = rollup.in_hours(facts.deliveries(events), "start_ms", hours).persist()
         outputs = (
@@ -143,10 +153,14 @@ class _Round:
     def _affected_hours(self) -> list[HourIndex]:
         runs_by_hour = self.parts[EVENTS]
         new_parts = {hour: [self.run] for hour, runs in runs_by_hour.items() if self.run in runs}
-        new = read_events(self._spark, self._lake, new_parts, new_parts)
-        old_parts = self._before.parts.get(EVENTS, {})
-        older = read_events(self._spark, self._lake, old_parts, _around(new_parts))
+        new = self._events(new_parts, new_parts)
+        if new is None:
+            return []
+        older = self._events(self._before.parts.get(EVENTS, {}), _around(new_parts))
         return sorted(row.hour for row in affected_hours(new, older).collect())
+
+    def _events(self, parts: Parts, hours: Iterable[HourIndex]) -> DataFrame | None:
+        return read_events(self._spark, self._lake, parts, hours)
 
 
 def _around(hours: Iterable[HourIndex]) -> set[HourIndex]:

@@ -11,7 +11,6 @@ This is the hot path: per message one header, one set of properties, some look-u
 answer, and nothing that waits.
 """
 
-from dataclasses import replace
 from functools import partial
 
 from core_broker.errors import RequestRefused
@@ -205,11 +204,17 @@ class SendProcessor:
         if len(batch.body) > ctx.config.max_message_size:
             raise put_refusal(ctx.config, PutStatus.MESSAGE_ILLEGAL)
         inners = [
-            replace(
-                batch,
-                body=each.body,
-                flag=each.flag,
-                properties={**each.properties, **batch.properties},
+            MessageInner(
+                batch.topic,
+                batch.queue_id,
+                each.body,
+                {**each.properties, **batch.properties},
+                each.flag,
+                batch.sys_flag,
+                batch.born_timestamp,
+                batch.born_host,
+                batch.store_host,
+                batch.reconsume_times,
             )
             for each in messages
         ]

@@ -42,7 +42,7 @@ CALLS_WAITING_MAX: Final = 2048
 CALLS_PER_BATCH: Final = 20
 FLUSH_INTERVAL_S: Final = 5.0
 MESSAGE_BYTES_MAX: Final = 128_000
-KEYS_CHARS_MAX: Final = 24_000
+KEYS_BYTES_MAX: Final = 24_000
 """All properties of a message together must stay below 32767 bytes."""
 STOP_TIMEOUT_S: Final = 5.0
 GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
@@ -170,10 +170,10 @@ def pack(topic: str, records: Iterable[TraceRecord]) -> Iterator[tuple[Message, 
     size = keys_size = 0
     for record in records:
         text = encode_record(record)
-        text_size = len(text.encode("utf-8", "replace"))
-        key_size = sum(len(key) + 1 for key in message_keys([record]))
+        text_size = _bytes(text)
+        key_size = _bytes(" ".join(message_keys([record]))) + 1
         if packed and (
-            size + text_size > MESSAGE_BYTES_MAX or keys_size + key_size > KEYS_CHARS_MAX
+            size + text_size > MESSAGE_BYTES_MAX or keys_size + key_size > KEYS_BYTES_MAX
         ):
             yield _message(topic, texts, packed), len(packed)
             texts, packed, size, keys_size = [], [], 0, 0
@@ -183,6 +183,10 @@ def pack(topic: str, records: Iterable[TraceRecord]) -> Iterator[tuple[Message, 
         keys_size += key_size
     if packed:
         yield _message(topic, texts, packed), len(packed)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _message(topic: str, texts: Sequence[str], records: Sequence[TraceRecord]) -> Message:

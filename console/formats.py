@@ -35,7 +35,8 @@ def compact(value: float | None) -> str:
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             scaled = value / (1e3 if suffix == "k" else limit)
-            return f"{scaled:.3g}{suffix}" if abs(scaled) < 1000 else f"{scaled:,.0f}{suffix}"
+            decimals = 2 if abs(scaled) < 10 else 1 if abs(scaled) < 100 else 0
+            return f"{scaled:,.{decimals}f}".removesuffix(".0").removesuffix(".00") + suffix
     return number(value, 0 if float(value).is_integer() else 1)
 
 
@@ -43,7 +44,7 @@ def rate(value: float | None) -> str:
     """Per second, with as many decimals as a small number needs."""
     if value is None:
         return UNKNOWN
-    if value and abs(value) < 10:
+    if abs(value) < 10:
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return number(value, 1 if abs(value) < 100 else 0)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 
 from console.security import AsgiApp
 
+#: Names of folders and of a file, none of which starts with a dot.
+NAME = re.compile(
+    r"(?:[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}/){0,8}[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}"
+)
 DIGEST_CHARS = 12
 COMPRESS_BYTES_MIN = 512
 COMPRESSIBLE = ("text/", "image/svg", "application/javascript", "application/json")
@@ -94,7 +99,7 @@ def answer(scope: dict[str, Any], name: str) -> tuple[int, list[tuple[bytes, byt
     """Status, headers and body for one request."""
     if scope["method"] not in {"GET", "HEAD"}:
         return 405, [(b"allow", b"GET, HEAD"), (b"content-length", b"0")], b""
-    file = static_file(name) if ".." not in name and not name.endswith("/") else None
+    file = static_file(name) if NAME.fullmatch(name) else None
     if file is None:
         return 404, [(b"content-type", b"text/plain"), (b"content-length", b"10")], b"Not found\n"
     wanted = dict(scope["headers"])

@@ -114,7 +114,7 @@ class AnswerCache:
         task = self._asking.get(key)
         if task is None:
             self.misses += 1
-            task = asyncio.create_task(self._ask(key, fresh_for_ms, ask))
+            task = asyncio.create_task(self._ask(key, fresh_for_ms, ask, self._generation))
             self._asking[key] = task
             # Retrieved here as well, so that an answer nobody waits for any more is not reported.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -130,9 +130,13 @@ class AnswerCache:
         self._asking.clear()
 
     async def _ask(
-        self, key: Hashable, fresh_for_ms: int, ask: Callable[[], Awaitable[Partial[T]]]
+        self,
+        key: Hashable,
+        fresh_for_ms: int,
+        ask: Callable[[], Awaitable[Partial[T]]],
+        generation: int,
     ) -> Answer[T]:
-        generation, asked_at_ms = self._generation, self._clock_ms()
+        asked_at_ms = self._clock_ms()
         try:
             partial = await ask()
         except GatewayError as failure:

@@ -1,0 +1,202 @@
+"""The desk: brokers asked together, failures named, deadlines held, errors with a status."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from django.test import override_settings
+
+from console.gateway import desk as desks
+from console.gateway.answers import Partial
+from console.gateway.desk import BrokerRef, Desk
+from console.gateway.door import Gateway
+from console.gateway.errors import (
+    ClusterUnreachable,
+    GatewayError,
+    Refused,
+    TooSlow,
+    UnknownCluster,
+    Unusable,
+)
+from console.gateway.questions import command, question
+from core_broker.errors import (
+    ClientError,
+    ConnectFailed,
+    ProtocolError,
+    RequestRefused,
+    RequestTimeout,
+)
+
+NAMESRV = "192.0.2.1:9876"
+REFS = [BrokerRef(name, 0, f"{name}:10911") for name in ("a", "b", "c")]
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    found = Desk("test", NAMESRV)
+    yield found
+    await found.close()
+
+
+async def test_the_answers_of_those_that_answer_are_kept(desk: Desk) -> None:
+    async def ask(ref: BrokerRef) -> str:
+        if ref.name == "b":
+            raise ConnectFailed(ref.addr, "refused")
+        return ref.name.upper()
+
+    found, failures = await desk.each(REFS, ask)
+    assert [found[ref] for ref in found] == ["A", "C"]
+    assert [(one.broker, one.addr) for one in failures] == [("b", "b:10911")]
+    assert "Cannot connect to b:10911" in failures[0].reason
+
+
+async def test_brokers_are_asked_at_the_same_time(desk: Desk) -> None:
+    gate = asyncio.Barrier(len(REFS))
+
+    async def ask(ref: BrokerRef) -> None:
+        await asyncio.wait_for(gate.wait(), 5)
+
+    await desk.each(REFS, ask)
+
+
+async def test_when_nobody_answers_the_cluster_cannot_be_reached(desk: Desk) -> None:
+    async def ask(ref: BrokerRef) -> None:
+        raise RequestTimeout(ref.addr, 28, 3000)
+
+    with pytest.raises(ClusterUnreachable) as caught:
+        await desk.each(REFS, ask)
+    assert caught.value.status == 503
+    assert len(caught.value.failures) == 3
+    assert "a:10911" in str(caught.value.hint)
+
+
+async def test_when_all_refuse_the_refusal_is_told(desk: Desk) -> None:
+    async def ask(ref: BrokerRef) -> None:
+        raise RequestRefused(17, "no topic", ref.addr)
+
+    with pytest.raises(Refused) as caught:
+        await desk.each(REFS, ask)
+    assert (caught.value.status, caught.value.code) == (502, 17)
+
+
+async def test_silence_can_be_an_answer(desk: Desk) -> None:
+    async def ask(ref: BrokerRef) -> None:
+        raise ConnectFailed(ref.addr)
+
+    found, failures = await desk.each(REFS, ask, one_must_answer=False)
+    assert not found
+    assert len(failures) == 3
+
+
+async def test_a_broker_that_cannot_be_reached_rests_before_it_is_asked_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000_000
+    monkeypatch.setattr(desks, "now_ms", lambda: now)
+    asked = []
+
+    async def ask(ref: BrokerRef) -> str:
+        asked.append(ref.name)
+        if ref.name == "b":
+            raise ConnectFailed(ref.addr)
+        return ref.name
+
+    for _ in range(2):
+        _found, failures = await desk.each(REFS, ask)
+        assert [one.broker for one in failures] == ["b"]
+    assert asked.count("b") == 1
+    now += desks.BROKER_REST_MS
+    await desk.each(REFS, ask)
+    assert asked.count("b") == 2
+
+
+@question(deadline_ms=20)
+async def slow(desk: Desk) -> Partial[None]:
+    await asyncio.sleep(60)
+    return Partial(None)
+
+
+@question()
+async def failing(desk: Desk, error: Exception) -> Partial[None]:
+    raise error
+
+
+async def test_a_question_ends_at_its_deadline(desk: Desk) -> None:
+    with pytest.raises(TooSlow, match="test_desk.slow") as caught:
+        await desk.ask(slow)
+    assert caught.value.status == 504
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [
+        (RequestRefused(16, "no"), Refused, 502),
+        (ConnectFailed("x:1"), ClusterUnreachable, 503),
+        (ProtocolError("not the protocol"), GatewayError, 502),
+        (ClientError("illegal"), Unusable, 400),
+    ],
+)
+async def test_what_the_client_raises_gets_a_status(
+    desk: Desk, error: Exception, kind: type[GatewayError], status: int
+) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await desk.ask(failing, error)
+    assert type(caught.value) is kind
+    assert caught.value.status == status
+
+
+async def test_a_dead_name_server_names_the_setting(desk: Desk) -> None:
+    with pytest.raises(ClusterUnreachable) as caught:
+        await desk.ask(failing, ConnectFailed(NAMESRV))
+    assert "NAMESRV_ADDR" in str(caught.value.hint)
+
+
+async def test_a_change_drops_what_was_known(desk: Desk) -> None:
+    counts = {"asked": 0}
+
+    @question(fresh_for_ms=60_000)
+    async def count(desk: Desk) -> Partial[int]:
+        counts["asked"] += 1
+        return Partial(counts["asked"])
+
+    @command()
+    async def change(desk: Desk) -> str:
+        return "done"
+
+    assert (await desk.ask(count)).value == 1
+    assert (await desk.ask(count)).value == 1
+    assert await desk.do(change) == "done"
+    assert (await desk.ask(count)).value == 2
+
+
+def test_threads_and_other_loops_ask_through_the_gateway() -> None:
+    @question()
+    async def double(desk: Desk, number: int) -> Partial[int]:
+        return Partial(number * 2)
+
+    gateway = Gateway()
+    try:
+        with override_settings(CONSOLE_CLUSTERS={"one": NAMESRV}):
+            cluster = gateway.cluster("one")
+            assert cluster.ask(double, 21).value == 42
+            assert asyncio.run(cluster.ask_async(double, 4)).value == 8
+            with pytest.raises(UnknownCluster) as caught:
+                gateway.cluster("two")
+            assert "one" in str(caught.value.hint)
+            with pytest.raises(TooSlow):
+                cluster.ask(slow)
+    finally:
+        gateway.close()
+
+
+def test_the_gateway_can_be_used_again_after_it_was_closed() -> None:
+    @question()
+    async def one(desk: Desk) -> Partial[int]:
+        return Partial(1)
+
+    gateway = Gateway()
+    with override_settings(CONSOLE_CLUSTERS={"one": NAMESRV}):
+        for _ in range(2):
+            assert gateway.cluster("one").ask(one).value == 1
+            gateway.close()
+    gateway.close()

@@ -1,0 +1,105 @@
+"""The console's settings: read as a whole, every mistake named, secrets kept."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from console.environment import EnvironmentProblem, read_environment
+
+
+def read(tmp_path: Path, **variables: str):
+    return read_environment({"GANTRY_HOME": str(tmp_path), **variables})
+
+
+def test_defaults_lead_to_a_local_name_server(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert found.clusters == {"local": "127.0.0.1:9876"}
+    assert found.clusters_from == "NAMESRV_ADDR"
+    assert found.time_zone == "UTC"
+    assert not found.redis_url
+    assert not found.https
+
+
+@pytest.mark.parametrize("text", ["h1:9876;h2:9877", "h1:9876,h2:9877", " h1:9876 ; h2:9877 ;"])
+def test_name_servers_of_one_cluster(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, NAMESRV_ADDR=text).clusters == {"local": "h1:9876;h2:9877"}
+
+
+def test_several_clusters(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        NAMESRV_ADDR="ignored:1",
+        CONSOLE_CLUSTERS="local=127.0.0.1:9876; prod=h1:9876,h2:9876;v6=[::1]:9876",
+    )
+    assert found.clusters == {
+        "local": "127.0.0.1:9876",
+        "prod": "h1:9876;h2:9876",
+        "v6": "[::1]:9876",
+    }
+    assert found.clusters_from == "CONSOLE_CLUSTERS"
+
+
+def test_all_mistakes_are_told_together(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem) as caught:
+        read(
+            tmp_path,
+            CONSOLE_CLUSTERS="a=h:1;a=h:2;../b=h:3;c=h;d=h:99999",
+            CONSOLE_TIME_ZONE="Mars/Base",
+            CONSOLE_HTTPS="perhaps",
+            REDIS_URL="http://user:secret@h",
+            DATABASE_URL="oracle://x",
+            CONSOLE_TRUSTED_ORIGINS="console.example.org",
+        )
+    text = str(caught.value)
+    assert len(text.splitlines()) == 9
+    for word in ("'a=h:2'", "'../b=h:3'", "'h'", "'h:99999'", "Mars/Base", "perhaps", "oracle:"):
+        assert word in text
+    assert "secret" not in text, "a value that may hold a password is not repeated"
+
+
+def test_the_secret_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    first = read_environment({"GANTRY_HOME": str(home)}).secret_key
+    assert len(first) >= 50
+    assert read_environment({"GANTRY_HOME": str(home)}).secret_key == first
+    assert stat.S_IMODE((home / "secret_key").stat().st_mode) == 0o600
+    assert [path.name for path in home.iterdir()] == ["secret_key"]
+
+
+def test_processes_that_start_together_agree_on_the_secret_key(tmp_path: Path) -> None:
+    keys: list[str] = []
+    gate = threading.Barrier(8)
+
+    def start() -> None:
+        gate.wait()
+        keys.append(read(tmp_path).secret_key)
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(keys)) == 1
+
+
+def test_a_given_secret_key_touches_no_folder(tmp_path: Path) -> None:
+    home = tmp_path / "absent"
+    found = read_environment({"GANTRY_HOME": str(home), "SECRET_KEY": "given"})
+    assert found.secret_key == "given"
+    assert not home.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_that_cannot_be_written_names_the_settings(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(EnvironmentProblem, match=r"GANTRY_HOME .* SECRET_KEY"):
+        read_environment({"GANTRY_HOME": str(tmp_path / "home")})
+
+
+def test_a_home_that_is_a_file_names_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentProblem, match=r"GANTRY_HOME .* SECRET_KEY"):
+        read_environment({"GANTRY_HOME": str(tmp_path / "file")})

@@ -1,0 +1,121 @@
+"""Answers: one question under way for all who ask it, kept while fresh, dropped after a change."""
+
+import asyncio
+
+import pytest
+
+from console.gateway.answers import Answer, Partial
+from console.gateway.errors import GatewayError
+from console.gateway.questions import FAILURE_FRESH_MS, AnswerCache
+
+FRESH_MS = 2_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Asked:
+    """A question that waits until the test answers it."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.gate = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self) -> Partial[int]:
+        self.times += 1
+        mine = self.times
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return Partial(mine)
+
+
+async def get(cache: AnswerCache, asked: Asked, key: str = "q") -> Answer[int]:
+    return await cache.get(key, FRESH_MS, asked)
+
+
+async def test_those_who_ask_together_share_one_answer() -> None:
+    cache, asked = AnswerCache(Clock()), Asked()
+    waiting = [asyncio.create_task(get(cache, asked)) for _ in range(5)]
+    await asyncio.sleep(0)
+    asked.gate.set()
+    answers = await asyncio.gather(*waiting)
+    assert asked.times == 1
+    assert {id(answer) for answer in answers} == {id(answers[0])}
+    assert (cache.misses, cache.hits) == (1, 4)
+
+
+async def test_a_fresh_answer_is_kept_with_the_time_it_was_asked() -> None:
+    clock = Clock()
+    cache, asked = AnswerCache(clock), Asked()
+    asked.gate.set()
+    first = await get(cache, asked)
+    clock.ms += FRESH_MS - 1
+    assert await get(cache, asked) is first
+    assert first.asked_at_ms == 1_000_000
+    clock.ms += 1
+    assert (await get(cache, asked)).value == 2
+
+
+async def test_somebody_who_stops_waiting_does_not_end_it_for_others() -> None:
+    cache, asked = AnswerCache(Clock()), Asked()
+    one, other = (asyncio.create_task(get(cache, asked)) for _ in range(2))
+    await asyncio.sleep(0)
+    one.cancel()
+    await asyncio.gather(one, return_exceptions=True)
+    asked.gate.set()
+    assert (await other).value == 1
+
+
+async def test_a_failure_is_shared_and_kept_only_briefly() -> None:
+    clock = Clock()
+    cache, asked = AnswerCache(clock), Asked()
+    asked.error = GatewayError("no")
+    asked.gate.set()
+    for _ in range(2):
+        with pytest.raises(GatewayError):
+            await get(cache, asked)
+    assert asked.times == 1
+    clock.ms += FAILURE_FRESH_MS
+    asked.error = None
+    assert (await get(cache, asked)).value == 2
+
+
+async def test_a_fault_of_our_own_is_not_kept() -> None:
+    cache, asked = AnswerCache(Clock()), Asked()
+    asked.error = KeyError("bug")
+    asked.gate.set()
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            await get(cache, asked)
+    assert asked.times == 2
+
+
+async def test_an_answer_from_before_a_change_is_used_but_not_kept() -> None:
+    cache, asked = AnswerCache(Clock()), Asked()
+    before = asyncio.create_task(get(cache, asked))
+    await asyncio.sleep(0)
+    cache.forget()
+    after = asyncio.create_task(get(cache, asked))
+    await asyncio.sleep(0)
+    asked.gate.set()
+    assert (await before).value == 1
+    assert (await after).value == 2
+    assert (await get(cache, asked)).value == 2
+
+
+async def test_the_number_of_kept_answers_is_bounded() -> None:
+    cache, asked = AnswerCache(Clock(), answers_max=3), Asked()
+    asked.gate.set()
+    for key in "abcd":
+        await get(cache, asked, key)
+    await get(cache, asked, "d")
+    assert asked.times == 4
+    await get(cache, asked, "a")
+    assert asked.times == 5, "the oldest had to go"

@@ -116,9 +116,10 @@ class CommitLog:
             stop = min(end, self.segment_end(start))
             file = self._open_files.get(path)
             while start < stop:
-                data = self.read(start, min(COPY_BYTES, stop - start))
-                file.pwrite(data, start % self.segment_size)
-                start += len(data)
+                count = min(COPY_BYTES, stop - start)
+                within = start % self.segment_size
+                file.pwrite(file.pread(count, within), within)
+                start += count
             file.sync()
 
     def close(self) -> None:

@@ -1,0 +1,169 @@
+"""The key index: bytes of its files, chains, ranges, rolling over, rebuilding."""
+
+import struct
+from pathlib import Path
+
+from core_broker.store.files import DiskFiles
+from core_broker.store.index_file import ITEM
+from core_broker.store.key_hash import KeyHasher
+from core_broker.store.key_index import CHAIN_ITEMS_MAX, KeyIndex, file_name
+
+FILES = DiskFiles()
+T0 = 1_700_000_000_000
+FOREVER = (0, 1 << 62, 64)
+
+
+def new_index(folder: Path, slots: int = 16, items: int = 20) -> KeyIndex:
+    return KeyIndex(FILES, folder, slots, items)
+
+
+def flush(index: KeyIndex) -> None:
+    flushes = index.take_flushes()
+    for each in flushes:
+        each.run()
+    index.flushed(flushes, is_done=True)
+
+
+def reloaded(folder: Path, slots: int = 16, items: int = 20) -> KeyIndex:
+    index = new_index(folder, slots, items)
+    index.load()
+    return index
+
+
+def test_header_slot_and_item_lie_where_java_looks(tmp_path: Path) -> None:
+    key_hash = KeyHasher().key_hash("TopicTest", "OrderID001")
+    index = new_index(tmp_path, slots=5_000_000, items=100)
+    index.add([(key_hash, 4096, T0), (key_hash, 8192, T0 + 5_900)])
+    flush(index)
+    (path,) = tmp_path.iterdir()
+    assert path.name == file_name(T0)
+    assert len(path.name) == 17
+    assert path.stat().st_size == 40 + 4 * 5_000_000 + 20 * 100
+    with path.open("rb") as file:
+        assert struct.unpack(">qqqqii", file.read(40)) == (T0, T0 + 5_900, 4096, 8192, 1, 3)
+        file.seek(40 + 4 * 1_272_886)
+        assert file.read(4) == b"\0\0\0\2"
+        file.seek(40 + 4 * 5_000_000 + 20)
+        assert struct.unpack(">iqii", file.read(20)) == (1231272886, 4096, 0, 0)
+        assert struct.unpack(">iqii", file.read(20)) == (1231272886, 8192, 5, 1)
+    index.close()
+
+
+def test_a_chain_gives_the_newest_first_and_only_the_hash_asked_for(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(3, 100, T0), (3 + 16, 200, T0), (3, 300, T0), (5, 400, T0)])
+    assert index.find(3, *FOREVER) == [300, 100]
+    assert index.find(19, *FOREVER) == [200]
+    assert index.find(4, *FOREVER) == []
+    assert index.find(3, 0, 1 << 62, 1) == [300]
+    index.close()
+
+
+def test_the_range_is_of_store_times(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(3, number, T0 + number * 1000) for number in range(10)])
+    assert index.find(3, T0 + 3000, T0 + 5000, 64) == [5, 4, 3]
+    assert index.find(3, 0, T0 - 1, 64) == []
+    assert index.find(3, T0 + 99_000, T0 + 99_999, 64) == []
+    index.close()
+
+
+def test_full_files_follow_one_another_and_all_are_searched(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    for number in range(50):  # 19 items a file
+        index.add([(7, number, T0 + number)])
+    assert len(list(tmp_path.iterdir())) == 3
+    assert index.find(7, *FOREVER) == list(range(49, -1, -1))
+    flush(index)
+    assert index.find(7, *FOREVER) == list(range(49, -1, -1))
+    index.close()
+    again = reloaded(tmp_path)
+    assert again.find(7, *FOREVER) == list(range(49, -1, -1))
+    assert (again.end_physical, again.end_timestamp) == (49, T0 + 49)
+    again.add([(7, 50, T0 + 50)])
+    assert again.find(7, 0, 1 << 62, 2) == [50, 49]
+    again.close()
+
+
+def test_times_out_of_range_are_clipped(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(1, 1, T0), (1, 2, T0 - 5_000), (1, 3, T0 + 10**13)])
+    flush(index)
+    (path,) = tmp_path.iterdir()
+    items = path.read_bytes()[40 + 4 * 16 + 20 :]
+    assert [ITEM.unpack_from(items, 20 * each)[2] for each in range(3)] == [0, 0, 2**31 - 1]
+    index.close()
+
+
+def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(number % 3, number * 10, T0 + number * 1000) for number in range(15)])
+    flush(index)
+    index.close()
+    (path,) = tmp_path.iterdir()
+    with path.open("r+b") as file:  # what a crash may leave in the slots
+        file.seek(40)
+        file.write(b"\x7f" * 4 * 16)
+    index = reloaded(tmp_path)
+    index.cut_physical(100)
+    assert (index.end_physical, index.end_timestamp) == (90, T0 + 9000)
+    assert index.find(0, *FOREVER) == [90, 60, 30, 0]
+    index.add([(0, 100, T0 + 10_000)])
+    flush(index)
+    index.close()
+    again = reloaded(tmp_path)
+    assert again.find(0, *FOREVER) == [100, 90, 60, 30, 0]
+    again.close()
+
+
+def test_a_cut_before_a_file_removes_it(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(7, number, T0) for number in range(50)])
+    flush(index)
+    index.cut_physical(20)
+    assert index.end_physical == 19
+    assert len(list(tmp_path.iterdir())) == 2
+    index.cut_physical(0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_and_those_behind_it_are_removed(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(7, number, T0) for number in range(50)])
+    flush(index)
+    index.close()
+    paths = sorted(tmp_path.iterdir())
+    paths[1].write_bytes(b"rubbish")
+    again = reloaded(tmp_path)
+    assert sorted(tmp_path.iterdir()) == paths[:1]
+    assert again.end_physical == 18
+    again.close()
+
+
+def test_a_long_chain_cannot_hold_up_a_query(tmp_path: Path) -> None:
+    count = CHAIN_ITEMS_MAX + 1000
+    index = new_index(tmp_path, items=count + 10)
+    index.add([(3 if number else 19, number, T0) for number in range(count)])
+    assert index.find(19, *FOREVER) == []
+    index.close()
+
+
+def test_files_whose_messages_are_gone_can_be_removed(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(7, number, T0) for number in range(50)])
+    flush(index)
+    assert index.forget_before(18) == []
+    assert len(index.forget_before(1000)) == 2  # never the newest
+    index.close()
+
+
+def test_no_file_is_removed_under_a_flush(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(7, number, T0) for number in range(50)])
+    flushes = index.take_flushes()
+    assert index.forget_before(1000) == []
+    index.flushed(flushes, is_done=False)
+    assert index.forget_before(1000) == []  # still to be written
+    flush(index)
+    assert len(index.forget_before(1000)) == 2
+    index.close()

@@ -1,0 +1,288 @@
+"""processors/clients.py, connections.py and locks.py: heartbeats, good-byes, notices, locks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from core_broker.remoting.bodies import (
+    CheckClientRequestBody,
+    ConsumerConnection,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    MessageQueue,
+    ProducerConnection,
+    ProducerData,
+    ProducerTableInfo,
+    SubscriptionData,
+    SubscriptionGroupConfig,
+    decode_body,
+)
+from core_broker.remoting.codes import LanguageCode, RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from core_broker.state.channels import CHANNEL_EXPIRED_MS
+from tests.support.desk import Desk, Peer
+from tests.unit.processors.conftest import MakeDesk
+
+CPP_HEARTBEAT = (
+    b'{"clientID":"9335-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,"consumeType":1,'
+    b'"groupName":"CG","messageModel":1,"subscriptionDataSet":[{"subString":"*",'
+    b'"subVersion":"1795249951617","topic":"%RETRY%CG"},{"codeSet":[0,0],"subString":"A || B",'
+    b'"subVersion":"1795249951617","tagsSet":["A","B"],"topic":"T1"}]}],'
+    b'"producerDataSet":[{"groupName":"PG"}]}\n'
+)
+
+
+def consumer(group: str = "CG", *topics: str, model: str = "CLUSTERING") -> ConsumerData:
+    return ConsumerData(
+        group_name=group,
+        message_model=model,
+        subscription_data_set=[SubscriptionData(topic=topic) for topic in topics or ("T",)],
+    )
+
+
+async def beat(
+    desk: Desk, peer: Peer, *consumers: ConsumerData, client_id: str = "", producers: Any = ()
+) -> RemotingCommand:
+    body = HeartbeatData(
+        client_id=client_id or f"id{peer.peer_port}",
+        consumer_data_set=list(consumers),
+        producer_data_set=[ProducerData(group_name=name) for name in producers],
+    )
+    return await desk.ask(RequestCode.HEART_BEAT, body=body, peer=peer)
+
+
+async def told(peer: Peer) -> list[str]:
+    """The groups whose change a peer was told of, and forget them."""
+    await asyncio.sleep(0)
+    notices, peer.told = peer.told, []
+    assert all(each.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED for each in notices)
+    return [each.ext_fields["consumerGroup"] for each in notices]
+
+
+class TestHeartbeat:
+    async def test_makes_group_and_retry_topic(self, desk: Desk) -> None:
+        response = await beat(desk, desk.client, consumer("CG"), producers=["PG"])
+        assert (response.code, response.remark, response.ext_fields) == (0, None, {})
+        assert desk.ctx.groups.get("CG") == SubscriptionGroupConfig(group_name="CG")
+        retry = desk.ctx.topics.get("%RETRY%CG")
+        assert retry is not None
+        assert (retry.read_queue_nums, retry.perm) == (1, 6)
+        assert desk.saver.saved == ["subscriptionGroup.json", "topics.json"]
+        assert desk.registrar.topics == ["%RETRY%CG"]
+
+    async def test_of_a_cpp_client(self, desk: Desk) -> None:
+        response = await desk.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT)
+        assert response.code == 0
+        group = desk.ctx.consumers.group("CG")
+        assert group is not None
+        assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+        assert group.client_ids() == ["9335-127.0.0.1@DEFAULT"]
+        assert desk.ctx.producers.groups == ["PG"]
+
+    async def test_without_a_group_that_may_not_be_made(self, make_desk: MakeDesk) -> None:
+        desk = make_desk(auto_create_subscription_group=False)
+        assert (await beat(desk, desk.client, consumer("CG"))).code == 0
+        assert desk.ctx.groups.get("CG") is None
+        assert desk.ctx.consumers.group("CG") is not None
+
+    async def test_empty_groups_count_as_absent(self, desk: Desk) -> None:
+        await beat(desk, desk.client, consumer(""), producers=[""])
+        assert desk.ctx.groups.get("") is None
+        assert desk.ctx.consumers.groups == []
+        assert desk.ctx.producers.groups == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            HeartbeatData(client_id="x" * 2000),
+            HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="g" * 2000)]),
+            HeartbeatData(
+                client_id="c",
+                producer_data_set=[ProducerData(group_name=f"g{n}") for n in range(1001)],
+            ),
+            HeartbeatData(
+                client_id="c",
+                consumer_data_set=[consumer("CG", *(f"t{n}" for n in range(10_001)))],
+            ),
+        ],
+    )
+    async def test_that_would_fill_the_tables(self, desk: Desk, body: HeartbeatData) -> None:
+        response = await desk.ask(RequestCode.HEART_BEAT, body=body)
+        assert response.code == 1
+        assert (response.remark or "").startswith("a heartbeat with ")
+        assert desk.ctx.consumers.groups == []
+
+
+class TestNotices:
+    async def test_everybody_hears_of_a_newcomer_once_per_turn(self, desk: Desk) -> None:
+        first, second, third = desk.peer(), desk.peer(), desk.peer()
+        await beat(desk, first, consumer())
+        assert await told(first) == ["CG"]
+        await beat(desk, first, consumer())
+        assert await told(first) == []
+        for peer in (second, third):
+            desk.give(desk.request(34, body=HeartbeatData(
+                client_id=str(peer.peer_port), consumer_data_set=[consumer()]
+            )), peer)  # fmt: skip
+        assert [await told(peer) for peer in (first, second, third)] == [["CG"]] * 3
+
+    async def test_a_new_topic_is_news_and_leaving_too(self, desk: Desk) -> None:
+        first, second = desk.peer(), desk.peer()
+        for peer in (first, second):
+            await beat(desk, peer, consumer())
+            await asyncio.sleep(0)
+        first.told.clear()
+        await beat(desk, second, consumer("CG", "T", "U"))
+        assert await told(first) == ["CG"]
+        desk.requests.clients.disconnected(second)  # type: ignore[arg-type]
+        assert await told(first) == ["CG"]
+
+    async def test_good_bye_is_news(self, desk: Desk) -> None:
+        first, second = desk.peer(), desk.peer()
+        for peer in (first, second):
+            await beat(desk, peer, consumer())
+            await asyncio.sleep(0)
+        first.told.clear()
+        header = UnregisterClientRequestHeader(
+            client_id="x", producer_group="", consumer_group="CG"
+        )
+        assert (await desk.ask(RequestCode.UNREGISTER_CLIENT, header, peer=second)).code == 0
+        assert await told(first) == ["CG"]
+        assert (await desk.ask(RequestCode.UNREGISTER_CLIENT, header, peer=second)).code == 0
+        assert await told(first) == []
+
+    async def test_broadcasting_groups_share_nothing_and_hear_nothing(self, desk: Desk) -> None:
+        peer = desk.peer()
+        await beat(desk, peer, consumer(model="BROADCASTING"))
+        assert await told(peer) == []
+
+    async def test_switched_off_for_a_group_or_for_all(self, make_desk: MakeDesk) -> None:
+        desk = make_desk()
+        desk.ctx.groups.put(
+            SubscriptionGroupConfig(group_name="CG", notify_consumer_ids_changed_enable=False), 0
+        )
+        peer = desk.peer()
+        await beat(desk, peer, consumer())
+        assert await told(peer) == []
+        desk = make_desk(notify_consumer_ids_changed_enable=False)
+        peer = desk.peer()
+        await beat(desk, peer, consumer())
+        assert await told(peer) == []
+
+    async def test_a_member_that_is_gone_does_not_keep_it_from_the_others(self, desk: Desk) -> None:
+        gone, here = desk.peer(), desk.peer()
+        await beat(desk, gone, consumer())
+        gone.closed_for = "gone"
+        await beat(desk, here, consumer())
+        assert await told(here) == ["CG"]
+
+
+class TestSilence:
+    async def test_silent_clients_are_closed(self, desk: Desk) -> None:
+        silent, loud = desk.peer(), desk.peer()
+        await beat(desk, silent, consumer(), producers=["PG"])
+        desk.now_ms += 1
+        await beat(desk, loud, consumer())
+        desk.now_ms += CHANNEL_EXPIRED_MS
+        desk.requests.clients.close_silent()
+        assert (silent.closed_for, loud.closed_for) == ("no heartbeat", "")
+
+
+class TestLists:
+    async def test_members_of_a_group(self, desk: Desk) -> None:
+        await beat(desk, desk.client, consumer(), client_id="c1")
+        header = GetConsumerListByGroupRequestHeader(consumer_group="CG")
+        response = await desk.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        assert response.body == b'{"consumerIdList":["c1"]}'
+        assert decode_body(GetConsumerListByGroupResponseBody, response.body)
+        header = GetConsumerListByGroupRequestHeader(consumer_group="G")
+        response = await desk.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        assert (response.code, response.remark) == (1, "no consumer for this group, G")
+
+    async def test_connections_of_consumers(self, desk: Desk) -> None:
+        await beat(desk, desk.client, consumer("CG", "T"), client_id="c1")
+        header = GetConsumerConnectionListRequestHeader(consumer_group="CG")
+        response = await desk.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        body = decode_body(ConsumerConnection, response.body)
+        (shown,) = body.connection_set
+        assert (shown.client_id, shown.client_addr) == ("c1", desk.client.peer)
+        assert (shown.language, shown.version) == ("JAVA", 409)
+        assert body.subscription_table.keys() == {"T"}
+        header = GetConsumerConnectionListRequestHeader(consumer_group="NOPE")
+        response = await desk.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        assert (response.code, response.remark) == (206, "the consumer group[NOPE] not online")
+
+    async def test_connections_of_producers(self, desk: Desk) -> None:
+        await beat(desk, desk.client, client_id="p1", producers=["PG"])
+        header = GetProducerConnectionListRequestHeader(producer_group="PG")
+        response = await desk.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+        (shown,) = decode_body(ProducerConnection, response.body).connection_set
+        assert shown.client_id == "p1"
+        header = GetProducerConnectionListRequestHeader(producer_group="NOPE")
+        response = await desk.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+        assert (response.code, response.remark) == (1, "the producer group[NOPE] not exist")
+        response = await desk.ask(RequestCode.GET_ALL_PRODUCER_INFO)
+        (info,) = decode_body(ProducerTableInfo, response.body).data["PG"]
+        assert (info.remote_ip, info.language) == (desk.client.peer, "JAVA")
+
+
+class TestCheckConfig:
+    @pytest.mark.parametrize(("kind", "code"), [("TAG", 0), ("SQL92", 1)])
+    async def test_tags_only(self, desk: Desk, kind: str, code: int) -> None:
+        body = CheckClientRequestBody(
+            client_id="c",
+            group="G",
+            subscription_data=SubscriptionData(topic="T", expression_type=kind),
+        )
+        assert (await desk.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code == code
+
+
+class TestLocks:
+    def body(self, client_id: str, *queues: int, topic: str = "T") -> LockBatchRequestBody:
+        return LockBatchRequestBody(
+            consumer_group="CG",
+            client_id=client_id,
+            mq_set=[MessageQueue(topic, "b", queue) for queue in queues],
+        )
+
+    async def lock(self, desk: Desk, client_id: str, *queues: int) -> list[int]:
+        response = await desk.ask(RequestCode.LOCK_BATCH_MQ, body=self.body(client_id, *queues))
+        granted = decode_body(LockBatchResponseBody, response.body).lock_ok_mq_set
+        return [queue.queue_id for queue in granted]
+
+    async def test_lock_and_unlock(self, desk: Desk) -> None:
+        assert await self.lock(desk, "c1", 0, 1) == [0, 1]
+        assert await self.lock(desk, "c2", 1, 2) == [2]
+        await desk.ask(RequestCode.UNLOCK_BATCH_MQ, body=self.body("c1", 1))
+        assert await self.lock(desk, "c2", 1) == [1]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"client_id": "x" * 2000},
+            {"client_id": "c", "topic": "bad name"},
+            {"client_id": "c", "topic": "t" * 1000},
+        ],
+    )
+    async def test_names_that_would_fill_the_table(self, desk: Desk, body: dict[str, str]) -> None:
+        client_id = body.pop("client_id")
+        response = await desk.ask(RequestCode.LOCK_BATCH_MQ, body=self.body(client_id, 0, **body))
+        assert response.code == 1
+        assert len(desk.ctx.locks) == 0
+
+
+async def test_a_language_without_a_name_of_its_own_is_shown(desk: Desk) -> None:
+    body = HeartbeatData(client_id="go", producer_data_set=[ProducerData(group_name="PG")])
+    await desk.ask(RequestCode.HEART_BEAT, body=body, language=LanguageCode.OTHER)
+    response = await desk.ask(RequestCode.GET_ALL_PRODUCER_INFO)
+    assert decode_body(ProducerTableInfo, response.body).data["PG"][0].language == "OTHER"

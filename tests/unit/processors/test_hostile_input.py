@@ -1,0 +1,135 @@
+"""Every request code against input that no client sends: an answer with an error, nothing else.
+
+What is asked here goes through the table of all codes, so a code that is added is tested too.
+"""
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core_broker.processors.table import RequestTable
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.desk import Desk
+
+#: Codes that need neither header nor body.
+NEED_NOTHING = {
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_ALL_PRODUCER_INFO,
+    RequestCode.GET_BROKER_CONFIG,
+    RequestCode.UPDATE_BROKER_CONFIG,
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.GET_BROKER_CONSUME_STATS,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+    RequestCode.CLEAN_UNUSED_TOPIC,
+    RequestCode.DELETE_EXPIRED_COMMITLOG,
+}
+CODES = [
+    *(10, 11, 12, 14, 15, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 38, 41, 42, 43, 45),
+    *(46, 200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 300, 303, 305, 306, 307, 309, 310),
+    *(315, 316, 317, 320, 321, 328, 329, 361),
+]
+NAMES = [
+    *("producerGroup", "consumerGroup", "group", "groupName", "topic", "defaultTopic", "queueId"),
+    *("queueOffset", "offset", "maxMsgNums", "sysFlag", "commitOffset", "subVersion", "key"),
+    *("suspendTimeoutMillis", "subscription", "expressionType", "bornTimestamp", "flag", "maxNum"),
+    *("properties", "reconsumeTimes", "maxReconsumeTimes", "batch", "unitMode", "delayLevel"),
+    *("timestamp", "beginTimestamp", "endTimestamp", "clientID", "clientId", "msgId", "statsName"),
+    *("statsKey", "readQueueNums", "writeQueueNums", "perm", "topicFilterType", "index", "count"),
+    *("defaultTopicQueueNums", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"),
+]
+VALUES = st.sampled_from(
+    [
+        *("", "0", "-1", "1", "2147483647", "-2147483648", "9223372036854775807", "1e9", "0x10"),
+        *("99999999999999999999", "true", "false", "null", "NaN", "T", "%RETRY%CG", "%DLQ%CG"),
+        *(
+            "TBW102",
+            "SCHEDULE_TOPIC_XXXX",
+            "../../etc/passwd",
+            "a b",
+            "x" * 300,
+            "\x00",
+            "\x01\x02",
+        ),
+        *("ü", "*", "A || B", "||", "CG", "DELAY\x01-1", "DELAY\x01999\x02TRAN_MSG\x01true"),
+        "REAL_TOPIC\x01../x\x02REAL_QID\x01-5\x02DELAY\x011",
+    ]
+)
+FIELDS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=20)
+BODIES = st.one_of(
+    st.binary(max_size=200),
+    st.sampled_from(
+        [
+            *(b"{}", b"[]", b"null", b"{" * 200, b"[" * 5000, b'{"a":' * 100, b"\xff\xfe\x00"),
+            b'{"clientID":null,"consumerDataSet":[{}]}',
+            b'{"clientID":"c","consumerDataSet":[{"groupName":"CG","consumeType":9}]}',
+            b'{"clientID":"c","consumerDataSet":[{"groupName":"%RETRY%","subscriptionDataSet":[{}]}]}',
+            b'{"consumerGroup":"CG","clientId":"c","mqSet":[{"topic":"T","queueId":-1,"brokerName":""}]}',
+            b'{"groupName":"G","retryQueueNums":-5,"retryMaxTimes":-9}',
+        ]
+    ),
+)
+
+
+def is_answer(response: RemotingCommand | None) -> bool:
+    return response is not None and isinstance(response.code, int)
+
+
+def test_the_list_of_codes_is_complete(desk: Desk) -> None:
+    table: RequestTable = desk.requests
+    assert sorted(table._handlers) == sorted(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+async def test_without_header_and_body(desk: Desk, code: int) -> None:
+    response = await desk.ask(code)
+    assert response.code == (0 if code in NEED_NOTHING else 1), response.remark
+    response.encode_head()
+
+
+@pytest.mark.parametrize("code", [*range(10), 13, 37, 39, 47, 324, 325, 351, 400, 9999, 200050])
+async def test_codes_that_are_not_there(desk: Desk, code: int) -> None:
+    response = await desk.ask(code)
+    assert (response.code, response.remark) == (3, f" request type {code} not supported")
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(requests=st.lists(st.tuples(st.sampled_from(CODES), FIELDS, BODIES), max_size=8))
+def test_any_fields_and_any_body_are_answered_and_the_broker_goes_on(
+    tmp_path_factory: pytest.TempPathFactory, requests: list[tuple[int, dict[str, str], bytes]]
+) -> None:
+    async def ask_all() -> None:
+        desk = Desk(tmp_path_factory.mktemp("hostile"))
+        desk.topic("T")
+        try:
+            for code, fields, body in requests:
+                pulls = {"sysFlag": "0"} if code in {11, 361} else {}
+                response = await desk.ask(code, {**fields, **pulls}, body)
+                assert is_answer(response)
+                response.encode_head()
+            desk.delays.deliver_due()
+            assert (await desk.send(desk.topic("Fine"), b"still here")).code == 0
+            assert len(await desk.messages("Fine")) == 1
+            desk.ctx.offsets.encode()
+            desk.ctx.topics.encode()
+            desk.ctx.groups.encode()
+        finally:
+            desk.close()
+
+    asyncio.run(ask_all())
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000])
+@pytest.mark.parametrize("code", [34, 41, 42, 46, 200])
+async def test_json_bombs(desk: Desk, code: int, body: bytes) -> None:
+    assert (await desk.ask(code, body=body)).code == 1

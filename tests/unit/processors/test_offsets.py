@@ -1,0 +1,130 @@
+"""processors/offsets.py: what a group is told about where it is, and where queues begin and end."""
+
+import pytest
+
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from core_broker.state import consumer_offsets
+from tests.support.desk import Desk
+from tests.unit.processors.conftest import MakeDesk
+
+
+async def query(desk: Desk, topic: str, zero: bool | None = None) -> RemotingCommand:
+    header = QueryConsumerOffsetRequestHeader(
+        consumer_group="CG", topic=topic, queue_id=0, set_zero_if_not_found=zero
+    )
+    return await desk.ask(RequestCode.QUERY_CONSUMER_OFFSET, header)
+
+
+async def update(
+    desk: Desk, topic: str, offset: int, queue_id: int = 0, group: str = "CG"
+) -> RemotingCommand:
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
+    )
+    return await desk.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+
+async def test_what_was_committed_is_answered(desk: Desk, topic: str) -> None:
+    response = await update(desk, topic, 12)
+    assert (response.code, response.ext_fields) == (0, {})
+    assert (await query(desk, topic)).ext_fields == {"offset": "12"}
+
+
+async def test_an_empty_or_unknown_queue_starts_at_0(desk: Desk, topic: str) -> None:
+    for name in (topic, "NOPE"):
+        response = await query(desk, name)
+        assert (response.code, response.ext_fields) == (0, {"offset": "0"})
+
+
+async def test_a_queue_whose_first_message_is_at_hand_starts_at_0(desk: Desk, topic: str) -> None:
+    await desk.send(topic)
+    assert (await query(desk, topic)).ext_fields == {"offset": "0"}
+
+
+async def test_a_queue_whose_first_message_has_left_the_memory(make_desk: MakeDesk) -> None:
+    desk = make_desk(access_message_in_memory_max_ratio=0)
+    topic = desk.topic()
+    await desk.send(topic)
+    response = await query(desk, topic)
+    assert (response.code, response.remark) == (
+        22,
+        "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first",
+    )
+
+
+async def test_a_5_x_client_may_want_to_know(desk: Desk, topic: str) -> None:
+    assert (await query(desk, topic, zero=False)).code == 22
+    assert (await query(desk, topic, zero=True)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "group", "queue_id", "offset"),
+    [
+        ("T", "CG", -1, 0),
+        ("T", "CG", 0, -1),
+        ("T", "CG", 0, -(2**63)),
+        ("bad topic", "CG", 0, 0),
+        ("T", "bad group", 0, 0),
+        ("t" * 300, "CG", 0, 0),
+        ("", "CG", 0, 0),
+    ],
+)
+async def test_commits_that_cannot_be(
+    desk: Desk, topic: str, group: str, queue_id: int, offset: int
+) -> None:
+    assert (await update(desk, topic, offset, queue_id, group)).code == 1
+    assert len(desk.ctx.offsets) == 0
+
+
+async def test_a_full_table(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_offsets, "ENTRIES_MAX", 0)
+    assert (await update(desk, "T", 1)).code == 1
+
+
+async def test_both_ends_of_a_queue(desk: Desk, topic: str) -> None:
+    for _ in range(3):
+        await desk.send(topic)
+    for name, queue_id, first, end in ((topic, 0, 0, 3), (topic, 99, 0, 0), ("NOPE", -1, 0, 0)):
+        header = GetMaxOffsetRequestHeader(topic=name, queue_id=queue_id)
+        response = await desk.ask(RequestCode.GET_MAX_OFFSET, header)
+        assert (response.code, response.ext_fields) == (0, {"offset": str(end)})
+        lowest = GetMinOffsetRequestHeader(topic=name, queue_id=queue_id)
+        response = await desk.ask(RequestCode.GET_MIN_OFFSET, lowest)
+        assert (response.code, response.ext_fields) == (0, {"offset": str(first)})
+
+
+async def test_by_time(desk: Desk, topic: str) -> None:
+    start = desk.now_ms
+    for _ in range(3):
+        await desk.send(topic)
+        desk.now_ms += 1000
+    for timestamp, offset in ((0, 0), (start, 0), (start + 1000, 1), (start + 10**9, 2)):
+        header = SearchOffsetRequestHeader(topic=topic, queue_id=0, timestamp=timestamp)
+        response = await desk.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        assert response.ext_fields == {"offset": str(offset)}, timestamp
+
+
+async def test_the_earliest_store_time(desk: Desk, topic: str) -> None:
+    header = GetEarliestMsgStoretimeRequestHeader(topic=topic, queue_id=0)
+    response = await desk.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, header)
+    assert response.ext_fields == {"timestamp": "-1"}
+    await desk.send(topic)
+    response = await desk.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, header)
+    assert response.ext_fields == {"timestamp": str(desk.now_ms)}
+
+
+async def test_all_offsets(desk: Desk) -> None:
+    await update(desk, "T", 3)
+    response = await desk.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
+    assert response.body == b'{"offsetTable":{"T@CG":{"0":3}}}'
+    response = await desk.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+    assert response.body == b'{"offsetTable":{}}'

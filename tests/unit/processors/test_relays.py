@@ -1,0 +1,224 @@
+"""processors/relays.py: what administrators ask of consumers goes through the broker."""
+
+import pytest
+
+from core_broker.errors import RequestTimeout
+from core_broker.remoting.bodies import (
+    ConsumerData,
+    GetConsumerStatusBody,
+    HeartbeatData,
+    MessageQueue,
+    ResetOffsetBody,
+    ResetOffsetBodyForC,
+    SubscriptionData,
+    decode_body,
+    encode_body,
+)
+from core_broker.remoting.codes import LanguageCode, RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader,
+    ResetOffsetRequestHeader,
+)
+from tests.support.desk import Desk, Peer
+
+
+async def online(desk: Desk, client_id: str = "c1") -> Peer:
+    """A consumer that has sent its heartbeat."""
+    peer = desk.peer()
+    consumer = ConsumerData(group_name="CG", subscription_data_set=[SubscriptionData(topic="T")])
+    beat = HeartbeatData(client_id=client_id, consumer_data_set=[consumer])
+    assert (await desk.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
+    return peer
+
+
+def asked_of(peer: Peer) -> list[RemotingCommand]:
+    """What a consumer was told, beside that its group changed."""
+    return [each for each in peer.told if each.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED]
+
+
+def running_info(client_id: str = "c1") -> GetConsumerRunningInfoRequestHeader:
+    return GetConsumerRunningInfoRequestHeader(
+        consumer_group="CG", client_id=client_id, jstack_enable=False
+    )
+
+
+class TestRunningInfo:
+    async def test_the_answer_of_the_consumer_comes_back(self, desk: Desk) -> None:
+        peer = await online(desk)
+        peer.replies = lambda asked: RemotingCommand.response(0, "ok", {"k": "v"}, b"{}")
+        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        assert (response.code, response.remark, response.body) == (0, "ok", b"{}")
+        assert response.ext_fields == {"k": "v"}
+        (asked,) = asked_of(peer)
+        assert asked.code == RequestCode.GET_CONSUMER_RUNNING_INFO
+        assert asked.ext_fields["clientId"] == "c1"
+
+    async def test_nobody_there(self, desk: Desk) -> None:
+        response = await desk.ask(
+            RequestCode.GET_CONSUMER_RUNNING_INFO, running_info("127.0.0.1:1")
+        )
+        assert (response.code, response.remark) == (1, "The Consumer <CG> <127.0.0.1:1> not online")
+
+    async def test_a_consumer_that_does_not_answer(self, desk: Desk) -> None:
+        peer = await online(desk)
+
+        def silence(asked: RemotingCommand) -> RemotingCommand:
+            raise RequestTimeout(peer.peer, asked.code, 10_000)
+
+        peer.replies = silence
+        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        assert response.code == 207
+        assert (response.remark or "").startswith("consumer <CG> <c1> Timeout: ")
+
+    async def test_a_consumer_that_goes_away(self, desk: Desk) -> None:
+        await online(desk)
+        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        assert response.code == 1
+        assert (response.remark or "").startswith("consumer <CG> <c1> Exception: ")
+
+    async def test_too_many_at_once(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("core_broker.processors.context.TASKS_MAX", 0)
+        await online(desk)
+        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        assert response.code == 2
+
+
+class TestConsumeDirectly:
+    async def test_the_broker_adds_the_message(self, desk: Desk, topic: str) -> None:
+        await desk.send(topic, b"payload")
+        (stored,) = await desk.messages(topic)
+        peer = await online(desk)
+        peer.replies = lambda asked: RemotingCommand.response(0)
+        header = ConsumeMessageDirectlyResultRequestHeader(
+            consumer_group="CG", client_id="c1", msg_id=stored.offset_msg_id
+        )
+        assert (await desk.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 0
+        (asked,) = asked_of(peer)
+        assert asked.ext_fields["brokerName"] == "b"
+        assert asked.body == desk.ctx.store.read_at(stored.offset_physical)
+
+    @pytest.mark.parametrize("msg_id", [None, "", "garbage", "0" * 32, "F" * 32, "F" * 56])
+    async def test_no_such_message(self, desk: Desk, msg_id: str | None) -> None:
+        await online(desk)
+        header = ConsumeMessageDirectlyResultRequestHeader(
+            consumer_group="CG", client_id="c1", msg_id=msg_id
+        )
+        assert (await desk.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 1
+
+
+class TestResetOffset:
+    async def reset(
+        self,
+        desk: Desk,
+        *,
+        timestamp: int = 0,
+        force: bool = True,
+        topic: str = "T",
+        language: LanguageCode = LanguageCode.JAVA,
+    ) -> RemotingCommand:
+        header = ResetOffsetRequestHeader(
+            topic=topic, group="CG", timestamp=timestamp, is_force=force
+        )
+        return await desk.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=language)
+
+    async def ready(self, desk: Desk) -> Peer:
+        desk.topic("T", queues=2)
+        for _ in range(3):
+            await desk.send("T")
+            desk.now_ms += 1_000
+        for queue_id, offset in ((0, 2), (1, 0)):
+            desk.ctx.offsets.commit("CG", "T", queue_id, offset)
+        return await online(desk)
+
+    async def test_every_member_is_told_and_the_table_answered(self, desk: Desk) -> None:
+        peer = await self.ready(desk)
+        other = await online(desk, "c2")
+        response = await self.reset(desk)
+        expected = (
+            b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:0,'
+            b'{"brokerName":"b","queueId":1,"topic":"T"}:0}}'
+        )
+        assert (response.code, response.body) == (0, expected)
+        for each in (peer, other):
+            (order,) = asked_of(each)
+            assert order.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+            assert order.body == expected
+            assert (order.ext_fields["group"], order.ext_fields["topic"]) == ("CG", "T")
+
+    @pytest.mark.parametrize(
+        ("timestamp", "force", "offset"), [(-1, True, 3), (-1, False, 2), (0, False, 0)]
+    )
+    async def test_to_a_time_or_the_end(
+        self, desk: Desk, timestamp: int, force: bool, offset: int
+    ) -> None:
+        await self.ready(desk)
+        response = await self.reset(desk, timestamp=timestamp, force=force)
+        table = decode_body(ResetOffsetBody, response.body).offset_table
+        assert table[MessageQueue("T", "b", 0)] == offset
+
+    async def test_a_cpp_administrator_gets_a_list(self, desk: Desk) -> None:
+        await self.ready(desk)
+        response = await self.reset(desk, language=LanguageCode.CPP)
+        queues = decode_body(ResetOffsetBodyForC, response.body).offset_table
+        assert [(each.queue_id, each.offset) for each in queues] == [(0, 0), (1, 0)]
+
+    async def test_refusals(self, desk: Desk) -> None:
+        response = await self.reset(desk, topic="NOPE")
+        assert (response.code, response.remark) == (
+            1,
+            "[reset-offset] reset offset failed, no topic in this broker. topic=NOPE",
+        )
+        desk.topic("T", queues=1)
+        response = await self.reset(desk)
+        assert (response.code, response.remark) == (1, "THe consumer group <CG> not exist")
+        desk.ctx.offsets.commit("CG", "T", 0, 0)
+        response = await self.reset(desk, timestamp=-1)
+        assert (response.code, response.remark) == (
+            206,
+            "Consumer not online, so can not reset offset, Group: CG Topic: T Timestamp: -1",
+        )
+
+    async def test_a_member_that_left_does_not_stop_it(self, desk: Desk) -> None:
+        peer = await self.ready(desk)
+        peer.closed_for = "gone"
+        assert (await self.reset(desk)).code == 0
+
+
+class TestConsumerStatus:
+    async def status(self, desk: Desk, client_addr: str | None = None) -> RemotingCommand:
+        header = GetConsumerStatusRequestHeader(topic="T", group="CG", client_addr=client_addr)
+        return await desk.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+
+    def knows(self, offset: int) -> RemotingCommand:
+        table = {MessageQueue("T", "b", 0): offset}
+        return RemotingCommand.response(
+            0, body=encode_body(GetConsumerStatusBody(message_queue_table=table))
+        )
+
+    async def test_of_all_members_that_answer(self, desk: Desk) -> None:
+        first, second, silent, broken = [await online(desk, name) for name in "abcd"]
+        first.replies = lambda asked: self.knows(1)
+        second.replies = lambda asked: self.knows(2)
+        broken.replies = lambda asked: RemotingCommand.response(0, body=b"garbage{")
+        response = await self.status(desk)
+        table = decode_body(GetConsumerStatusBody, response.body).consumer_table
+        queue = MessageQueue("T", "b", 0)
+        assert table == {"a": {queue: 1}, "b": {queue: 2}}
+        assert asked_of(silent)[0].code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+
+    async def test_of_one_member(self, desk: Desk) -> None:
+        first, second = [await online(desk, name) for name in "ab"]
+        second.replies = lambda asked: self.knows(2)
+        response = await self.status(desk, "b")
+        assert decode_body(GetConsumerStatusBody, response.body).consumer_table.keys() == {"b"}
+        assert asked_of(first) == []
+
+    async def test_of_nobody(self, desk: Desk) -> None:
+        response = await self.status(desk)
+        assert (response.code, response.remark) == (
+            1,
+            "No Any Consumer online in the consumer group: [CG]",
+        )

@@ -1,0 +1,86 @@
+"""processors/turn.py: what was not written is not acknowledged, in whatever order things end."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from core_broker.errors import StoreReadOnly
+from core_broker.processors.turn import Turn
+
+
+class ScriptedStore:
+    """Notes what it is asked to do, and fails to write when told so."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.fails = False
+        self.max_offset_physical = 100
+
+    def write_staged(self) -> None:
+        if self.fails:
+            raise StoreReadOnly("the disk failed")
+        self.done.append("written")
+
+    def on_flushed(self, end: int, callback: Callable[[bool], None]) -> None:
+        self.done.append(f"waits for {end}")
+        callback(True)
+
+
+@pytest.fixture
+def store() -> ScriptedStore:
+    return ScriptedStore()
+
+
+@pytest.fixture
+def turn(store: ScriptedStore) -> Turn:
+    return Turn(store, lambda: store.done.append("woken"))  # type: ignore[arg-type]
+
+
+async def test_written_first_then_flushed_then_woken(turn: Turn, store: ScriptedStore) -> None:
+    turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
+    turn.end()
+    assert store.done == ["written", "waits for 100", "flushed True", "woken"]
+
+
+async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: ScriptedStore) -> None:
+    turn.end_soon()
+    turn.end_soon()
+    assert store.done == []
+    await asyncio.sleep(0)
+    assert store.done == ["written", "woken"]
+
+
+async def test_who_waits_for_the_disk_hears_of_a_failed_write(
+    turn: Turn, store: ScriptedStore
+) -> None:
+    store.fails = True
+    turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
+    with pytest.raises(StoreReadOnly):
+        turn.end()
+    assert store.done == ["flushed False"]
+
+
+async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(
+    turn: Turn, store: ScriptedStore
+) -> None:
+    """A one-way message ends the turn first, then the server wants to send answers of it."""
+    ended: list[str] = []
+
+    def server_ends_turn() -> None:
+        try:
+            turn.end()
+        except StoreReadOnly:
+            ended.append("refused")
+        else:
+            ended.append("sent")
+
+    store.fails = True
+    turn.end_soon()
+    asyncio.get_running_loop().call_soon(server_ends_turn)
+    await asyncio.sleep(0)
+    assert ended == ["refused"]
+    store.fails = False
+    await asyncio.sleep(0)
+    server_ends_turn()
+    assert ended == ["refused", "sent"], "the next turn has nothing to do with it"

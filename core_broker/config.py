@@ -28,6 +28,7 @@ _IRREGULAR_KEYS = {
     "broker_ip1": "brokerIP1",
     "broker_ip2": "brokerIP2",
     "check_crc_on_recover": "checkCRCOnRecover",
+    "use_tls": "useTLS",
 }
 
 T = TypeVar("T")
@@ -202,6 +203,7 @@ class BrokerConfig(Settings):
     filter_support_retry: bool = key(False, updatable=True)
     expect_consumer_num_use_filter: int = key(32, low=1)
     max_error_rate_of_bloom_filter: int = key(20, low=1, high=99)  # percent
+    filter_server_nums: int = key(0, high=0)  # none any more, but mqadmin exportConfigs reads it
 
     # Delayed, failed and transactional messages.
     message_delay_level: str = DELAY_LEVELS
@@ -263,6 +265,7 @@ class BrokerConfig(Settings):
 
     # Access control.
     acl_enable: bool = key(False, important=True)
+    use_tls: bool = False
     config_black_list: str = "configBlackList;brokerConfigPath"
 
     @property

@@ -20,7 +20,7 @@ KEYS_WITHOUT_EFFECT = frozenset(
     diskFallRecorded dispatchFromSenderThread enableBatchPush enableControllerMode
     enableDLegerCommitLog enableDetailStat enableScheduleAsyncDeliver enableScheduleMessageStats
     endTransactionPoolQueueCapacity endTransactionThreadPoolNums fastFailIfNoBufferInStorePool
-    fetchNamesrvAddrByAddressServer filterDataCleanTimeSpan filterServerNums
+    fetchNamesrvAddrByAddressServer filterDataCleanTimeSpan
     flushConsumerOffsetHistoryInterval flushLeastPagesWhenWarmMapedFile
     heartbeatThreadPoolNums heartbeatThreadPoolQueueCapacity highSpeedMode isEnableBatchPush
     isolateLogEnable mappedFileSizeConsumeQueueExt maxDelayTime maxLmqConsumeQueueNum
@@ -32,7 +32,7 @@ KEYS_WITHOUT_EFFECT = frozenset(
     serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
     serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
     storePathAbortFile storePathConsumeQueue storePathIndex storeCheckpoint transientStorePoolSize
-    useEpollNativeSelector useReentrantLockWhenPutMessage useTLS writeBufferHighWaterMark
+    useEpollNativeSelector useReentrantLockWhenPutMessage writeBufferHighWaterMark
     writeBufferLowWaterMark
     """.split()  # noqa: SIM905 - ninety quoted names would be harder to read
 )
@@ -47,4 +47,5 @@ REFUSED_VALUES = {
     ("clusterTest", "true"): "false; forwarding to another environment is not available",
     ("enableControllerMode", "true"): "false; controller mode is not available in this version",
     ("enableDLegerCommitLog", "true"): "false; DLedger is not available in this version",
+    ("useTLS", "true"): "false; encryption is not available in this version",
 }

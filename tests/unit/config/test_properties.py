@@ -93,7 +93,14 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aclEnable=true", "aclEnable=TRUE", "brokerRole=SLAVE", "enableDLegerCommitLog=true"]
+    "line",
+    [
+        "aclEnable=true",
+        "aclEnable=TRUE",
+        "brokerRole=SLAVE",
+        "enableDLegerCommitLog=true",
+        "useTLS=true",
+    ],
 )
 def test_what_would_be_dangerous_to_ignore_is_refused(conf: Path, line: str) -> None:
     conf.write_text(line + "\n")
@@ -141,7 +148,9 @@ def test_the_name_server_takes_n_and_keeps_its_updates_in_the_given_file(conf: P
 
 def test_an_update_applies_all_or_nothing() -> None:
     config = BrokerConfig(broker_name="b", flush_interval_commit_log=500)
-    updated = updated_settings(config, "flushIntervalCommitLog=501\nbrokerName=b\nuseTLS=true\n")
+    updated = updated_settings(
+        config, "flushIntervalCommitLog=501\nbrokerName=b\nhighSpeedMode=true\n"
+    )
     assert updated.flush_interval_commit_log == 501
     assert config.flush_interval_commit_log == 500
     with pytest.raises(SettingsError) as raised:

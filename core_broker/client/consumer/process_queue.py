@@ -55,22 +55,20 @@ class ProcessQueue:
 
     @property
     def offset_commit(self) -> int | None:
-        """The lowest unfinished offset; the one after the last when all are finished; None when
+        """The lowest unfinished offset; where pulling goes on when all are finished; None when
         nothing was ever pulled."""
         if self._unfinished:
             return next(iter(self._unfinished))
         return self._offset_next if self._offset_next >= 0 else None
 
-    def put(self, messages: Iterable[MessageExt]) -> list[MessageExt]:
-        """Take pulled messages in; gives back those that were not known yet."""
-        fresh = []
-        for message in messages:
-            if message.queue_offset < self._offset_next:
-                continue
+    def put(self, messages: Iterable[MessageExt], offset_next: int) -> list[MessageExt]:
+        """Take in what one pull brought and where the next one goes on, for what was filtered out
+        in between is finished too; gives back the messages that were not known yet."""
+        fresh = [message for message in messages if message.queue_offset >= self._offset_next]
+        for message in fresh:
             self._unfinished[message.queue_offset] = message
             self._bytes += len(message.body)
-            self._offset_next = message.queue_offset + 1
-            fresh.append(message)
+        self._offset_next = max(self._offset_next, offset_next)
         return fresh
 
     def finish(self, messages: Sequence[MessageExt], now_ms: int) -> int | None:

@@ -151,7 +151,7 @@ class Puller:
             self._context.moved(self.process_queue, result.next_offset)
             return
         self._offset = result.next_offset
-        fresh = self.process_queue.put(result.messages)
+        fresh = self.process_queue.put(result.messages, result.next_offset)
         if fresh:
             self._context.stats(self._queue.topic).pulled(now_ms(), len(fresh), elapsed_ms)
             await self._context.delivery.submit(self.process_queue, self._shown(fresh))

@@ -44,7 +44,7 @@ class Rig:
         )
 
     async def deliver(self, *offsets: int) -> None:
-        fresh = self.process_queue.put([message(offset) for offset in offsets])
+        fresh = self.process_queue.put([message(offset) for offset in offsets], offsets[-1] + 1)
         await self.delivery.submit(self.process_queue, fresh)
 
     @property

@@ -36,7 +36,7 @@ def message(offset: int, size: int = 10) -> MessageExt:
 
 def holding(*offsets: int, size: int = 10) -> ProcessQueue:
     process_queue = ProcessQueue(QUEUE, 0)
-    process_queue.put([message(offset, size) for offset in offsets])
+    process_queue.put([message(offset, size) for offset in offsets], offsets[-1] + 1)
     return process_queue
 
 
@@ -58,9 +58,18 @@ def test_a_gap_left_by_the_tag_filter_is_skipped() -> None:
     assert process_queue.finish([message(5)], 1) == 90
 
 
+def test_what_was_filtered_out_behind_the_last_message_is_finished_with_it() -> None:
+    process_queue = ProcessQueue(QUEUE, 0)
+    process_queue.put([message(5)], 90)
+    assert process_queue.offset_commit == 5
+    assert process_queue.finish([message(5)], 1) == 90
+    assert process_queue.put([], 95) == []
+    assert process_queue.offset_commit == 95
+
+
 def test_messages_that_were_pulled_twice_are_kept_once() -> None:
     process_queue = holding(5, 6)
-    fresh = process_queue.put([message(6), message(7)])
+    fresh = process_queue.put([message(6), message(7)], 8)
     assert [each.queue_offset for each in fresh] == [7]
     assert process_queue.size_bytes == 30
 
@@ -107,7 +116,7 @@ def test_no_unfinished_message_is_ever_below_the_commit(
         taken = [gap for _, gap in zip(range(batch), pulled, strict=False)]
         for gap in taken:
             offset += gap
-            waiting += process_queue.put([message(offset)])
+            waiting += process_queue.put([message(offset)], offset + 1)
         if not waiting:
             break
         done = waiting.pop(order.randrange(len(waiting)))

@@ -147,7 +147,7 @@ async def test_tags_of_the_same_hash_are_filtered_here(rig: Rig) -> None:
         )
     )
     await rig.pulls(2)
-    await eventually(lambda: rig.offsets.remembered(QUEUE) == 7)
+    await eventually(lambda: rig.offsets.remembered(QUEUE) == 8)
     assert [message.queue_offset for message in rig.consumed] == [6]
 
 

@@ -1,0 +1,52 @@
+"""A consumer that notes what it receives."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from core_broker.client import ClientHook, ConsumerSettings, ConsumeStatus, PushConsumer
+from core_broker.message.model import MessageExt
+from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
+from tests.support.cluster import Cluster
+
+Fails = Callable[[MessageExt], bool]
+
+
+class Receiver:
+    """Everything since it was made, in the order of arrival."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topic: str,
+        expression: str = "*",
+        *,
+        fails: Fails = lambda _: False,
+        hooks: tuple[ClientHook, ...] = (),
+        model: MessageModel = MessageModel.CLUSTERING,
+        consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        settings: ConsumerSettings | None = None,
+    ) -> None:
+        self.messages: list[MessageExt] = []
+        self._fails = fails
+        settings = settings or ConsumerSettings(model=model, consume_from=consume_from)
+        self.consumer = PushConsumer(group, cluster.namesrv_addr, hooks, settings=settings)
+        self.consumer.subscribe(topic, expression)
+        self.consumer.listener(self._listen)
+
+    @property
+    def bodies(self) -> Counter[bytes]:
+        return Counter(message.body for message in self.messages)
+
+    async def _listen(self, messages: list[MessageExt]) -> ConsumeStatus:
+        self.messages += messages
+        if any(map(self._fails, messages)):
+            return ConsumeStatus.RECONSUME_LATER
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async def __aenter__(self) -> "Receiver":
+        await self.consumer.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.consumer.stop()

@@ -1,0 +1,102 @@
+"""Our producer against a real broker: what was sent is what is stored."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from core_broker.client import AdminClient, Producer, PullStatus, SendStatus
+from core_broker.errors import ClientError
+from core_broker.message.model import Message
+from core_broker.message.sysflag import COMPRESSED
+from core_broker.remoting.bodies import MessageQueue, TopicConfig
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
+
+NewTopic = Callable[..., Awaitable[str]]
+
+
+async def test_every_kind_of_send_is_stored(
+    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = await new_topic(1)
+    addr = quick_cluster.broker_addr
+    async with Producer(group, quick_cluster.namesrv_addr) as producer:
+        single = await producer.send(
+            Message(topic, b"single", tags="A", keys=["k1", "k2"], properties={"u": "v"})
+        )
+        packed = await producer.send(Message(topic, b"x" * 6000))
+        batch = await producer.send_batch(
+            [Message(topic, b"first", keys="b1"), Message(topic, b"second")]
+        )
+        (queue,) = await producer.queues(topic)
+        chosen = await producer.send_to(Message(topic, b"chosen"), queue)
+        await producer.send_oneway(Message(topic, b"oneway"))
+
+    async def all_stored() -> bool:
+        return await admin.max_offset(addr, topic, 0) == 6
+
+    await eventually(all_stored)
+    assert {single.status, packed.status, batch.status, chosen.status} == {SendStatus.SEND_OK}
+    assert [single.queue_offset, packed.queue_offset, batch.queue_offset] == [0, 1, 2]
+    assert chosen.queue == MessageQueue(topic, "broker-a", 0)
+    pulled = await admin.pull(addr, topic, 0, 0, 32)
+    assert pulled.status is PullStatus.FOUND
+    assert [it.decompressed_body() for it in pulled.messages] == [
+        b"single",
+        b"x" * 6000,
+        b"first",
+        b"second",
+        b"chosen",
+        b"oneway",
+    ]
+    first, large = pulled.messages[:2]
+    assert (first.msg_id, first.offset_msg_id) == (single.msg_id, single.offset_msg_id)
+    assert (first.tags, first.keys, first.properties["u"]) == ("A", ["k1", "k2"], "v")
+    assert large.sys_flag & COMPRESSED
+    assert len(large.body) < 100
+    assert [it.msg_id for it in pulled.messages[2:4]] == batch.msg_id.split(",")
+    assert len(batch.offset_msg_id.split(",")) == 2
+
+
+async def test_the_first_message_creates_its_topic(
+    quick_cluster: Cluster, admin: AdminClient, group: str
+) -> None:
+    topic = f"made-by-{group}"
+    async with Producer(group, quick_cluster.namesrv_addr) as producer:
+        await producer.send(Message(topic, b"hi"))
+        await producer.send(Message(topic, b"hi"))
+    route = await admin.topic_route(topic)
+    assert [it.write_queue_nums for it in route.queue_datas] == [4]
+
+
+async def test_many_at_once_use_all_queues_and_lose_nothing(
+    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = await new_topic(4)
+    async with Producer(group, quick_cluster.namesrv_addr) as producer:
+        sends = (producer.send(Message(topic, b"%d" % number)) for number in range(400))
+        results = await asyncio.gather(*sends)
+    assert len({result.msg_id for result in results}) == 400
+    stats = await admin.topic_stats(quick_cluster.broker_addr, topic)
+    assert [offset.max_offset for offset in stats.values()] == [100] * 4
+
+
+async def test_a_topic_that_may_not_be_written_to_has_no_queue_to_send_to(
+    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = await new_topic(1)
+    closed = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1, perm=4)
+    await admin.create_topic(quick_cluster.broker_addr, closed)
+    async with Producer(group, quick_cluster.namesrv_addr) as producer:
+        assert await producer.queues(topic) == []
+        with pytest.raises(ClientError, match="no queue that may be written to"):
+            await producer.send(Message(topic, b"hi"))
+
+
+async def test_a_restart_of_the_broker_only_delays(cluster: Cluster) -> None:
+    async with Producer("restarting", cluster.namesrv_addr) as producer:
+        await producer.send(Message("T", b"before"))
+        await asyncio.to_thread(cluster.kill_broker)
+        await asyncio.to_thread(cluster.restart_broker)
+        assert (await producer.send(Message("T", b"after"))).status is SendStatus.SEND_OK

@@ -10,8 +10,10 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from zoneinfo import available_timezones
 
 NAMESRV_DEFAULT = "127.0.0.1:9876"
@@ -162,17 +164,11 @@ def _kept_secret(home: Path) -> str:
     try:
         if not path.exists():
             home.mkdir(parents=True, exist_ok=True)
-            draft = home / f".secret_key.{os.getpid()}"
-            with os.fdopen(
-                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
-            ) as out:
-                out.write(secrets.token_urlsafe(64))
-            try:
-                os.link(draft, path)
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
+            with NamedTemporaryFile("w", dir=home, prefix=".secret_key.") as draft:
+                draft.write(secrets.token_urlsafe(64))
+                draft.flush()
+                with suppress(FileExistsError):
+                    os.link(draft.name, path)
         return path.read_text(encoding="ascii").strip()
     except OSError as problem:
         raise EnvironmentProblem(

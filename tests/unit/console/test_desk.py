@@ -122,7 +122,7 @@ async def failing(desk: Desk, error: Exception) -> Partial[None]:
 
 
 async def test_a_question_ends_at_its_deadline(desk: Desk) -> None:
-    with pytest.raises(TooSlow, match="test_desk.slow") as caught:
+    with pytest.raises(TooSlow, match=r"test_desk\.slow") as caught:
         await desk.ask(slow)
     assert caught.value.status == 504
 

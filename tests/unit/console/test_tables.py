@@ -111,7 +111,7 @@ def test_rows_that_come_and_go_do_not_repeat_others() -> None:
     assert names(second.rows) == ["t5", "t4", "t3", "t2", "t1", "t0"]
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "abc", str(LIMIT_MAX + 1), "9" * 5000, "１"])
+@pytest.mark.parametrize("limit", ["0", "-1", "abc", str(LIMIT_MAX + 1), "9" * 5000, "\uff11"])
 def test_a_limit_out_of_range_is_refused(limit: str) -> None:
     with pytest.raises(ValidationError):
         cut({"limit": limit}, COLUMNS, [])

@@ -95,8 +95,12 @@ class RouteTable:
         """Enter a broker, or refresh it. Topics count only from a master, and only when its data
         version changed or it is new; a topic that is absent stays, as registrations may be partial.
         """
-        is_new = self._enter_broker(identity)
         known = self.live.get(identity.addr)
+        if known is not None and known.name != identity.name:
+            # The broker was renamed; RocketMQ would keep the routes of the old name for ever.
+            self._remove(identity.addr)
+            known = None
+        is_new = self._enter_broker(identity)
         changed = known is None or known.data_version != live.data_version
         if identity.broker_id == MASTER_ID and (is_new or changed):
             for topic in topics:
@@ -114,8 +118,9 @@ class RouteTable:
         RocketMQ removes whatever address stands under the id; here it must be the same address, so
         that the late goodbye of a replaced process does not remove its successor.
         """
-        self.live.pop(identity.addr, None)
-        self._leave(identity.name, identity.addr)
+        live = self.live.get(identity.addr)
+        if live is not None and live.name == identity.name:
+            self._remove(identity.addr)
 
     def connection_lost(self, connection: BrokerLink) -> list[str]:
         """Remove the brokers that registered over this connection; return their addresses."""
@@ -197,8 +202,12 @@ class RouteTable:
         return self._change_perm(broker, lambda _: PERM_READ | PERM_WRITE)
 
     def _enter_broker(self, identity: BrokerIdentity) -> bool:
-        self.clusters.setdefault(identity.cluster, set()).add(identity.name)
         broker = self.brokers.get(identity.name)
+        if broker is not None and broker.cluster != identity.cluster:
+            self._leave_clusters(identity.name)
+            broker.cluster = identity.cluster
+            self.generation += 1
+        self.clusters.setdefault(identity.cluster, set()).add(identity.name)
         if broker is None:
             broker = BrokerData(
                 cluster=identity.cluster, broker_name=identity.name, broker_addrs={}
@@ -235,27 +244,28 @@ class RouteTable:
 
     def _remove(self, addr: str) -> LiveBroker:
         live = self.live.pop(addr)
-        self._leave(live.name, addr)
-        return live
-
-    def _leave(self, name: str, addr: str) -> None:
-        broker = self.brokers.get(name)
+        # A broker whose place another address has taken is alive without being in the table.
+        broker = self.brokers.get(live.name)
         if broker is None:
-            return
+            return live
         for broker_id in [key for key, each in broker.broker_addrs.items() if each == addr]:
             del broker.broker_addrs[broker_id]
             self.generation += 1
         if not broker.broker_addrs:
-            self._forget_broker(name)
+            self._forget_broker(live.name)
+        return live
 
     def _forget_broker(self, name: str) -> None:
         del self.brokers[name]
+        self._leave_clusters(name)
+        for topic in list(self._topics_of(name)):
+            self._drop_queues(topic, name)
+
+    def _leave_clusters(self, name: str) -> None:
         for cluster in [each for each, names in self.clusters.items() if name in names]:
             self.clusters[cluster].discard(name)
             if not self.clusters[cluster]:
                 del self.clusters[cluster]
-        for topic in list(self._topics_of(name)):
-            self._drop_queues(topic, name)
 
     def _drop_queues(self, topic: str, broker: str) -> None:
         del self.topics[topic][broker]

@@ -126,6 +126,15 @@ def test_a_broker_that_came_back_survives_its_old_connection(table: RouteTable) 
     assert table.route("T") is not None
 
 
+def test_a_renamed_broker_leaves_nothing_under_its_old_name(table: RouteTable) -> None:
+    register(table, identity("a"), "T")
+    register(table, identity("b", cluster="c2"), "T")
+    assert set(queues(table, "T")) == {"b"}
+    assert table.clusters == {"c2": {"b"}}
+    register(table, identity("b", cluster="c3"), "T")
+    assert table.clusters == {"c3": {"b"}}
+
+
 def test_topics_stay_while_a_slave_lives(table: RouteTable) -> None:
     register(table, identity(), "T", connection=OLD)
     register(table, identity(broker_id=1, addr="2:1"), connection=NEW)

@@ -6,6 +6,7 @@ What trace records are like, and what is done about it:
 
 - A retry carries the ORIGINAL unique key, so all attempts of all groups share one message id.
   ``retry_times`` tells them apart, and the request id pairs a SubBefore with its SubAfter.
+- A dead letter that was sent again begins a new round of attempts, with retry 0 once more.
 - Records get lost. A start without an end is an attempt whose end was not recorded; an end
   without a start has no retry count and is put in its place by its time.
 - Trace messages are delivered at least once: a repeated record is counted, not shown twice.
@@ -13,7 +14,7 @@ What trace records are like, and what is done about it:
   and ``skew_ms`` says by how much. That is the least the clocks must differ, not a measurement.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -33,6 +34,7 @@ class EventKind(StrEnum):
     CONSUME_STARTED = "consume_started"
     CONSUMED = "consumed"
     CONSUME_FAILED = "consume_failed"
+    DEAD_LETTERED = "dead_lettered"
 
 
 class AttemptState(StrEnum):
@@ -145,32 +147,41 @@ def build_timeline(
     *,
     msg_id: str | None = None,
     retry_times_max: Mapping[str, int] | None = None,
-    dead_letter_groups: Collection[str] = (),
+    dead_letters: Mapping[str, Sequence[int]] | None = None,
 ) -> Timeline:
     """Derive the journey of one message.
 
     Records of other messages are left out when ``msg_id`` or ``message`` tells which one is meant;
     with neither, all records must be about one message.
-    ``retry_times_max`` gives the limit of groups that do not use 16; ``dead_letter_groups`` names
-    groups whose dead-letter topic is known to hold the message.
+    ``retry_times_max`` gives the limit of groups that do not use 16; ``dead_letters`` tells when
+    the message was stored in the dead-letter topics of groups, where that is known.
     """
     wanted = msg_id or (message.msg_id if message else None)
     about, duplicate_count = _distinct(records, wanted)
     sends = sorted((r for r in about if isinstance(r, Pub)), key=lambda r: r.timestamp_ms)
     sent_ms = min((send.timestamp_ms for send in sends), default=None)
     stored_ms = message.store_timestamp if message else _estimated_store_ms(sends)
-    limits = retry_times_max or {}
+    limits, letters = retry_times_max or {}, dead_letters or {}
     journeys = []
     for group, attempts in _attempts_by_group(about).items():
-        settled = _in_causal_order(attempts, sent_ms)
-        outcome = _group_outcome(settled, limits.get(group, RETRY_TIMES_MAX_DEFAULT))
-        if group in dead_letter_groups and outcome is not Outcome.CONSUMED:
+        died_ms = sorted(letters.get(group, ()))
+        rounds = _rounds(attempts, sent_ms, died_ms)
+        outcome = _group_outcome(rounds[-1], limits.get(group, RETRY_TIMES_MAX_DEFAULT))
+        if len(died_ms) >= len(rounds) and outcome is not Outcome.CONSUMED:
             outcome = Outcome.DEAD_LETTERED
+        settled = tuple(attempt for each in rounds for attempt in each)
         latencies = _latencies(settled, sent_ms, stored_ms)
         journeys.append(GroupJourney(group, settled, outcome, latencies))
     stored = [Event(EventKind.STORED, message.store_timestamp)] if message else []
+    died = [
+        Event(EventKind.DEAD_LETTERED, at_ms, group)
+        for group in letters
+        for at_ms in letters[group]
+    ]
     return Timeline(
-        events=_ordered([*map(_send_event, sends), *stored, *_other_events(about, journeys)]),
+        events=_ordered(
+            [*map(_send_event, sends), *stored, *_other_events(about, journeys), *died]
+        ),
         groups=tuple(journeys),
         outcome=_message_outcome(about, sends, journeys),
         send_cost_ms=next((send.cost_ms for send in sends if send.success), None),
@@ -235,6 +246,23 @@ def _attempt(request_id: str, before: SubBefore | None, after: SubAfter | None) 
         duration_ms=duration_ms,
         context_code=after.context_code if after else None,
     )
+
+
+def _rounds(
+    attempts: list[Attempt], sent_ms: int | None, died_ms: Sequence[int]
+) -> list[tuple[Attempt, ...]]:
+    """The attempts between one dead letter and the next; only the first attempt of a round can
+    tell that one has begun, for it is retry 0 again."""
+    rounds, rest, cause_ms = [], attempts, sent_ms
+    for at_ms in died_ms:
+        firsts = (a.start_ms for a in rest if a.retry_times == 0 and (a.start_ms or 0) >= at_ms)
+        began_ms = min((ms for ms in firsts if ms is not None), default=None)
+        earlier = [a for a in rest if began_ms is None or (a.start_ms or 0) < began_ms]
+        if began_ms is None or not earlier:
+            continue
+        rounds.append(_in_causal_order(earlier, cause_ms))
+        rest, cause_ms = [a for a in rest if a not in earlier], at_ms
+    return [*rounds, _in_causal_order(rest, cause_ms)]
 
 
 def _in_causal_order(attempts: list[Attempt], sent_ms: int | None) -> tuple[Attempt, ...]:

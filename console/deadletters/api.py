@@ -20,26 +20,26 @@ from console.deadletters.ledger import resend
 from console.deadletters.views import Letter, count_results, letters
 from console.gateway import NotThere
 from console.gateway import deadletters as questions
-from console.gateway.deadletters import RESEND_MESSAGES_MAX, Result, Target
 from console.gateway.messages import PAGE_MESSAGES_MAX, browse
+from console.gateway.resends import RESEND_MESSAGES_MAX, Result, Target
 from console.messages.api import MessageRowSerializer
 from core_broker.message.topics import dlq_topic
 
 
 class DeadLetterGroupSerializer(serializers.Serializer[Any]):
-    """A group with dead letters. Times are null where no broker could tell."""
+    """A group with dead letters. Count and times are null where no broker could tell."""
 
     group = serializers.CharField()
     topic = serializers.CharField()
     perm = serializers.IntegerField()
-    count = serializers.IntegerField()
+    count = serializers.IntegerField(allow_null=True)
     oldest_ms = serializers.IntegerField(allow_null=True)
     newest_ms = serializers.IntegerField(allow_null=True)
 
 
 class DeadLetterGroupsSerializer(AnsweredSerializer):
     items = DeadLetterGroupSerializer(many=True)
-    total = serializers.IntegerField(help_text="Dead letters of all groups.")
+    total = serializers.IntegerField(help_text="Dead letters of all groups, as far as known.")
 
 
 class DeadLetterGroupAnswerSerializer(DeadLetterGroupSerializer, AnsweredSerializer):
@@ -112,7 +112,7 @@ class DeadLetterGroupList(ClusterResource):
         return Response(
             {
                 "items": DeadLetterGroupSerializer(answer.value, many=True).data,
-                "total": sum(each.count for each in answer.value),
+                "total": sum(each.count or 0 for each in answer.value),
                 **told_with(answer),
             }
         )
@@ -143,7 +143,7 @@ class DeadLetterList(ClusterResource):
         cursor = params.get("cursor") or None
         answer = self.cluster.ask(browse, dlq_topic(group), None, None, cursor, limit)
         page = answer.value
-        found = letters(self.cluster.name, group, page.rows)
+        found = letters(self.cluster.name, page.rows)
         return Response(
             {
                 "items": DeadLetterSerializer(found, many=True).data,

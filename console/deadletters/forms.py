@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
-from console.gateway.deadletters import RESEND_MESSAGES_MAX, Target
+from console.gateway.resends import RESEND_MESSAGES_MAX, Target
 
 ID_CHARS_MAX = 56
 

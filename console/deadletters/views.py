@@ -17,9 +17,9 @@ from console.deadletters.forms import ResendForm
 from console.deadletters.ledger import history, resend, sent_before
 from console.deadletters.models import Resend
 from console.gateway import deadletters as questions
-from console.gateway.deadletters import Outcome, Result, Target, origin_topic
 from console.gateway.messages import MessageRef, browse
 from console.gateway.newest_first import CursorError
+from console.gateway.resends import Outcome, Result, Target, origin_topic
 from console.messages.body import preview, view_body
 from console.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.pages import ClusterPage, Crumb
@@ -39,9 +39,9 @@ class Letter:
     resent: Resend | None
 
 
-def letters(cluster: str, group: str, refs: Iterable[MessageRef]) -> list[Letter]:
+def letters(cluster: str, refs: Iterable[MessageRef]) -> list[Letter]:
     shown = list(refs)
-    known = sent_before(cluster, group, [each.message.offset_msg_id for each in shown])
+    known = sent_before(cluster, [each.message.offset_msg_id for each in shown])
     return [
         Letter(
             each,
@@ -61,7 +61,7 @@ class GroupListPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(questions.groups_with_dead_letters)
-        total = sum(each.count for each in answer.value)
+        total = sum(each.count or 0 for each in answer.value)
         return self.show(title=_("Dead letters"), answer=answer, total=total)
 
 
@@ -86,7 +86,7 @@ class LetterListPage(ClusterPage):
             group=group,
             summary=summary.value,
             answer=answer,
-            letters=letters(self.cluster.name, group, answer.value.rows),
+            letters=letters(self.cluster.name, answer.value.rows),
             form=ResendForm(ids=[]),
             next_query=urlencode({"cursor": following}) if following else "",
             is_first_page=not cursor,
@@ -125,7 +125,7 @@ class LetterPage(ClusterPage):
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             origin=origin_topic(message),
             origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
-            history=history(self.cluster.name, group, offset_msg_id),
+            history=history(self.cluster.name, message.offset_msg_id),
             form=ResendForm(ids=[offset_msg_id]),
         )
 

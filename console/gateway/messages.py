@@ -1,11 +1,12 @@
-"""Questions about stored messages: browse a topic, find by id or key, who has consumed one."""
+"""Questions about stored messages: browse a topic, look at one, see who has consumed it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from console.gateway.answers import BrokerFailure, Partial, now_ms
 from console.gateway.brokers import masters
@@ -18,27 +19,20 @@ from console.gateway.newest_first import (
     windows_before,
 )
 from console.gateway.questions import question
-from console.gateway.queue_slices import (
-    QueueRef,
-    Slice,
-    read_slice,
-    topic_queues,
-)
+from console.gateway.queue_slices import QueueRef, Slice, read_slice, topic_queues
 from core_broker.client import AdminClient
-from core_broker.errors import ClientError, RequestRefused, TransportError
+from core_broker.errors import ClientError, ProtocolError, RequestRefused, TransportError
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
-from core_broker.message.topics import is_system_topic
 from core_broker.remoting.bodies import MessageQueue
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 PAGE_MESSAGES_MAX = 200
-#: RocketMQ answers a key query with at most this many messages per broker.
-KEY_MESSAGES_MAX = 64
-#: An id without a topic is looked for in at most this many topics.
-TOPICS_SEARCHED_MAX = 2_000
-TOPICS_AT_ONCE_MAX = 16
+#: Queues of a topic that are read at the same time.
+QUEUES_AT_ONCE_MAX = 32
 GROUPS_SHOWN_MAX = 100
-LONG_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,67 +84,45 @@ async def browse(
     """
     ends = decode_cursor(cursor) if cursor else None
     queues = await topic_queues(desk, topic)
-    brokers = sorted({queue.broker for queue in queues})
+    gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
     async def windows_on(broker: BrokerRef) -> list[Window]:
-        own = [queue for queue in queues if queue.broker == broker]
-        return await asyncio.gather(*(_window(desk, queue, begin_ms, end_ms) for queue in own))
+        stored = await stored_windows(desk, [each for each in queues if each.broker == broker])
+        return await _at_once(gate, stored, lambda each: _within(desk, each, begin_ms, end_ms))
 
-    found, failures = await desk.each(brokers, windows_on)
+    found, failures = await desk.each(brokers_of(queues), windows_on)
     windows = [window for group in found.values() for window in group]
     total = sum(window.count for window in windows)
     if ends is not None:
         windows = windows_before(windows, ends)
 
     async def fetch(queue: QueueRef, begin: int, end: int) -> Slice:
-        return await read_slice(desk, queue, begin, end)
+        async with gate:
+            return await read_slice(desk, queue, begin, end)
 
     page = await newest_first(windows, min(limit, PAGE_MESSAGES_MAX), fetch)
     rows = tuple(MessageRef(queue.broker, message) for queue, message in page.messages)
     return Partial(MessagePage(rows, total, encode_cursor(page.ends), page.unreadable), failures)
 
 
-@question(fresh_for_ms=2_000, deadline_ms=10_000)
-async def by_key(desk: Desk, topic: str, key: str) -> Partial[tuple[MessageRef, ...]]:
-    """Messages of a topic under a key or unique key, newest first, at most 64 of each broker."""
-    queues = await topic_queues(desk, topic)
-    found, failures = await _by_key(desk, topic, key, sorted({each.broker for each in queues}))
-    return Partial(found, failures)
-
-
-@question(fresh_for_ms=2_000, deadline_ms=20_000)
-async def find(desk: Desk, text: str, topic: str = "") -> Partial[tuple[MessageRef, ...]]:
-    """Messages that an id or key names, whatever kind of id it is, newest first.
-
-    An offset id leads straight to its record. Anything else is looked for in the key index of the
-    topic, or of every topic when none is given.
-    """
-    refs = await masters(desk)
-    at_place = await _at_offset_id(desk, text, refs)
-    if at_place is not None:
-        return Partial((at_place,))
-    if topic:
-        queues = await topic_queues(desk, topic)
-        found, failures = await _by_key(desk, topic, text, sorted({q.broker for q in queues}))
-        return Partial(found, failures)
-    return await _in_all_topics(desk, text, refs)
-
-
 @question(fresh_for_ms=2_000)
 async def view(desk: Desk, offset_msg_id: str) -> Partial[MessageRef | None]:
-    """The message at an offset id; None when no broker of this cluster has it."""
-    return Partial(await _at_offset_id(desk, offset_msg_id, await masters(desk)))
+    """The message at an offset id; None when no broker that answers has it."""
+    ref, failures = await message_at(desk, offset_msg_id)
+    return Partial(ref, failures)
 
 
 @question(fresh_for_ms=2_000)
 async def deliveries(desk: Desk, offset_msg_id: str) -> Partial[tuple[GroupDelivery, ...]]:
     """How far each group of the message's topic is with it."""
-    ref = await _at_offset_id(desk, offset_msg_id, await masters(desk))
+    ref, failures = await message_at(desk, offset_msg_id)
     if ref is None:
-        return Partial(())
+        return Partial((), failures)
     admin, addr, topic = desk.admin, ref.broker.addr, ref.message.topic
-    groups = sorted(await admin.groups_of_topic(addr, topic))[:GROUPS_SHOWN_MAX]
-    states = await asyncio.gather(*(_delivery(admin, ref, group) for group in groups))
+    # RocketMQ 5 may list the topic itself among its groups.
+    groups = sorted(set(await admin.groups_of_topic(addr, topic)) - {topic})[:GROUPS_SHOWN_MAX]
+    gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
+    states = await _at_once(gate, groups, lambda group: _delivery(admin, ref, group))
     return Partial(tuple(states))
 
 
@@ -170,103 +142,100 @@ async def _delivery(admin: AdminClient, ref: MessageRef, group: str) -> GroupDel
     return GroupDelivery(group, Delivery.CONSUMED if consumed else Delivery.WAITING)
 
 
-async def _at_offset_id(desk: Desk, text: str, refs: Sequence[BrokerRef]) -> MessageRef | None:
-    """Read the record an offset id points at.
+async def message_at(
+    desk: Desk, offset_msg_id: str
+) -> tuple[MessageRef | None, tuple[BrokerFailure, ...]]:
+    """The record that an offset id points at, and brokers that could not be asked for it.
 
-    The id carries an address. Only brokers of this cluster are ever asked, so that nobody can make
-    the console connect elsewhere by writing an id.
+    The id carries the address its broker had when it stored the message. It only says whom to ask
+    first: the console never connects to an address out of an id, and a broker that has moved
+    since is found by asking the others.
     """
     try:
-        host, port, offset_physical = parse_offset_msg_id(text)
+        host, port, offset_physical = parse_offset_msg_id(offset_msg_id)
     except ClientError:
-        return None
-    broker = next((each for each in refs if each.addr == f"{host}:{port}"), None)
-    if broker is None or offset_physical < 0:
-        return None
-    try:
-        message = await desk.admin.view_message(broker.addr, offset_physical)
-    except RequestRefused:
-        return None
-    return MessageRef(broker, message) if message.offset_msg_id == text.upper() else None
+        return None, ()
+
+    async def look(broker: BrokerRef) -> MessageExt | None:
+        try:
+            message = await desk.admin.view_message(broker.addr, offset_physical)
+        except (RequestRefused, ProtocolError):
+            return None  # no record begins there
+        return message if message.offset_msg_id == offset_msg_id.upper() else None
+
+    refs = await masters(desk)
+    named = [each for each in refs if each.addr == f"{host}:{port}"]
+    failures: tuple[BrokerFailure, ...] = ()
+    for brokers in (named, [each for each in refs if each not in named]):
+        found, failed = await desk.each(brokers, look, one_must_answer=False)
+        failures += failed
+        for broker, message in found.items():
+            if message is not None:
+                return MessageRef(broker, message), ()
+    return None, failures
 
 
-async def _by_key(
-    desk: Desk, topic: str, key: str, brokers: Sequence[BrokerRef]
-) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
-    async def ask(broker: BrokerRef) -> list[MessageExt]:
-        both = await asyncio.gather(
-            *(
-                desk.admin.query_message(
-                    broker.addr, topic, key, KEY_MESSAGES_MAX, 0, LONG_MAX, unique=unique
-                )
-                for unique in (True, False)
-            )
-        )
-        by_place = {each.offset_physical: each for found in both for each in found}
-        return list(by_place.values())
+def brokers_of(queues: Iterable[QueueRef]) -> list[BrokerRef]:
+    return sorted({queue.broker for queue in queues})
 
-    found, failures = await desk.each(brokers, ask)
-    refs = [
-        MessageRef(broker, message)
-        for broker, messages in found.items()
-        for message in messages
-        if key == message.msg_id or key in message.keys
+
+async def stored_windows(desk: Desk, queues: Sequence[QueueRef]) -> list[Window]:
+    """What each of the queues of one topic on one broker holds; one request for all of them."""
+    broker, topic = queues[0].broker, queues[0].topic
+    stats = await desk.admin.topic_stats(broker.addr, topic)
+    offsets = {key.queue_id: value for key, value in stats.items()}
+    return [
+        Window(each, max(0, offsets[each.queue_id].min_offset), offsets[each.queue_id].max_offset)
+        for each in queues
+        if each.queue_id in offsets
     ]
-    return tuple(sorted(refs, key=_newest, reverse=True)), failures
 
 
-async def _in_all_topics(
-    desk: Desk, text: str, refs: Sequence[BrokerRef]
-) -> Partial[tuple[MessageRef, ...]]:
-    topics = [each for each in sorted(await desk.admin.topic_list()) if not is_system_topic(each)]
-    gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
-    failures: dict[BrokerFailure, None] = {}
-
-    async def ask(topic: str) -> tuple[MessageRef, ...]:
-        async with gate:
-            held, failed = await _by_key(desk, topic, text, refs)
-            failures.update(dict.fromkeys(failed))
-            return held
-
-    groups = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
-    found = [ref for group in groups for ref in group]
-    return Partial(tuple(sorted(found, key=_newest, reverse=True)), tuple(failures))
-
-
-async def _window(desk: Desk, queue: QueueRef, begin_ms: int | None, end_ms: int | None) -> Window:
-    """The offsets of a queue that were stored within the times; open ends are the queue's own."""
-    addr, topic, queue_id = queue.broker.addr, queue.topic, queue.queue_id
-    offset_min, offset_max = await asyncio.gather(
-        desk.admin.min_offset(addr, topic, queue_id), desk.admin.max_offset(addr, topic, queue_id)
-    )
-    begin, end = offset_min, offset_max
+async def _within(desk: Desk, window: Window, begin_ms: int | None, end_ms: int | None) -> Window:
+    """The part of a window that was stored within the times; an open end stays as it is."""
+    begin, end = window.begin, window.end
     if begin_ms is not None and begin_ms > 0:
-        begin = await _first_stored_at(desk, queue, begin_ms, offset_min, offset_max)
+        begin = await first_stored_at(desk, window, begin_ms)
     if end_ms is not None and end_ms < now_ms():
-        end = await _first_stored_at(desk, queue, end_ms + 1, offset_min, offset_max)
-    return Window(queue, max(begin, offset_min), min(end, offset_max))
+        end = await first_stored_at(desk, window, end_ms + 1)
+    return Window(window.queue, begin, end)
 
 
-async def _first_stored_at(
-    desk: Desk, queue: QueueRef, moment_ms: int, offset_min: int, offset_max: int
-) -> int:
-    """The first offset stored at the moment or later; offset_max when there is none.
+async def first_stored_at(desk: Desk, window: Window, moment_ms: int) -> int:
+    """The first offset that was stored at the moment or later; the window's end without one.
 
-    Asked for a moment after its newest message, a 4.9 broker names that message and a 5.x broker
-    the offset after it, so the message is looked at before the answer is believed.
+    What a broker answers for a time is only near it: of several messages of one millisecond it
+    names any, between two messages the nearer one, after the newest the newest (4.9) or the next
+    offset (5.x). So the messages around the answer are looked at; mostly that settles it, and
+    otherwise the place is found by halving what is left.
     """
-    if offset_min >= offset_max:
-        return offset_max
-    offset = await desk.admin.search_offset(
-        queue.broker.addr, queue.topic, queue.queue_id, moment_ms
-    )
-    if offset < offset_max - 1:
-        return max(offset, offset_min)
-    last = await read_slice(desk, queue, offset_max - 1, offset_max)
-    if last.messages and last.messages[-1].store_timestamp >= moment_ms:
-        return offset_max - 1
-    return offset_max
+    low, high = window.begin, window.end
+    if low >= high:
+        return high
+    queue = window.queue
+    near = await desk.admin.search_offset(queue.broker.addr, queue.topic, queue.queue_id, moment_ms)
+    near = min(max(near, low), high - 1)
+    begin, end = near - 1, near + 2
+    while low < high:
+        begin, end = max(begin, low), min(end, high)
+        messages = (await read_slice(desk, queue, begin, end)).messages
+        older = [each.queue_offset for each in messages if each.store_timestamp < moment_ms]
+        newer = [each.queue_offset for each in messages if each.store_timestamp >= moment_ms]
+        high = min(newer, default=high)
+        if older or not newer:  # what is gone was older
+            low = max(older, default=end - 1) + 1
+        begin = (low + high) // 2
+        end = begin + 1
+    return high
 
 
-def _newest(ref: MessageRef) -> tuple[int, int]:
-    return ref.message.store_timestamp, ref.message.offset_physical
+async def _at_once(
+    gate: asyncio.Semaphore, items: Iterable[T], work: Callable[[T], Awaitable[R]]
+) -> list[R]:
+    """The results of all items in order, as many at the same time as the gate lets through."""
+
+    async def one(item: T) -> R:
+        async with gate:
+            return await work(item)
+
+    return await asyncio.gather(*(one(item) for item in items))

@@ -16,6 +16,7 @@ from console.api.paging import read_limit
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
 from console.gateway import messages as questions
+from console.gateway.finding import find
 from console.gateway.messages import MessageRef
 from console.messages.body import view_body
 from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
@@ -77,6 +78,7 @@ class MessagePageSerializer(AnsweredSerializer):
 
 class FoundSerializer(AnsweredSerializer):
     items = MessageRowSerializer(many=True)
+    is_cut = serializers.BooleanField(help_text="A broker had more than it ever answers with.")
 
 
 TOPIC = OpenApiParameter("topic", OpenApiTypes.STR, required=True)
@@ -128,9 +130,10 @@ class MessageFind(ClusterResource):
         """Messages that an id or key names, newest first; an empty list when there are none."""
         params = request.query_params
         text = required(params.get("q"), "q", SEARCH_CHARS_MAX)
-        answer = self.cluster.ask(questions.find, text, params.get("topic", "").strip())
-        items = MessageRowSerializer(answer.value, many=True).data
-        return Response({"items": items, **told_with(answer)})
+        answer = self.cluster.ask(find, text, params.get("topic", "").strip())
+        items = MessageRowSerializer(answer.value.refs, many=True).data
+        is_cut = answer.value.is_cut
+        return Response({"items": items, "is_cut": is_cut, **told_with(answer)})
 
 
 class MessageResource(ClusterResource):

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from console.gateway import GatewayError, NotThere
 from console.gateway import messages as questions
+from console.gateway.finding import find
 from console.gateway.messages import MessageRef
 from console.gateway.newest_first import CursorError
 from console.gateway.topics import topic_rows
@@ -102,9 +103,10 @@ class FindPage(ClusterPage):
         if not form.is_valid():
             return self.show(title=_("Find a message"), crumbs=crumbs, form=form, status=400)
         text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
-        answer = self.cluster.ask(questions.find, text, topic)
-        if len(answer.value) == 1:
-            only = answer.value[0].message
+        answer = self.cluster.ask(find, text, topic)
+        refs = answer.value.refs
+        if len(refs) == 1:
+            only = refs[0].message
             return redirect("message:detail", self.cluster.name, only.offset_msg_id)
         return self.show(
             title=_("Find a message"),
@@ -113,7 +115,7 @@ class FindPage(ClusterPage):
             answer=answer,
             text=text,
             topic=topic,
-            rows=rows(answer.value),
+            rows=rows(refs),
         )
 
 

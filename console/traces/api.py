@@ -63,7 +63,7 @@ class JourneySerializer(serializers.Serializer[Any]):
     msg_id = serializers.CharField()
     missing = serializers.ChoiceField(choices=[each.value for each in NoTrace], allow_null=True)
     broken_count = serializers.IntegerField()
-    truncated = serializers.BooleanField()
+    is_cut = serializers.BooleanField(help_text="A broker had more trace messages.")
     timeline = TimelineSerializer(allow_null=True)
 
 

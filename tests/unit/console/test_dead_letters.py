@@ -1,6 +1,6 @@
 """What is sent for a dead letter."""
 
-from console.gateway.deadletters import (
+from console.gateway.resends import (
     PROPERTY_RESENT_FROM,
     Target,
     origin_topic,

@@ -101,13 +101,32 @@ def test_the_limit_of_the_group_and_the_dead_letter_topic_decide_too() -> None:
     records = [pub(), *attempt(1030, 7, success=False)]
     assert build_timeline(records, retry_times_max={"CG": 0}).outcome is Outcome.DEAD_LETTERED
     assert build_timeline(records, retry_times_max={"CG": 3}).outcome is Outcome.RETRYING
-    assert build_timeline(records, dead_letter_groups={"CG"}).outcome is Outcome.DEAD_LETTERED
+    timeline = build_timeline(records, dead_letters={"CG": [1040]})
+    assert timeline.outcome is Outcome.DEAD_LETTERED
+    assert (timeline.events[-1].kind, timeline.events[-1].at_ms) == (EventKind.DEAD_LETTERED, 1040)
 
 
-def test_a_dead_letter_that_was_resent_and_consumed_is_consumed() -> None:
-    records = [*attempt(1030, 7, success=False), *attempt(9000, 7, 1)]
-    timeline = build_timeline(records, dead_letter_groups={"CG"})
-    assert timeline.outcome is Outcome.CONSUMED
+def again(at: int, retry: int, *, success: bool) -> list[TraceRecord]:
+    start = before(at, retry, request=f"again-{at}")
+    return [start, after(start, 5, success=success)]
+
+
+def test_a_dead_letter_that_was_resent_begins_a_new_round() -> None:
+    records = [pub(), *attempt(1030, 7, success=False), *attempt(2000, 7, 1, success=False)]
+    resent = [*records, *again(9000, 0, success=False)]
+    assert build_timeline(resent, dead_letters={"CG": [2010]}).outcome is Outcome.RETRYING
+    twice = build_timeline(resent, dead_letters={"CG": [2010, 9010]})
+    assert twice.outcome is Outcome.DEAD_LETTERED
+    consumed = build_timeline([*resent, *again(9500, 1, success=True)], dead_letters={"CG": [2010]})
+    assert consumed.outcome is Outcome.CONSUMED
+    assert [a.retry_times for a in consumed.attempts] == [0, 1, 0, 1]
+    assert [event.skew_ms for event in consumed.events] == [0] * len(consumed.events)
+
+
+def test_a_consumer_whose_clock_is_ahead_does_not_begin_a_round_with_its_last_attempt() -> None:
+    records = [pub(), *attempt(1030, 7, success=False), *attempt(2000, 7, 1, success=False)]
+    timeline = build_timeline(records, dead_letters={"CG": [1500]})
+    assert timeline.outcome is Outcome.DEAD_LETTERED
 
 
 def test_each_group_has_its_own_outcome_and_the_worst_is_the_messages() -> None:

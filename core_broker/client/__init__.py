@@ -1,9 +1,11 @@
 """The client library: producer, push consumer and admin client, asyncio first.
 
-It speaks RocketMQ's remoting protocol and works with Gantry and with Apache RocketMQ.
+It speaks RocketMQ's remoting protocol and works with Gantry and with Apache RocketMQ. The page
+docs/client.md shows it at work; errors are in `core_broker.errors`.
 """
 
 from core_broker.client.admin import AdminClient
+from core_broker.client.consumer.process_queue import CacheLimits
 from core_broker.client.consumer.push_consumer import PushConsumer
 from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
 from core_broker.client.producer import Producer
@@ -16,13 +18,27 @@ from core_broker.client.results import (
     SendStatus,
 )
 from core_broker.client.settings import ConsumerSettings, ProducerSettings
+from core_broker.message.model import Message, MessageExt
+from core_broker.remoting.bodies import (
+    ConsumeFromWhere,
+    MessageModel,
+    MessageQueue,
+    SubscriptionGroupConfig,
+    TopicConfig,
+)
 
 __all__ = [
     "AdminClient",
+    "CacheLimits",
     "ClientHook",
     "ConsumeContext",
+    "ConsumeFromWhere",
     "ConsumeStatus",
     "ConsumerSettings",
+    "Message",
+    "MessageExt",
+    "MessageModel",
+    "MessageQueue",
     "Producer",
     "ProducerSettings",
     "PullResult",
@@ -32,4 +48,6 @@ __all__ = [
     "SendContext",
     "SendResult",
     "SendStatus",
+    "SubscriptionGroupConfig",
+    "TopicConfig",
 ]

@@ -1,0 +1,57 @@
+"""docs/client.md: every program in it runs and prints what it says; every setting is described."""
+
+import asyncio
+import os
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from core_broker.client import ConsumerSettings, ProducerSettings
+from tests.support.cluster import ROOT, Cluster
+
+PAGE = ROOT / "docs" / "client.md"
+PROGRAM = re.compile(r"## (?P<title>[^\n]+)(?:(?!\n## ).)*?```python\n(?P<code>.*?)```\n\n"
+                     r"```text\n(?P<output>.*?)```", re.DOTALL)  # fmt: skip
+PROGRAMS = {
+    found["title"]: (found["code"], found["output"]) for found in PROGRAM.finditer(PAGE.read_text())
+}
+TIMEOUT_S = 60
+
+
+def test_no_program_is_passed_over() -> None:
+    assert len(PROGRAMS) == PAGE.read_text().count("```python") == 4
+
+
+@pytest.mark.parametrize("title", PROGRAMS)
+async def test_a_program_prints_what_the_page_says(
+    quick_cluster: Cluster, title: str, tmp_path: Path
+) -> None:
+    code, output = PROGRAMS[title]
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-W",
+        "error",
+        str(program),
+        env={
+            **os.environ,
+            "NAMESRV_ADDR": quick_cluster.namesrv_addr,
+            "PYTHONPATH": str(ROOT),
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(TIMEOUT_S):
+        printed, complaints = await process.communicate()
+    assert complaints.decode() == ""
+    assert (process.returncode, printed.decode()) == (0, output)
+
+
+@pytest.mark.parametrize("settings", [ProducerSettings, ConsumerSettings])
+def test_every_setting_is_described(settings: type) -> None:
+    described = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
+    assert {field.name for field in fields(settings)} <= described

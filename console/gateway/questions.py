@@ -36,6 +36,7 @@ DEADLINE_MS = 6_000
 COMMAND_DEADLINE_MS = 15_000
 FAILURE_FRESH_MS = 1_000
 ANSWERS_MAX = 4_096
+SWEEP_EVERY_MS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,7 @@ class _Kept:
 class AnswerCache:
     """Answers of one cluster: shared while under way, kept while fresh, bounded by ANSWERS_MAX.
 
+    Old answers are swept out every few seconds: a page of messages may be megabytes.
     Lives on the gateway's loop; not for use from other threads.
     """
 
@@ -97,8 +99,12 @@ class AnswerCache:
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._asking: dict[Hashable, asyncio.Task[Answer[Any]]] = {}
         self._generation = 0
+        self._sweep_at_ms = 0
         self.hits = 0
         self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     async def get(
         self, key: Hashable, fresh_for_ms: int, ask: Callable[[], Awaitable[Partial[T]]]
@@ -152,7 +158,12 @@ class AnswerCache:
         return answer
 
     def _keep(self, key: Hashable, outcome: Answer[Any] | GatewayError, fresh_ms: int) -> None:
-        self._kept[key] = _Kept(outcome, self._clock_ms() + fresh_ms)
+        now = self._clock_ms()
+        if now >= self._sweep_at_ms:
+            self._sweep_at_ms = now + SWEEP_EVERY_MS
+            for old in [each for each, kept in self._kept.items() if kept.until_ms <= now]:
+                del self._kept[old]
+        self._kept[key] = _Kept(outcome, now + fresh_ms)
         self._kept.move_to_end(key)
         while len(self._kept) > self._answers_max:
             self._kept.popitem(last=False)

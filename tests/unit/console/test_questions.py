@@ -6,7 +6,7 @@ import pytest
 
 from console.gateway.answers import Answer, Partial
 from console.gateway.errors import GatewayError
-from console.gateway.questions import FAILURE_FRESH_MS, AnswerCache
+from console.gateway.questions import FAILURE_FRESH_MS, SWEEP_EVERY_MS, AnswerCache
 
 FRESH_MS = 2_000
 
@@ -119,3 +119,15 @@ async def test_the_number_of_kept_answers_is_bounded() -> None:
     assert asked.times == 4
     await get(cache, asked, "a")
     assert asked.times == 5, "the oldest had to go"
+
+
+async def test_answers_that_are_no_longer_fresh_do_not_stay_in_memory() -> None:
+    clock = Clock()
+    cache, asked = AnswerCache(clock), Asked()
+    asked.gate.set()
+    for key in "abcd":
+        await get(cache, asked, key)
+    assert len(cache) == 4
+    clock.ms += SWEEP_EVERY_MS
+    await get(cache, asked, "e")
+    assert len(cache) == 1

@@ -22,9 +22,11 @@ from core_broker.property_file import parse_properties
 C = TypeVar("C", bound=Settings)
 
 ENVIRONMENT_PREFIX = "ROCKETMQ_"
+# Variables that containers of RocketMQ set for its virtual machine.
+_JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
 # Variables of RocketMQ with that prefix that are not settings.
 _OTHER_VARIABLES = {"SERIALIZETYPE", "ZONE", "ZONEMODE"}
-_ADDRESS = re.compile(r"[^\s:;,]+:\d{1,5}")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:;,\[\]]+):\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ def _from_environment(
     others = {_plain(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
     others |= {_plain(name) for name in KEYS_WITHOUT_EFFECT} | _OTHER_VARIABLES
     given: list[Given] = []
+    useless = (variable for variable in _JAVA_VARIABLES if environ.get(variable))
+    warnings.extend(f"environment: {variable} has no effect here" for variable in useless)
     for variable in sorted(environ):
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue

@@ -88,6 +88,24 @@ def test_unknown_keys_warn_with_the_nearest_one(conf: Path) -> None:
     )
 
 
+def test_options_for_a_java_machine_are_told_to_do_nothing() -> None:
+    warnings = load_broker_config([], {"JAVA_OPT_EXT": "-Xmx1g"}).warnings
+    assert warnings == ("environment: JAVA_OPT_EXT has no effect here",)
+
+
+@pytest.mark.parametrize(
+    "address", ["ns:9876", "10.0.0.1:9876;ns-2:9876", "[::1]:9876", "ns:1;", "a.b-c.d:65535"]
+)
+def test_addresses_of_name_servers(address: str) -> None:
+    assert load_broker_config(["-n", address], {}).config.namesrv_addr == address
+
+
+@pytest.mark.parametrize("address", ["ns", "ns:0", "ns:65536", "::1:9876", "a:1,b:1", "http://a:1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(SettingsError, match="host:port"):
+        load_broker_config(["-n", address], {})
+
+
 def test_a_variable_of_the_other_process_is_no_mistake() -> None:
     assert load_namesrv_config([], {"ROCKETMQ_BROKER_NAME": "b"}).warnings == ()
 

@@ -106,7 +106,7 @@ def looks_torn(data: bytes, record: LogRecord, at: int) -> bool:
 
     The checksum covers the body only, and lengths guard the rest.
     """
-    if record.properties.endswith(b"\0"):
+    if record.properties.endswith(b"\0") or not _is_text(record.properties):
         return True
     end = at + record.size
     start = end - len(record.properties)
@@ -116,6 +116,16 @@ def looks_torn(data: bytes, record: LogRecord, at: int) -> bool:
             return True
         start = stop
     return False
+
+
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class LogScan:

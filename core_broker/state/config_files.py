@@ -1,6 +1,6 @@
 """The JSON files under storePathRootDir/config: read with a fallback, replaced without a gap.
 
-A file is written beside the old one, synced, and put in its place by renames; the previous version
+A file is written beside the old one, synced, and put in its place by a rename; the previous version
 stays as .bak. A crash at any point leaves one of the two whole. These calls block, so a running
 broker makes them in a thread. Compatible with RocketMQ's ConfigManager and MixAll.string2File.
 """
@@ -59,11 +59,22 @@ def write_config(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    if path.exists():
-        path.replace(backup_of(path))
+    _keep_previous(path)
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _keep_previous(path: Path) -> None:
+    backup = backup_of(path)
+    if not path.exists():
+        return
+    backup.unlink(missing_ok=True)
+    try:
+        backup.hardlink_to(path)
+    except OSError:
+        # A file system without hard links; then there is a moment with the .bak only.
+        path.replace(backup)

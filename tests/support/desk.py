@@ -20,15 +20,12 @@ from core_broker.remoting.bodies import TopicConfig, encode_body
 from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.headers import (
-    Header,
-    PullMessageRequestHeader,
-    SendMessageRequestHeaderV2,
-)
+from core_broker.remoting.headers import Header
 from core_broker.state.delay_levels import DelayLevels
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import system_topics
 from core_broker.store import MessageStore
+from tests.support.broker_requests import pull_header, send_header
 from tests.support.stores import NOW_MS, ManualLane, StillLoop, store_config
 
 DELAYS = "1s 5s 10s 30s"
@@ -218,19 +215,6 @@ class Desk:
             response = (peer or self.client).answers.get(request.opaque)
         return response
 
-    def sending(self, topic: str, properties: str = "", **fields: Any) -> Header:
-        """The header of a send."""
-        defaults: dict[str, Any] = {
-            "producer_group": "PG",
-            "default_topic": "TBW102",
-            "default_topic_queue_nums": 4,
-            "queue_id": 0,
-            "sys_flag": 0,
-            "born_timestamp": NOW_MS,
-            "flag": 0,
-        }
-        return SendMessageRequestHeaderV2(topic=topic, properties=properties, **defaults | fields)
-
     async def send(
         self,
         topic: str,
@@ -242,27 +226,11 @@ class Desk:
         **fields: Any,
     ) -> RemotingCommand:
         """Send one message."""
-        return await self.ask(
-            code, self.sending(topic, properties, **fields), body, version=version
-        )
-
-    def pulling(self, topic: str, offset: int = 0, **fields: Any) -> PullMessageRequestHeader:
-        """The header of a pull that brings its subscription along and does not wait."""
-        defaults: dict[str, Any] = {
-            "consumer_group": "CG",
-            "queue_id": 0,
-            "max_msg_nums": 32,
-            "sys_flag": 4,
-            "commit_offset": 0,
-            "suspend_timeout_millis": 15_000,
-            "sub_version": 0,
-            "subscription": "*",
-        }
-        return PullMessageRequestHeader(topic=topic, queue_offset=offset, **defaults | fields)
+        return await self.ask(code, send_header(topic, properties, **fields), body, version=version)
 
     async def pull(self, topic: str, offset: int = 0, **fields: Any) -> RemotingCommand:
         """Pull without waiting."""
-        return await self.ask(RequestCode.PULL_MESSAGE, self.pulling(topic, offset, **fields))
+        return await self.ask(RequestCode.PULL_MESSAGE, pull_header(topic, offset, **fields))
 
     async def messages(self, topic: str, queue_id: int = 0) -> list[MessageExt]:
         """What a queue holds, as far as one pull goes; nothing where there is no queue."""

@@ -8,6 +8,7 @@ from core_broker.errors import StoreReadOnly
 from core_broker.processors import delay_delivery
 from core_broker.processors.delay_delivery import CLOCK_CHECK_MS, RETRY_MS
 from core_broker.store import PutResult, PutStatus
+from tests.support.broker_requests import pull_header
 from tests.support.desk import Desk
 from tests.support.eventually import eventually
 
@@ -79,7 +80,7 @@ async def test_a_clock_that_was_set_back_delivers_at_once(desk: Desk, topic: str
 
 
 async def test_delivery_wakes_a_held_pull(desk: Desk, topic: str) -> None:
-    request = desk.request(11, desk.pulling(topic, sys_flag=6, queue_id=2))
+    request = desk.request(11, pull_header(topic, sys_flag=6, queue_id=2))
     assert desk.give(request) is None
     await later(desk, 1)
     desk.now_ms += 1_000

@@ -100,7 +100,7 @@ async def test_codes_that_are_not_there(desk: Desk, code: int) -> None:
 
 
 @settings(
-    max_examples=150,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

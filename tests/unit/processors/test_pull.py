@@ -13,6 +13,7 @@ from core_broker.remoting.bodies import (
 )
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
+from tests.support.broker_requests import pull_header
 from tests.support.desk import VIP_PORT, Desk, Peer
 from tests.unit.processors.conftest import MakeDesk
 
@@ -56,7 +57,7 @@ class TestReading:
 
     async def test_lite_pull_is_the_same(self, desk: Desk, topic: str) -> None:
         await desk.send(topic, b"1")
-        response = await desk.ask(RequestCode.LITE_PULL_MESSAGE, desk.pulling(topic, sys_flag=20))
+        response = await desk.ask(RequestCode.LITE_PULL_MESSAGE, pull_header(topic, sys_flag=20))
         assert bodies(response) == [b"1"]
 
     @pytest.mark.parametrize(
@@ -201,13 +202,13 @@ class TestRefusals:
     async def test_on_the_vip_port(self, desk: Desk, topic: str) -> None:
         peer = desk.peer()
         peer.local_port = VIP_PORT
-        response = await desk.ask(RequestCode.PULL_MESSAGE, desk.pulling(topic), peer=peer)
+        response = await desk.ask(RequestCode.PULL_MESSAGE, pull_header(topic), peer=peer)
         assert (response.code, response.remark) == (3, " request type 11 not supported")
 
 
 class TestHolding:
     def hold(self, desk: Desk, peer: Peer, topic: str = "T", **fields: Any) -> RemotingCommand:
-        header = desk.pulling(topic, **{"sys_flag": 6, **fields})
+        header = pull_header(topic, **{"sys_flag": 6, **fields})
         request = desk.request(RequestCode.PULL_MESSAGE, header)
         assert desk.give(request, peer) is None
         return request
@@ -294,7 +295,7 @@ class TestCommitOnPull:
         assert desk.ctx.offsets.committed("CG", topic, 0) is None
 
     async def test_not_again_when_the_pull_wakes(self, desk: Desk, topic: str) -> None:
-        request = desk.request(11, desk.pulling(topic, sys_flag=7, commit_offset=3))
+        request = desk.request(11, pull_header(topic, sys_flag=7, commit_offset=3))
         assert desk.give(request) is None
         desk.ctx.offsets.commit("CG", topic, 0, 8)
         await desk.send(topic)

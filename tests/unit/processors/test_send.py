@@ -10,6 +10,7 @@ from core_broker.remoting.bodies import SubscriptionGroupConfig
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import SendMessageRequestHeader
+from tests.support.broker_requests import send_header
 from tests.support.desk import Desk
 from tests.unit.processors.conftest import MakeDesk
 
@@ -86,7 +87,7 @@ class TestOneMessage:
         assert 0 <= int(response.ext_fields["queueId"]) < 4
 
     async def test_one_way_is_stored_without_an_answer(self, desk: Desk, topic: str) -> None:
-        request = desk.request(RequestCode.SEND_MESSAGE_V2, desk.sending(topic), b"one-way")
+        request = desk.request(RequestCode.SEND_MESSAGE_V2, send_header(topic), b"one-way")
         request.flag = 2
         assert desk.give(request) is None
         assert len(await desk.messages(topic)) == 1
@@ -377,7 +378,7 @@ class TestBatch:
 class TestSyncFlush:
     async def test_the_answer_waits_for_the_disk(self, make_desk: MakeDesk) -> None:
         desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        request = desk.request(310, desk.sending(desk.topic()), b"hi")
+        request = desk.request(310, send_header(desk.topic()), b"hi")
         assert desk.give(request) is None
         for lane in desk.lanes:
             lane.run()
@@ -385,7 +386,7 @@ class TestSyncFlush:
 
     async def test_a_producer_that_does_not_want_to_wait(self, make_desk: MakeDesk) -> None:
         desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        response = desk.give(desk.request(310, desk.sending(desk.topic(), "WAIT\x01false"), b"hi"))
+        response = desk.give(desk.request(310, send_header(desk.topic(), "WAIT\x01false"), b"hi"))
         assert response is not None
         assert response.code == 0
 
@@ -393,7 +394,7 @@ class TestSyncFlush:
         self, make_desk: MakeDesk
     ) -> None:
         desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        request = desk.request(310, desk.sending(desk.topic()), b"hi")
+        request = desk.request(310, send_header(desk.topic()), b"hi")
         desk.give(request)
         desk.ctx.store.tick(desk.ctx.config.sync_flush_timeout + 1)
         answer = desk.client.answers[request.opaque]

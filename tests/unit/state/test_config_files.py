@@ -45,11 +45,21 @@ def test_damage_falls_back_to_the_previous_version(path: Path, damage: bytes) ->
     assert read_config(path, parse) == 1
 
 
-def test_a_crash_between_the_two_renames_loses_nothing(path: Path) -> None:
+def test_a_crash_in_the_middle_of_replacing_loses_nothing(path: Path) -> None:
     write_config(path, b"1")
     path.replace(backup_of(path))
     path.with_name("topics.json.tmp").write_bytes(b"2")
     assert read_config(path, parse) == 1
+
+
+def test_a_file_system_without_hard_links(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(link: Path, target: Path) -> None:
+        raise OSError("no hard links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    write_config(path, b"1")
+    write_config(path, b"2")
+    assert (path.read_bytes(), backup_of(path).read_bytes()) == (b"2", b"1")
 
 
 def test_damage_without_a_way_back_stops_the_start(path: Path) -> None:

@@ -1,0 +1,139 @@
+"""broker/registration.py and namesrv_link.py: what name servers know of a broker, and when."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core_broker.remoting.bodies import TopicRouteData, decode_body
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.headers import CreateTopicRequestHeader, PutKVConfigRequestHeader
+from namesrv.server import NameServer
+from tests.support.eventually import eventually
+from tests.unit.broker.conftest import Asker, MakeBroker, namesrv_config
+
+Connect = Callable[[str], Asker]
+
+
+async def route(client: Asker, topic: str) -> TopicRouteData | None:
+    answer = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+    return decode_body(TopicRouteData, answer.body) if answer.code == 0 else None
+
+
+def creating(topic: str, queues: int = 2) -> CreateTopicRequestHeader:
+    return CreateTopicRequestHeader(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+
+
+async def test_a_started_broker_is_known_and_a_stopped_one_is_not(
+    start_broker: MakeBroker, connect: Connect, namesrv: NameServer, namesrv_addr: str
+) -> None:
+    broker = await start_broker(namesrv_addr=namesrv_addr)
+    client = connect(namesrv_addr)
+    known = await route(client, "TBW102")
+    assert known is not None
+    assert known.broker_datas[0].broker_addrs == {0: broker.addr}
+    assert (known.queue_datas[0].perm, known.queue_datas[0].write_queue_nums) == (7, 8)
+    assert broker.readiness.ready
+    await broker.stop()
+    assert namesrv.routes.live == {}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_new_topics_are_known_at_once(
+    start_broker: MakeBroker, connect: Connect, namesrv_addr: str, compressed: bool
+) -> None:
+    broker = await start_broker(namesrv_addr=namesrv_addr, compressed_register=compressed)
+    client, names = connect(broker.addr), connect(namesrv_addr)
+    assert (await client.ask(17, creating("Made"))).code == 0
+    made = await route(names, "Made")
+    assert made is not None
+    assert made.queue_datas[0].read_queue_nums == 2
+    await client.send("Auto")
+    await eventually(lambda: route(names, "Auto"))
+
+
+async def test_a_name_server_that_forgot_is_told_again(
+    start_broker: MakeBroker, connect: Connect, tmp_path: Path
+) -> None:
+    first = NameServer(namesrv_config(tmp_path))
+    await first.start()
+    addr = f"127.0.0.1:{first.port}"
+    broker = await start_broker(namesrv_addr=addr)
+    await first.stop()
+    await eventually(lambda: not broker.readiness.ready)
+    assert "registered" in {name for name, why in broker.readiness.report().items() if why}
+
+    second = NameServer(namesrv_config(tmp_path, first.port))
+    await second.start()
+    await eventually(lambda: broker.readiness.ready)
+    assert await route(connect(addr), "TBW102") is not None
+    await broker.stop()
+    await second.stop()
+
+
+async def test_one_silent_name_server_does_not_hold_up_the_other(
+    start_broker: MakeBroker,
+    connect: Connect,
+    namesrv_addr: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nobody = "127.0.0.1:1"
+    with caplog.at_level(logging.WARNING):
+        broker = await start_broker(namesrv_addr=f"{nobody};{namesrv_addr}")
+    assert await route(connect(namesrv_addr), "TBW102") is not None
+    assert broker.readiness.ready
+    warnings = [record.getMessage() for record in caplog.records]
+    assert any(nobody in line and "namesrvAddr" in line for line in warnings)
+
+
+async def test_without_any_name_server_the_broker_serves_but_is_not_ready(
+    start_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await start_broker(namesrv_addr="127.0.0.1:1")
+    assert (await connect(broker.addr).send("T")).code == 0
+    assert "127.0.0.1:1" in broker.readiness.report()["registered"]
+
+
+async def test_where_none_is_configured_none_is_missed(start_broker: MakeBroker) -> None:
+    broker = await start_broker()
+    assert broker.readiness.ready
+
+
+async def test_another_name_server_can_be_named_while_it_runs(
+    start_broker: MakeBroker, connect: Connect, namesrv_addr: str
+) -> None:
+    broker = await start_broker(namesrv_addr="127.0.0.1:1")
+    answer = await connect(broker.addr).ask(25, body=f"namesrvAddr={namesrv_addr}".encode())
+    assert answer.code == 0
+    await eventually(lambda: broker.readiness.ready)
+    assert await route(connect(namesrv_addr), "TBW102") is not None
+
+
+async def test_a_broker_that_may_not_write_says_so_of_every_topic(
+    start_broker: MakeBroker, connect: Connect, namesrv_addr: str
+) -> None:
+    await start_broker(namesrv_addr=namesrv_addr, broker_permission=4)
+    known = await route(connect(namesrv_addr), "BenchmarkTest")
+    assert known is not None
+    assert known.queue_datas[0].perm == 4
+
+
+async def test_the_order_table_of_the_name_server_is_followed(
+    start_broker: MakeBroker, connect: Connect, namesrv_addr: str
+) -> None:
+    names = connect(namesrv_addr)
+    order = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="Made", value="broker-a:2")
+    assert (await names.ask(100, order)).code == 0
+    broker = await start_broker(namesrv_addr=namesrv_addr)
+    client = connect(broker.addr)
+    await client.ask(17, creating("Made"))
+    answer = await client.ask(21)
+    assert b'"Made":{"order":true' in answer.body

@@ -1,0 +1,68 @@
+"""broker/exposure.py: readiness, metrics and internals of a broker that runs."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from core_broker.broker import Broker
+from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
+from tests.unit.broker.conftest import Asker, MakeBroker
+
+Connect = Callable[[str], Asker]
+
+
+async def get(broker: Broker, path: str) -> tuple[int, str]:
+    assert broker.side_port is not None
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.side_port.port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+async def test_ready_and_why_not(start_broker: MakeBroker) -> None:
+    broker = await start_broker(http_port=0)
+    assert await get(broker, "/livez") == (200, "ok\n")
+    status, body = await get(broker, "/readyz?verbose")
+    assert status == 200
+    assert {"[+] started", "[+] store", "[+] registered"} <= set(body.splitlines())
+    await broker.stop()
+    assert "stopping" in broker.readiness.report()["started"]
+
+
+async def test_metrics_count_what_went_through(start_broker: MakeBroker, connect: Connect) -> None:
+    broker = await start_broker(http_port=0)
+    client = connect(broker.addr)
+    for _ in range(3):
+        await client.send("T")
+    await client.pull("T")
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group="CG", topic="T", queue_id=0, commit_offset=1
+    )
+    await client.ask(15, header)
+    status, body = await get(broker, "/metrics")
+    assert status == 200
+    samples = {
+        sample.name: (sample.labels, sample.value)
+        for family in text_string_to_metric_families(body)
+        for sample in family.samples
+        if sample.labels.get("topic") == "T"
+    }
+    own = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a", "topic": "T"}
+    assert samples["rocketmq_messages_in_total"] == (own, 3.0)
+    assert samples["rocketmq_messages_out_total"] == ({**own, "consumer_group": "CG"}, 3.0)
+    assert samples["rocketmq_consumer_lag_messages"] == ({**own, "consumer_group": "CG"}, 2.0)
+
+
+async def test_internals_are_json(start_broker: MakeBroker, connect: Connect) -> None:
+    broker = await start_broker(http_port=0)
+    await connect(broker.addr).send("T")
+    status, body = await get(broker, "/varz")
+    varz = json.loads(body)
+    assert status == 200
+    assert varz["store"]["put_times_total"] == 1
+    assert varz["broker"]["addr"] == broker.addr
+    assert varz["remoting"]["connections"] >= 1

@@ -68,31 +68,8 @@ class RunningConsumer:
             rpc_hooks=rpc_hooks,
         )
         self._offsets = self._offset_store()
-        sender = Sender(
-            self.instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
-        )
-        send_back = SendBack(self.instance, sender, group, settings.max_reconsume_times)
-        self._delivery = Delivery(
-            group,
-            listener,
-            settings,
-            offsets=self._offsets,
-            give_back=send_back.give_back,
-            hooks=self._hooks,
-            stats=self._stats.__getitem__,
-        )
-        context = PullContext(
-            self.instance,
-            group,
-            settings,
-            subscriptions,
-            self._offsets,
-            self._delivery,
-            stats=self._stats.__getitem__,
-            announce=self.instance.wake_heartbeats,
-            moved=self._moved,
-        )
-        self._rebalancer = Rebalancer(context, self._started_ms)
+        self._delivery = self._make_delivery(listener)
+        self._rebalancer = Rebalancer(self._pull_context(), self._started_ms)
         self._rebalances = Loop(
             f"consumer {group} rebalance",
             settings.rebalance_interval_s,
@@ -166,6 +143,35 @@ class RunningConsumer:
                 for queue, process_queue in self._rebalancer.process_queues.items()
             },
             status_table={topic: stats.status(now) for topic, stats in self._stats.items()},
+        )
+
+    def _make_delivery(self, listener: Listener) -> Delivery:
+        settings = self._settings
+        sender = Sender(
+            self.instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
+        )
+        send_back = SendBack(self.instance, sender, self._group, settings.max_reconsume_times)
+        return Delivery(
+            self._group,
+            listener,
+            settings,
+            offsets=self._offsets,
+            give_back=send_back.give_back,
+            hooks=self._hooks,
+            stats=self._stats.__getitem__,
+        )
+
+    def _pull_context(self) -> PullContext:
+        return PullContext(
+            self.instance,
+            self._group,
+            self._settings,
+            self._subscriptions,
+            self._offsets,
+            self._delivery,
+            stats=self._stats.__getitem__,
+            announce=self.instance.wake_heartbeats,
+            moved=self._moved,
         )
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:

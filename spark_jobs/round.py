@@ -62,8 +62,8 @@ def ingest_round(
         topic=job.topic,
         run=step.run,
         committed_ms=now_ms,
-        offsets=_merged(before.offsets, next_offsets(ranges)),
-        parts=_young(step.parts, hour_of(now_ms) - job.retain_days * 24),
+        offsets=merged(before.offsets, next_offsets(ranges)),
+        parts=not_before(step.parts, hour_of(now_ms) - job.retain_days * 24),
         messages=before.messages + rows,
         records=before.records + records,
         broken_records=before.broken_records + broken,
@@ -172,14 +172,15 @@ def _around(hours: Iterable[HourIndex]) -> set[HourIndex]:
     }
 
 
-def _young(parts: AllParts, oldest: HourIndex) -> AllParts:
+def not_before(parts: AllParts, oldest: HourIndex) -> AllParts:
+    """The parts without the hours before `oldest`."""
     return {
         name: {hour: runs for hour, runs in sorted(hours.items()) if hour >= oldest}
         for name, hours in parts.items()
     }
 
 
-def _merged(
+def merged(
     before: dict[str, dict[int, int]], reached: dict[str, dict[int, int]]
 ) -> dict[str, dict[int, int]]:
     """A broker or queue that is away for now keeps its place."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.session import start_session
+from spark_jobs.session import SHORT_RUN, start_session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TEST_SETTINGS = {
+    **SHORT_RUN,
     "spark.driver.memory": "768m",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",

@@ -1,0 +1,186 @@
+"""The ingest job against a real broker: what it writes, in pieces, and after being killed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from spark_jobs.ingest import Ingest, Result, run_ingest
+from spark_jobs.progress import Progress, Stage
+from tests.spark.traffic import send, trace_bodies
+from trace.codec import decode_trace
+from trace.lake import DATASETS, EVENTS, HOUR_MS, Lake, LakeError, Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.spark
+
+SEED = 20261105
+PROCESS_DEADLINE_S = 90.0
+
+
+class StopHere(Exception):
+    """Stands for the end of the process."""
+
+
+class StopsAt(Progress):
+    """Ends the job when it enters a stage."""
+
+    def __init__(self, stage: Stage | None) -> None:
+        super().__init__(io.StringIO(), as_json=True)
+        self._stop_at = stage
+
+    def enter(self, stage: Stage) -> None:
+        super().enter(stage)
+        if stage is self._stop_at:
+            raise StopHere
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def ingest(
+    spark: SparkSession,
+    cluster: Cluster,
+    lake: Path,
+    topic: str,
+    *,
+    stop_at: Stage | None = None,
+    per_round: int = 1_000_000,
+) -> Result:
+    job = Ingest(cluster.namesrv_addr, lake, topic, messages_per_round=per_round, rows_per_task=40)
+    return run_ingest(job, StopsAt(stop_at), lambda _is_short: nullcontext(spark), now_ms)
+
+
+def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What counts in a lake, by dataset, in a fixed order."""
+    lake = Lake(root)
+    snapshot = lake.snapshot()
+    found = {}
+    for name in DATASETS:
+        folders = lake.folders(name, snapshot.parts.get(name, {}))
+        files = [str(path) for folder in folders for path in folder.glob("*.parquet")]
+        sql = "SELECT * FROM read_parquet($files, hive_partitioning = false)"
+        rows = duckdb.execute(sql, {"files": files}).fetchall() if files else []
+        found[name] = sorted(rows, key=repr)
+    return found
+
+
+def traffic(name: str, messages: int) -> list[bytes]:
+    """Traces of the last hours."""
+    begin_ms = now_ms() // HOUR_MS * HOUR_MS - 6 * HOUR_MS
+    return trace_bodies(random.Random(SEED), name, messages, begin_ms)
+
+
+def test_pieces_give_what_the_whole_gives(
+    spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
+) -> None:
+    topic, bodies = "ingest-pieces", traffic("pieces", 120)
+    half = len(bodies) // 2
+    for some in (bodies[:half], bodies[half:]):
+        send(shared_cluster, topic, some, queues=2)
+        ingest(spark, shared_cluster, tmp_path / "pieces", topic)
+    whole = ingest(spark, shared_cluster, tmp_path / "whole", topic)
+
+    assert whole.rows == len(bodies)
+    assert whole.records == sum(len(decode_trace(body).records) for body in bodies)
+    pieces, at_once = content(tmp_path / "pieces"), content(tmp_path / "whole")
+    assert pieces.keys() == at_once.keys()
+    for name in DATASETS:
+        assert pieces[name] == at_once[name], name
+    assert len(at_once[EVENTS]) == whole.records
+
+    again = ingest(spark, shared_cluster, tmp_path / "whole", topic)
+    assert (again.rows, again.note) == (0, "Nothing new in the trace topic.")
+
+
+def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
+    spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
+) -> None:
+    topic, bodies = "ingest-killed", traffic("killed", 40)
+    send(shared_cluster, topic, bodies)
+    nothing = content(tmp_path)
+    for stage in (Stage.START, Stage.ROLLUP, Stage.COMMIT):
+        with pytest.raises(StopHere):
+            ingest(spark, shared_cluster, tmp_path, topic, stop_at=stage)
+        assert content(tmp_path) == nothing
+    in_two_rounds = len(bodies) // 2 + 1
+    ingest(spark, shared_cluster, tmp_path, topic, per_round=in_two_rounds)
+
+    after = content(tmp_path)
+    assert len(after[EVENTS]) == sum(len(decode_trace(body).records) for body in bodies)
+    snapshot = Lake(tmp_path).snapshot()
+    assert snapshot.messages == len(bodies)
+    assert snapshot.offsets == {"broker-a": {0: len(bodies)}}
+
+    # What does not count is cleared away with the next run.
+    ingest(spark, shared_cluster, tmp_path, topic)
+    for name in DATASETS:
+        counting = {(hour, run) for hour, runs in snapshot.parts[name].items() for run in runs}
+        assert {(hour, run) for hour, run, _ in Lake(tmp_path).on_disk(name)} == counting
+    assert content(tmp_path) == after
+
+
+def test_a_killed_process_is_no_different(
+    spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
+) -> None:
+    topic, bodies = "ingest-process", traffic("process", 30)
+    send(shared_cluster, topic, bodies)
+    lake = tmp_path / "lake"
+    command = [
+        *(sys.executable, "-m", "spark_jobs", "ingest", "-n", shared_cluster.namesrv_addr),
+        *("--lake", str(lake), "--topic", topic, "--run-dir", str(tmp_path / "run")),
+        *("--master", "local[2]", "--conf", "spark.ui.enabled=false", "--progress-json"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as job:
+        guard = time.monotonic() + PROCESS_DEADLINE_S
+        assert job.stdout is not None
+        stages = []
+        for line in job.stdout:
+            stages.append(json.loads(line)["stage"])
+            assert time.monotonic() < guard
+            if stages[-1] == "rollup":
+                with pytest.raises(LakeError, match="Another job is writing"):
+                    ingest(spark, shared_cluster, lake, topic)
+                os.killpg(job.pid, signal.SIGKILL)
+                break
+    assert stages[:2] == ["plan", "start"]
+    assert list(Lake(lake).on_disk(EVENTS))
+    assert Lake(lake).snapshot().run == 0
+
+    ingest(spark, shared_cluster, lake, topic)
+    assert len(content(lake)[EVENTS]) == sum(len(decode_trace(body).records) for body in bodies)
+
+
+def test_what_needs_no_spark_does_not_start_it(shared_cluster: Cluster, tmp_path: Path) -> None:
+    def no_spark(_is_short: bool) -> AbstractContextManager[SparkSession]:
+        raise AssertionError("Spark was started")
+
+    def run(topic: str) -> Result:
+        return run_ingest(
+            Ingest(shared_cluster.namesrv_addr, tmp_path, topic), StopsAt(None), no_spark, now_ms
+        )
+
+    assert "No broker has the topic" in run("ingest-nowhere").note
+    send(shared_cluster, "ingest-empty", [])
+    assert run("ingest-empty").note == "Nothing new in the trace topic."
+    Lake(tmp_path).commit(Snapshot(topic="ingest-first", run=1))
+    with pytest.raises(LakeError, match="holds traces of ingest-first"):
+        run("ingest-empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -17,13 +18,19 @@ from console.gateway import Answer, now_ms
 
 register = template.Library()
 
-register.filter("number", formats.number)
-register.filter("compact", formats.compact)
-register.filter("rate", formats.rate)
-register.filter("size", formats.size)
-register.filter("percent", formats.percent)
-register.filter("duration", formats.duration)
-register.filter("exact", formats.exact)
+
+def _filter(name: str, show: Callable[[Any], str]) -> None:
+    """A filter for which what a template cannot find ("") is as unknown as None."""
+    register.filter(name, lambda value: show(None if value == "" else value))
+
+
+_filter("number", formats.number)
+_filter("compact", formats.compact)
+_filter("rate", formats.rate)
+_filter("size", formats.size)
+_filter("percent", formats.percent)
+_filter("duration", formats.duration)
+_filter("exact", formats.exact)
 
 
 @cache

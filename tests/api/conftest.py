@@ -1,0 +1,89 @@
+"""Fixtures of the console's tests: a real cluster, people with different rights, their browsers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from knox.models import AuthToken
+from pytest_django import Settings
+
+from console.gateway import gateway
+from tests.api.traffic import Traffic
+from tests.support.cluster import Cluster
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+API = "/api/v1/clusters/local"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _gateway_closes() -> Iterator[None]:
+    yield
+    gateway.close()
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def local(shared_cluster: Cluster, settings: Settings) -> Cluster:
+    """The real cluster, which the console knows as `local`."""
+    settings.CONSOLE_CLUSTERS = {"local": shared_cluster.namesrv_addr}
+    return shared_cluster
+
+
+@pytest.fixture(scope="session")
+def traffic(shared_cluster: Cluster) -> Iterator[Traffic]:
+    found = Traffic(shared_cluster.namesrv_addr, shared_cluster.broker_addr)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return User.objects.create_user("staff", password="staff-password", is_staff=True)
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    """Signed in, but may only look."""
+    return User.objects.create_user("reader", password="reader-password")
+
+
+def browser(user: User | None) -> Client:
+    client = Client()
+    if user is not None:
+        client.force_login(user, backend=BACKEND)
+    return client
+
+
+@pytest.fixture
+def page(staff: User, local: Cluster) -> Client:
+    """The browser of somebody who may change things."""
+    return browser(staff)
+
+
+class Api:
+    """Calls the REST API with a token, as a script would."""
+
+    def __init__(self, user: User) -> None:
+        _instance, token = AuthToken.objects.create(user)
+        self.client = Client(headers={"Authorization": f"Token {token}"})
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        more = {} if body is None else {"data": body, "content_type": "application/json"}
+        call = getattr(self.client, method)
+        return call(f"{API}{path}", headers=headers, **more)
+
+    def get(self, path: str, status: int = 200) -> Any:
+        answer = self("get", path)
+        assert answer.status_code == status, answer.content
+        return answer.json()
+
+
+@pytest.fixture
+def api(staff: User, local: Cluster) -> Api:
+    return Api(staff)

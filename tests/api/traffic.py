@@ -1,0 +1,146 @@
+"""Life in a cluster for the tests of the console: topics, groups, messages, consumers.
+
+Everything runs on one loop in a thread of its own, because Django's test client blocks.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from uuid import uuid4
+
+from console.gateway.loop import GatewayLoop
+from core_broker.client import AdminClient, ConsumeStatus, Producer, PushConsumer
+from core_broker.message.model import Message, MessageExt
+from core_broker.remoting.bodies import (
+    RegisterBrokerBody,
+    SubscriptionGroupConfig,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    encode_register_body,
+)
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import RegisterBrokerRequestHeader
+
+T = TypeVar("T")
+
+WAIT_S = 20.0
+LOOK_S = 0.05
+
+
+class Traffic:
+    """Asks and changes one cluster directly, behind the console's back."""
+
+    def __init__(self, namesrv_addr: str, broker_addr: str) -> None:
+        self.namesrv_addr = namesrv_addr
+        self.broker_addr = broker_addr
+        self._loop = GatewayLoop()
+
+    def close(self) -> None:
+        self._loop.stop()
+
+    def admin(self, ask: Callable[[AdminClient], Awaitable[T]]) -> T:
+        async def run() -> T:
+            async with AdminClient(self.namesrv_addr) as admin:
+                return await ask(admin)
+
+        return self._loop.wait(run(), WAIT_S)
+
+    def topic(self, prefix: str = "topic", **settings: int | bool) -> str:
+        """Create a topic of a new name."""
+        name = f"{prefix}-{uuid4().hex[:8]}"
+        config = TopicConfig(
+            topic_name=name, **{"read_queue_nums": 2, "write_queue_nums": 2, **settings}
+        )
+        self.admin(lambda admin: admin.create_topic(self.broker_addr, config))
+        return name
+
+    def group(self, prefix: str = "group", **settings: int | bool) -> str:
+        """Create a group of a new name."""
+        name = f"{prefix}-{uuid4().hex[:8]}"
+        config = SubscriptionGroupConfig(group_name=name, **settings)
+        self.admin(lambda admin: admin.create_group(self.broker_addr, config))
+        return name
+
+    def send(self, topic: str, count: int) -> None:
+        async def run() -> None:
+            async with Producer("console-tests", self.namesrv_addr) as producer:
+                for number in range(count):
+                    await producer.send(Message(topic, f"message {number}".encode()))
+
+        self._loop.wait(run(), WAIT_S)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Give the group a place in a queue."""
+        self.admin(
+            lambda admin: admin.update_consumer_offset(
+                self.broker_addr, group, topic, queue_id, offset
+            )
+        )
+
+    @contextmanager
+    def consumer(self, group: str, topic: str, expression: str = "*") -> Iterator[PushConsumer]:
+        """A consumer of the group that takes every message."""
+
+        async def take(messages: list[MessageExt]) -> ConsumeStatus:
+            return ConsumeStatus.SUCCESS
+
+        async def start() -> PushConsumer:
+            consumer = PushConsumer(group, self.namesrv_addr)
+            consumer.subscribe(topic, expression)
+            consumer.listener(take)
+            await consumer.start()
+            return consumer
+
+        consumer = self._loop.wait(start(), WAIT_S)
+        try:
+            yield consumer
+        finally:
+            self._loop.wait(consumer.stop(), WAIT_S)
+
+    @contextmanager
+    def dead_broker(self, addr: str) -> Iterator[str]:
+        """A broker that the name server lists and nobody can reach."""
+        name = f"broker-{uuid4().hex[:6]}"
+        header = RegisterBrokerRequestHeader(
+            broker_name=name,
+            broker_addr=addr,
+            cluster_name="DefaultCluster",
+            ha_server_addr="",
+            broker_id=0,
+        )
+        topics = TopicConfigSerializeWrapper(
+            topic_config_table={name: TopicConfig(topic_name=name)}
+        )
+        body = encode_register_body(RegisterBrokerBody(topic_config_serialize_wrapper=topics))
+        client: RemotingClient | None = None
+
+        async def register() -> RemotingClient:
+            remoting = RemotingClient(name="dead broker")
+            request = RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
+            answer = await remoting.invoke(self.namesrv_addr, request)
+            assert answer.code == 0, answer.remark
+            return remoting
+
+        client = self._loop.wait(register(), WAIT_S)
+        try:
+            yield name
+        finally:
+            self._loop.wait(client.close(), WAIT_S)
+            # The name server forgets a broker when its connection ends, a moment later.
+            poll(
+                lambda: name not in self.admin(lambda admin: admin.cluster_info()).broker_addr_table
+            )
+
+
+def poll(look: Callable[[], T], timeout_s: float = WAIT_S) -> T:
+    """Look again and again until the answer is true; fail when the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = look()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"still {value!r} after {timeout_s} s"
+        time.sleep(LOOK_S)

@@ -49,8 +49,9 @@ class DispatchCheckpoint:
     """Everything before `offset_physical` is on the disk; so much was in queues and index then."""
 
     offset_physical: int
-    #: Where the commit log began.
+    #: Where the commit log began, and where its last record does; -1 without one.
     min_physical: int = 0
+    last_record: int = -1
     queues: QueueRanges = field(default_factory=dict)
     #: Index file → physical offset of the last message in it.
     index_ends: dict[str, int] = field(default_factory=dict)
@@ -93,6 +94,7 @@ def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | N
         return DispatchCheckpoint(
             int(found["physicalOffset"]),
             int(found["minPhysicalOffset"]),
+            int(found["lastRecordOffset"]),
             {
                 str(topic): {int(each): (int(low), int(high)) for each, (low, high) in ids.items()}
                 for topic, ids in found["queueOffsets"].items()
@@ -108,6 +110,7 @@ def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheck
     content = {
         "physicalOffset": checkpoint.offset_physical,
         "minPhysicalOffset": checkpoint.min_physical,
+        "lastRecordOffset": checkpoint.last_record,
         "queueOffsets": checkpoint.queues,
         "indexEndOffsets": checkpoint.index_ends,
     }

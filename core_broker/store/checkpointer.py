@@ -137,6 +137,7 @@ class Checkpointer:
             DispatchCheckpoint(
                 self._log.written,
                 self._log.min_offset,
+                self._log.last_record,
                 _queue_ranges(self._queues),
                 self._index.ends(),
             ),

@@ -44,6 +44,8 @@ class CommitLog:
         self.flushed = 0
         self.written = 0
         self.position = 0
+        #: Where the newest written record begins, -1 without one.
+        self.last_record = -1
         self._files = files
         self._open_files = open_files
         self._paths: dict[int, Path] = {}
@@ -53,6 +55,7 @@ class CommitLog:
         self._spare: deque[Segment] = deque()
         self._staged: list[bytes] = []
         self._staged_from = 0
+        self._newest = -1
         #: Segments that were filled up in this turn, with what goes to their end.
         self._rolled: list[tuple[Segment, int, list[bytes]]] = []
         self._opened_at = 0
@@ -79,8 +82,10 @@ class CommitLog:
         """The end of the last segment, however much of it holds records."""
         return max(self._paths) + self.segment_size if self._paths else self.min_offset
 
-    def open_at(self, end: int, *, synced_until: int, must_cut: bool) -> None:
-        """Begin to write at `end`, with everything before it on the disk.
+    def open_at(
+        self, end: int, *, last_record: int = -1, synced_until: int, must_cut: bool
+    ) -> None:
+        """Begin to write at `end`, behind the last record, with everything before it on the disk.
 
         With `must_cut`, after a crash, what lies behind is first made zeros, durably.
         """
@@ -104,6 +109,7 @@ class CommitLog:
         self.min_offset = min(self._paths)
         self.flushed = self.written = self.position = self._staged_from = end
         self._opened_at = end
+        self.last_record = self._newest = last_record
 
     def _write_again(self, start: int, end: int) -> None:
         """Write and sync what was read back from the cache of the operating system.
@@ -143,6 +149,7 @@ class CommitLog:
     def stage(self, record: bytes) -> None:
         """Append one record that fits and was encoded for `position`."""
         self._staged.append(record)
+        self._newest = self.position
         self.position += len(record)
 
     def roll(self) -> None:
@@ -175,6 +182,7 @@ class CommitLog:
         self._rolled.clear()
         self._staged.clear()
         self.written = self._staged_from = self.position
+        self.last_record = self._newest
 
     def discard_staged(self) -> None:
         """Forget what was staged."""
@@ -183,6 +191,7 @@ class CommitLog:
         self._rolled.clear()
         self._staged.clear()
         self.position = self._staged_from = self.written
+        self._newest = self.last_record
 
     def _create(self, start: int) -> Segment:
         return create_segment(self._files, self.folder, start, self.segment_size)

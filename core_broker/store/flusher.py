@@ -86,6 +86,8 @@ class Flusher:
             return
         self._last_attempt_ms = now_ms
         dirty = self._log.written - self._log.flushed
+        if not dirty:
+            self._last_flush_ms = now_ms
         is_overdue = now_ms - self._last_flush_ms >= config.flush_commit_log_thorough_interval
         if dirty >= config.flush_commit_log_least_pages * PAGE_BYTES or (dirty and is_overdue):
             self._start()

@@ -43,10 +43,12 @@ class Health:
 
     def set_lag(self, reason: str | None) -> None:
         """Queues or index cannot be written now, or can again."""
+        if reason is not None:
+            reason = f"consume queues or index cannot be written: {reason}"
         if reason is not None and self._lag is None:
-            log.error("Consume queues or index cannot be written: %s", reason)
+            log.error("Messages are refused, since %s", reason)
         elif reason is None and self._lag is not None:
-            log.warning("Consume queues and index can be written again")
+            log.warning("Messages are taken again: consume queues and index can be written")
         self._lag = reason
         self._settle()
 

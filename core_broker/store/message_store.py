@@ -148,7 +148,7 @@ class MessageStore:
                 progress or (lambda what, share: None),
             )
             self._recovered = recovery.run()
-            self._appender.store_timestamp = self._recovered.last_store_timestamp
+            self._appender.store_timestamp = self._recovered.store_timestamp
             if self._recovered.must_checkpoint:
                 self._checkpointer.run_now(self._appender.store_timestamp)
         except BaseException:

@@ -19,7 +19,6 @@ from core_broker.store.checkpoint import (
     load_checkpoint,
     load_dispatch_checkpoint,
 )
-from core_broker.store.consume_queue import BLANK_SIZE, ConsumeQueue
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import Files
 from core_broker.store.layout import StoreParts, StorePaths
@@ -39,11 +38,13 @@ class Recovered:
     """How a store came back."""
 
     end: int = 0
+    last_record: int = -1
     #: Records that were read from the log, and what in it was no record although it should be.
     records: int = 0
     flaws: int = 0
     is_cut: bool = False
-    last_store_timestamp: int = 0
+    #: When the newest message was stored.
+    store_timestamp: int = 0
     #: Something changed that the next start should not have to do again.
     must_checkpoint: bool = False
 
@@ -81,6 +82,7 @@ class Recovery:
             self._drop_all()
         known = self._known_point()
         checkpoint = load_checkpoint(self._files, self._paths.checkpoint)
+        self._result.last_record = known.last_record if known is not None else -1
         whole = self._whole_until(known, checkpoint, is_clean=is_clean)
         is_short = self._drop_short(known, checkpoint) or bool(damaged)
         for queue in self._queues:
@@ -106,21 +108,11 @@ class Recovery:
         known = load_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint)
         if known is None or not 0 <= known.offset_physical <= self._log.loaded_end:
             return None
-        if known.offset_physical <= self._log.min_offset:
-            return known
         point = known.offset_physical
-        newest = max((self._end_before(each, point) for each in self._queues), default=0)
-        is_boundary = point in {newest, point - point % self._log.segment_size}
-        return known if is_boundary or any(self._short_queues(known)) else None
-
-    @staticmethod
-    def _end_before(queue: ConsumeQueue, offset_physical: int) -> int:
-        """End of the newest message of a queue that begins before an offset of the log."""
-        if queue.end_physical <= offset_physical:
-            return queue.end_physical
-        first = queue.first_not_before(offset_physical, queue.min_offset, queue.max_offset)
-        unit = queue.unit(first - 1) if first > queue.min_offset else None
-        return unit.offset_physical + unit.size if unit and unit.size != BLANK_SIZE else 0
+        if point <= self._log.min_offset or point % self._log.segment_size == 0:
+            return known
+        record = self._reader.record(known.last_record)
+        return known if record and known.last_record + len(record) == point else None
 
     def _whole_until(
         self, known: DispatchCheckpoint | None, checkpoint: Checkpoint, *, is_clean: bool
@@ -159,9 +151,11 @@ class Recovery:
         """Remove queues and index that lack something they once had; tell if any did."""
         if known is not None:
             short = list(self._short_queues(known))
+            is_missing = bool(short)
             is_index_short = self._is_index_short(known)
         else:
             short = []
+            is_missing = not list(self._queues)
             is_index_short = self._index.end_timestamp < checkpoint.index_msg_timestamp
         for topic, queue_id in short:
             log.warning("Queue %d of topic %s is missing or short", queue_id, topic)
@@ -170,7 +164,7 @@ class Recovery:
         if is_index_short:
             log.warning("The key index is missing or short")
             self._index.clear()
-        return bool(short) or is_index_short or not list(self._queues)
+        return is_missing or is_index_short
 
     def _short_queues(self, known: DispatchCheckpoint) -> Iterator[tuple[str, int]]:
         has_expired = known.min_physical != self._log.min_offset
@@ -238,7 +232,7 @@ class Recovery:
         for record in scan:
             self._dispatcher.dispatch(record)
             self._result.records += 1
-            self._result.last_store_timestamp = record.store_timestamp
+            self._result.last_record = record.offset
             if record.offset - told >= PROGRESS_BYTES:
                 told = record.offset
                 self._tell(what, (told - start) / (end - start))
@@ -266,18 +260,23 @@ class Recovery:
     # -- the end --
 
     def _finish(self, checkpoint: Checkpoint, whole: int, *, is_clean: bool) -> None:
-        end = self._result.end
+        result = self._result
         for queue in self._queues:
-            queue.cut_physical(end)
+            queue.cut_physical(result.end)
             queue.advance_min(self._log.min_offset)
-        self._index.cut_physical(end)
-        must_cut = not is_clean or self._result.is_cut
-        self._log.open_at(end, synced_until=whole, must_cut=must_cut)
-        if not self._result.last_store_timestamp:
-            newest = max(self._queues, key=lambda each: each.end_physical, default=None)
-            unit = newest.unit(newest.max_offset - 1) if newest is not None else None
-            stored_at = self._reader.store_timestamp(unit.offset_physical) if unit else 0
-            latest = max(stored_at, checkpoint.physic_msg_timestamp)
-            self._result.last_store_timestamp = latest
-        self._result.must_checkpoint = bool(must_cut or self._result.records)
+        self._index.cut_physical(result.end)
+        for queue in self._queues:
+            unit = queue.unit(queue.max_offset - 1) if queue.max_offset else None
+            if unit is not None:
+                result.last_record = max(result.last_record, unit.offset_physical)
+        result.store_timestamp = max(
+            self._reader.store_timestamp(result.last_record), checkpoint.physic_msg_timestamp
+        )
+        result.must_checkpoint = not is_clean or result.is_cut or result.records > 0
+        self._log.open_at(
+            result.end,
+            last_record=result.last_record,
+            synced_until=whole,
+            must_cut=not is_clean or result.is_cut,
+        )
         self._progress("recovered", 1.0)

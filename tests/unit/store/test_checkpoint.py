@@ -1,5 +1,6 @@
 """Checkpoints: bytes, and what is made of damaged ones."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,18 @@ def test_a_missing_or_short_checkpoint_counts_as_zeros(tmp_path: Path) -> None:
 
 def test_the_own_checkpoint_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "dispatchCheckpoint.json"
-    known = DispatchCheckpoint(4711, 1024, {"T": {0: (3, 9)}}, {"20231114221320000": 4000})
+    known = DispatchCheckpoint(4711, 1024, 4600, {"T": {0: (3, 9)}}, {"20231114221320000": 4000})
     save_dispatch_checkpoint(FILES, path, known)
     assert load_dispatch_checkpoint(FILES, path) == known
+
+
+GOOD: dict[str, object] = {
+    "physicalOffset": 1,
+    "minPhysicalOffset": 0,
+    "lastRecordOffset": 0,
+    "queueOffsets": {},
+    "indexEndOffsets": {},
+}
 
 
 @pytest.mark.parametrize(
@@ -56,15 +66,23 @@ def test_the_own_checkpoint_comes_back(tmp_path: Path) -> None:
         b"null",
         b"\xff\xfe",
         b'{"physicalOffset": 1}',
-        b'{"physicalOffset": "x", "minPhysicalOffset": 0, "queueOffsets": {},'
-        b' "indexEndOffsets": {}}',
-        b'{"physicalOffset": 1, "minPhysicalOffset": 0, "queueOffsets": [], "indexEndOffsets": {}}',
-        b'{"physicalOffset": 1, "minPhysicalOffset": 0, "queueOffsets": {"T": {"0": 5}},'
-        b' "indexEndOffsets": {}}',
+        *(
+            json.dumps(GOOD | change).encode()
+            for change in (
+                {"physicalOffset": "x"},
+                {"lastRecordOffset": None},
+                {"queueOffsets": []},
+                {"queueOffsets": {"T": {"0": 5}}},
+                {"queueOffsets": {"T": {"x": [0, 5]}}},
+                {"indexEndOffsets": 3},
+            )
+        ),
     ],
 )
 def test_an_own_checkpoint_that_makes_no_sense_is_left_out(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "dispatchCheckpoint.json"
     assert load_dispatch_checkpoint(FILES, path) is None
+    path.write_text(json.dumps(GOOD))
+    assert load_dispatch_checkpoint(FILES, path) == DispatchCheckpoint(1, 0, 0)
     path.write_bytes(content)
     assert load_dispatch_checkpoint(FILES, path) is None

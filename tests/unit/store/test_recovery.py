@@ -1,5 +1,6 @@
 """Starting again: after a clean stop, after a crash, with files cut, lost or damaged."""
 
+import copy
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 from core_broker.errors import StoreCorrupt
 from core_broker.message.record import decode_record
 from core_broker.store.checkpoint import Checkpoint, save_checkpoint
-from core_broker.store.files import DiskFiles
+from core_broker.store.files import DiskFiles, Files
+from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
 
+ROOT = Path("/store")
 FOREVER = (64, 0, 1 << 62)
 
 
@@ -43,9 +46,9 @@ def crashed_not_yet(root: Path, count: int, **changes: Any) -> Bench:
     return bench
 
 
-def contents(root: Path, **changes: Any) -> dict[str, Any]:
+def contents(root: Path, files: Files | None = None) -> dict[str, Any]:
     """Start a store, take down all that it serves, and stop it."""
-    bench = Bench(root, **changes).open()
+    bench = Bench(root, files).open()
     store = bench.store
     keys = [f"order-{number}" for number in range(0, 60, 7)]
     found = {
@@ -113,28 +116,24 @@ TOPIC_AT = 88 + len(b"message 19")
 
 
 @pytest.mark.parametrize("rest", ["zeros", "ones", "stale"])
-def test_a_last_record_cut_at_any_byte_is_gone_for_good(tmp_path: Path, rest: str) -> None:
-    original = tmp_path / "original"
-    bench = crashed(original, 20)
+def test_a_last_record_cut_at_any_byte_is_gone_for_good(rest: str) -> None:
+    original = SimulatedFiles()
+    bench = Bench(ROOT, original).open()
+    for number in range(20):
+        bench.put(message(number, queue_id=number % 2))
+    original.kill()
     unit = bench.store.queue_units("TopicTest", 1, 9, 1)[0]
     start, size = unit.offset_physical, unit.size
-    whole = log_path(original).read_bytes()
-    older = whole[start - size : start]
+    older = original.open(log_path(ROOT)).pread(size, start - size)
+    fill = {"zeros": bytes(size), "ones": b"\xff" * size, "stale": older}[rest]
     # The format has no checksum of topic and properties: there only what is no text is noticed.
-    lengths = range(TOPIC_AT if rest == "stale" else size)
-    for length in lengths:
-        root = tmp_path / "copy"
-        shutil.copytree(original, root)
-        fill = {"zeros": bytes(size), "ones": b"\xff" * size, "stale": older}[rest]
-        data = whole[: start + length] + fill[length:] + whole[start + size :]
-        log_path(root).write_bytes(data)
-        found = contents(root)
-        assert bodies(found) == expected(19), length
+    for length in range(TOPIC_AT if rest == "stale" else size):
+        files = copy.deepcopy(original)
+        files.open(log_path(ROOT)).pwrite(fill[length:], start + length)
+        assert bodies(contents(ROOT, files)) == expected(19), length
         # The cut is durable: what lay behind it is zeros now.
-        assert not any(log_path(root).read_bytes()[start:])
-        found = contents(root)
-        assert found["log"][1] == start
-        shutil.rmtree(root)
+        assert not any(files.open(log_path(ROOT)).pread(SEGMENT_BYTES, start))
+        assert contents(ROOT, files)["log"] == (0, start)
 
 
 def test_new_messages_follow_a_cut_and_old_ones_do_not_come_back(tmp_path: Path) -> None:

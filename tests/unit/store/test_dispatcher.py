@@ -1,0 +1,153 @@
+"""Dispatching records from the log: once each, in order, with the right code."""
+
+from pathlib import Path
+
+import pytest
+
+from core_broker.message import sysflag
+from core_broker.message.hashing import tags_code
+from core_broker.message.properties import encode_properties
+from core_broker.message.topics import SCHEDULE_TOPIC
+from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.files import DiskFiles
+from core_broker.store.key_hash import KeyHasher
+from core_broker.store.key_index import KeyIndex
+from core_broker.store.log_scan import LogRecord
+from core_broker.store.segments import OpenFiles
+from tests.support.stores import NOW_MS, Bench, message
+
+FOREVER = (0, 1 << 62, 64)
+
+
+class Parts:
+    """A dispatcher with what it writes to."""
+
+    def __init__(self, root: Path, *, is_indexing: bool = True) -> None:
+        files = DiskFiles()
+        self.queues = ConsumeQueues(files, root / "consumequeue", 400, OpenFiles(files, 4))
+        self.index = KeyIndex(files, root / "index", 16, 100)
+        self.dispatcher = Dispatcher(
+            self.queues, self.index, KeyHasher(), (1_000, 5_000), is_indexing=is_indexing
+        )
+
+    def dispatch(
+        self,
+        number: int,
+        *,
+        queue_offset: int | None = None,
+        topic: str = "T",
+        flag: int = 0,
+        **properties: str,
+    ) -> None:
+        offset = number if queue_offset is None else queue_offset
+        encoded = encode_properties(properties or {"TAGS": "A", "KEYS": "k"})
+        record = LogRecord(number * 100, 100, 0, offset, flag, NOW_MS, topic, encoded)
+        self.dispatcher.dispatch(record)
+
+    def found(self, key: str = "k") -> list[int]:
+        return self.index.find(KeyHasher().key_hash("T", key), *FOREVER)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    return Parts(tmp_path)
+
+
+def test_a_record_that_was_dispatched_is_passed_over(parts: Parts) -> None:
+    for number in (0, 1, 2, 0, 1, 2, 3):
+        parts.dispatch(number)
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    assert [each.offset_physical for each in queue.units(0, 99)] == [0, 100, 200, 300]
+    assert parts.found() == [300, 200, 100, 0]
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_queued", "is_indexed"),
+    [
+        (sysflag.TRANSACTION_NONE, True, True),
+        (sysflag.TRANSACTION_COMMIT, True, True),
+        (sysflag.TRANSACTION_PREPARED, False, True),
+        (sysflag.TRANSACTION_ROLLBACK, False, False),
+    ],
+)
+def test_transactions_are_seen_when_committed(
+    parts: Parts, flag: int, is_queued: bool, is_indexed: bool
+) -> None:
+    parts.dispatch(0, flag=flag)
+    assert (parts.queues.get("T", 0) is not None) is is_queued
+    assert bool(parts.found()) is is_indexed
+
+
+def code_of(parts: Parts, topic: str) -> int:
+    queue = parts.queues.get(topic, 0)
+    assert queue is not None
+    unit = queue.unit(queue.max_offset - 1)
+    assert unit is not None
+    return unit.tags_code
+
+
+def test_the_code_is_the_hash_of_the_tags(parts: Parts) -> None:
+    parts.dispatch(0, TAGS="TagA")
+    assert code_of(parts, "T") == tags_code("TagA") == 2598919
+    parts.dispatch(1, KEYS="k")
+    assert code_of(parts, "T") == 0
+
+
+@pytest.mark.parametrize(
+    ("level", "code"),
+    [("1", NOW_MS + 1_000), ("2", NOW_MS + 5_000), ("9", NOW_MS + 5_000), ("0", 65), ("x", 65)],
+)
+def test_delayed_messages_have_their_time_of_delivery(parts: Parts, level: str, code: int) -> None:
+    parts.dispatch(0, topic=SCHEDULE_TOPIC, DELAY=level, TAGS="A")
+    assert code_of(parts, SCHEDULE_TOPIC) == code
+
+
+def test_a_delay_counts_in_that_topic_only(parts: Parts) -> None:
+    parts.dispatch(0, DELAY="1", TAGS="A")
+    assert code_of(parts, "T") == 65
+
+
+def test_a_gap_is_noted_and_offsets_stay_those_of_the_records(parts: Parts) -> None:
+    parts.dispatch(0)
+    parts.dispatch(5)
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    assert queue.max_offset == 6
+    assert parts.dispatcher.gaps == {("T", 0)}
+
+
+def test_offsets_that_begin_anew_are_those_of_a_topic_created_again(parts: Parts) -> None:
+    for number in range(5):
+        parts.dispatch(number)
+    parts.dispatch(7, queue_offset=0)
+    parts.dispatch(8, queue_offset=1)
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    assert [each.offset_physical for each in queue.units(0, 99)] == [700, 800]
+
+
+def test_without_indexing_no_index_is_made(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, is_indexing=False)
+    parts.dispatch(0)
+    assert not (tmp_path / "index").exists()
+
+
+def test_putting_and_dispatching_build_the_same_files(tmp_path: Path) -> None:
+    put = Bench(tmp_path / "put").open()
+    for number in range(100):
+        inner = message(number, queue_id=number % 3)
+        if number % 10 == 0:
+            inner = message(number, topic=SCHEDULE_TOPIC, properties={"DELAY": "3", "KEYS": "a b"})
+        put.put(inner)
+    put.store.close()
+    (tmp_path / "rebuilt").mkdir()
+    (tmp_path / "put" / "commitlog").rename(tmp_path / "rebuilt" / "commitlog")
+    Bench(tmp_path / "rebuilt").open().store.close()
+    for folder in ("consumequeue", "index"):
+        expected = [each for each in (tmp_path / "put" / folder).rglob("*") if each.is_file()]
+        assert expected
+        for path in expected:
+            twin = tmp_path / "rebuilt" / path.relative_to(tmp_path / "put")
+            assert twin.read_bytes() == path.read_bytes(), path

@@ -42,7 +42,11 @@ def now_ms() -> int:
 
 
 def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
-    """Make the parts; nothing is opened and nothing runs yet."""
+    """Make the parts; nothing is opened and nothing runs yet.
+
+    Raises SettingsError for settings that only their users can check.
+    """
+    delay_levels = DelayLevels(config.message_delay_level)
     topics, groups, offsets, progress = (
         TopicTable(),
         GroupTable(),
@@ -74,7 +78,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         registrar=registration,
         now_ms=now_ms,
         host=("", 0),
-        delay_levels=DelayLevels(config.message_delay_level),
+        delay_levels=delay_levels,
         statistics=Statistics(config.broker_cluster_name),
         topics=topics,
         groups=groups,

@@ -94,17 +94,21 @@ class Program:
 
     def stop(self) -> int:
         """Ask it to stop in order; returns its exit code."""
-        return self._end(signal.SIGTERM)
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+        return self.wait()
 
     def kill(self) -> None:
         """kill -9."""
-        self._end(signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
+        self.wait()
 
-    def _end(self, number: signal.Signals) -> int:
+    def wait(self) -> int:
+        """Wait for its end; returns its exit code, 0 when it does not run."""
         process = self._process
         if process is None:
             return 0
-        process.send_signal(number)
         try:
             code = process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

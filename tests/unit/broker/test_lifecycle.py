@@ -123,7 +123,7 @@ class TestFiles:
         )
         await connect(broker.addr).ask(15, header)
         file = tmp_path / "store" / "config" / "consumerOffset.json"
-        await eventually(lambda: b"T@CG" in file.read_bytes())
+        await eventually(lambda: file.exists() and b"T@CG" in file.read_bytes())
         assert json.loads(file.read_bytes()) == {"offsetTable": {"T@CG": {"1": 5}}}
 
     async def test_delay_offsets_too(
@@ -134,7 +134,7 @@ class TestFiles:
         await client.send("T", b"x", "DELAY\x011")
         await client.pull("T")
         file = tmp_path / "store" / "config" / "delayOffset.json"
-        await eventually(lambda: b"{1:1}" in file.read_bytes())
+        await eventually(lambda: file.exists() and b"{1:1}" in file.read_bytes())
 
     async def test_a_folder_that_can_no_longer_be_written_is_said(
         self, tmp_path: Path, start_broker: MakeBroker, connect: Connect

@@ -15,6 +15,7 @@ from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
 from console.launcher.ports import Ports, choose_ports
+from console.launcher.probes import bracketed
 from console.launcher.services import Plan, RedisPlan, plan_redis
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
@@ -47,13 +48,13 @@ async def run(options: Options) -> None:
         say(line)
     services = plan.services(set_up=prepare.is_needed(options.home))
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
-    url = f"http://{shown(options.host)}:{ports.console}"
+    url = f"http://{bracketed(options.host)}:{ports.console}"
     await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
 
 
 def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[str]:
     """One line per listener, where the data is, and what will be missing."""
-    host = shown(options.host)
+    host = bracketed(options.host)
     lines = [
         f"Gantry {project_version()} on Python {platform.python_version()}",
         f"  data folder  {options.home}",
@@ -68,12 +69,12 @@ def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[
         lines.append(f"  valkey       127.0.0.1:{ports.redis}")
     elif redis_plan.url:
         lines.append("  redis        as REDIS_URL says")
+    if options.with_demo:
+        lines.append(
+            "  demo         a shop: its accounting refuses some payments, see Dead letters"
+        )
     notices = [redis_plan.notice, java.notice() if options.with_worker else None]
     return lines + [f"  note: {notice}" for notice in notices if notice]
-
-
-def shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def project_version() -> str:

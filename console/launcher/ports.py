@@ -6,6 +6,7 @@ Checking first costs a millisecond and turns "a child died" into "port 9876 is t
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import dataclass
 
@@ -130,13 +131,16 @@ def require_free(host: str, port: int, option: str, role: str = "") -> None:
 
 
 def port_taken(host: str, port: int, option: str, role: str, problem: Exception) -> str:
-    holder = holder_of(port)
-    by = f" It is held by {holder}." if holder else ""
     reason = getattr(problem, "strerror", None) or str(problem)
-    return (
-        f"Port {port}{role} on {host} cannot be used: {reason}.{by} "
-        f"Stop that program, or choose another port with {option} (0 takes any free one)."
-    )
+    said = f"Port {port}{role} on {host} cannot be used: {reason}."
+    number = getattr(problem, "errno", None)
+    if number == errno.EADDRNOTAVAIL:
+        return f"{said} That address is not of this machine; choose another with --host."
+    if number == errno.EADDRINUSE:
+        holder = holder_of(port)
+        by = f" It is held by {holder}." if holder else ""
+        return f"{said}{by} Stop that program, or choose another port with {option} (0: any free)."
+    return f"{said} Choose another port with {option} (0 takes any free one)."
 
 
 def holder_of(port: int) -> str | None:

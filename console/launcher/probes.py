@@ -12,7 +12,7 @@ ANSWER_BYTES_MAX = 4096
 
 def http_ready(host: str, port: int, path: str = "/readyz") -> Probe:
     """Ready when the path answers 200."""
-    request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+    request = f"GET {path} HTTP/1.1\r\nHost: {bracketed(host)}:{port}\r\nConnection: close\r\n\r\n"
 
     async def ask() -> bool:
         answer = await exchange(host, port, request.encode())
@@ -51,3 +51,8 @@ async def read_answer(reader: asyncio.StreamReader) -> bytes:
     while len(answer) < ANSWER_BYTES_MAX and (piece := await reader.read(ANSWER_BYTES_MAX)):
         answer += piece
     return answer
+
+
+def bracketed(host: str) -> str:
+    """Write an address as it stands before a port: IPv6 needs brackets."""
+    return f"[{host}]" if ":" in host else host

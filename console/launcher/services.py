@@ -18,7 +18,7 @@ from pathlib import Path
 from console.launcher import redis
 from console.launcher.options import Options
 from console.launcher.ports import Ports
-from console.launcher.probes import http_ready, redis_ready
+from console.launcher.probes import bracketed, http_ready, redis_ready
 from console.launcher.service import EVERYTHING, Service
 
 # Programs of a lower rank stop first, so that nobody is left talking to nobody.
@@ -79,7 +79,7 @@ class Plan:
         self._redis = redis_plan
         self._home = options.home
         self._near_host = ANY_ADDRESS.get(options.host, options.host)
-        self.namesrv_addr = f"{self._near_host}:{ports.namesrv}"
+        self.namesrv_addr = f"{bracketed(self._near_host)}:{ports.namesrv}"
 
     def services(self, *, set_up: bool) -> list[Service]:
         """Return every program to run; `set_up` when the console's database has to be prepared."""

@@ -88,3 +88,10 @@ def test_an_open_host_is_reached_over_loopback_and_announced_by_the_broker(
     far = planned(replace(options, host="0.0.0.0"), NOWHERE)["broker"]
     assert "ROCKETMQ_BROKER_IP1" not in far.env
     assert far.command[-2:] == ("-n", "127.0.0.1:9876")
+
+
+def test_an_ipv6_address_gets_its_brackets(options: Options) -> None:
+    services = planned(replace(options, host="::1"), NOWHERE)
+    assert services["broker"].command[-1] == "[::1]:9876"
+    assert services["console"].env["NAMESRV_ADDR"] == "[::1]:9876"
+    assert "::1" in services["console"].command

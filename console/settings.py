@@ -51,6 +51,7 @@ AREAS = [
 
 SECRET_KEY = ENVIRONMENT.secret_key
 DEBUG = ENVIRONMENT.debug
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = list(ENVIRONMENT.trusted_origins)
 
@@ -199,7 +200,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["console.access.ApiAccess"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["console.api.parsers.BoundedJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "console.api.schema.AreaSchema",
     "EXCEPTION_HANDLER": "console.api.problems.problem_response",
 }

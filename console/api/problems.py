@@ -13,12 +13,13 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from console.api.parsers import TooLarge
 from console.gateway import GatewayError
 
 CONTENT_TYPE = "application/problem+json"
@@ -30,6 +31,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied()
+    elif isinstance(error, RequestDataTooBig):
+        error = TooLarge()
     if isinstance(error, GatewayError):
         body = _of_gateway(error)
         headers = {}

@@ -24,6 +24,7 @@ Kind = Literal["unspecified", "normal", "fifo", "delay", "transaction", "retry",
 
 NUMBERS_FRESH_MS = 3_000
 NUMBERS_DEADLINE_MS = 10_000
+READ_ONLY_QUEUES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +187,25 @@ async def _queues(
 
     async def queues(ref: BrokerRef) -> list[TopicQueue]:
         table = await desk.admin.topic_stats(ref.addr, topic)
-        return [_queue(ref, queue.queue_id, offsets) for queue, offsets in table.items()]
+        found = [_queue(ref, queue.queue_id, offsets) for queue, offsets in table.items()]
+        # Brokers tell of the write queues; where there are more to read, those are asked for.
+        told = {queue.queue_id for queue in found}
+        more = [one for one in range(configs[ref][topic].read_queue_nums) if one not in told]
+        rest = await asyncio.gather(
+            *(_read_only_queue(desk, ref, topic, one) for one in more[:READ_ONLY_QUEUES_MAX])
+        )
+        return found + rest
 
     return await desk.each(refs, queues)
+
+
+async def _read_only_queue(desk: Desk, ref: BrokerRef, topic: str, queue_id: int) -> TopicQueue:
+    """A queue that is no longer written to; nobody tells when it last was."""
+    low, high = await asyncio.gather(
+        desk.admin.min_offset(ref.addr, topic, queue_id),
+        desk.admin.max_offset(ref.addr, topic, queue_id),
+    )
+    return _queue(ref, queue_id, TopicOffset(min_offset=low, max_offset=high))
 
 
 def _queue(ref: BrokerRef, queue_id: int, offsets: TopicOffset) -> TopicQueue:

@@ -114,7 +114,9 @@ class Traffic:
         topics = TopicConfigSerializeWrapper(
             topic_config_table={name: TopicConfig(topic_name=name)}
         )
-        body = encode_register_body(RegisterBrokerBody(topic_config_serialize_wrapper=topics))
+        body = encode_register_body(
+            RegisterBrokerBody(topic_config_serialize_wrapper=topics), compressed=False
+        )
         client: RemotingClient | None = None
 
         async def register() -> RemotingClient:

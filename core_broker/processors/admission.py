@@ -40,9 +40,11 @@ def check_accepting(ctx: BrokerContext) -> None:
 def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> None:
     """Raise RequestRefused when nobody may send to the topic now.
 
-    `topic` is None when there is none of the name; names of those that exist are legal.
+    `topic` is None when there is none of the name; names of those that exist are legal. Messages
+    that nothing stands against pass with a few comparisons.
     """
-    check_accepting(ctx)
+    if not ctx.is_accepting or ctx.config.start_accept_send_request_time_stamp:
+        check_accepting(ctx)
     if topic is None:
         check_topic_name(name)
     elif topic.order and not ctx.config.broker_permission & PERM_WRITE:

@@ -23,7 +23,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons: dict[str, str] = {}
     for outcome in OUTCOMES:
         for report in terminalreporter.stats.get(outcome, []):
-            client = dict(report.user_properties).get("client")
+            client = dict(getattr(report, "user_properties", ())).get("client")  # collection has none
             if client in counts and "tests/compat/" in report.nodeid:
                 counts[client][outcome] += 1
                 if outcome == "skipped":

@@ -1,31 +1,60 @@
-"""Fixtures for tests of the client on a real cluster: names of a test's own, and short delays."""
+"""Fixtures for tests of the client on a real cluster: names of a test's own, and short delays.
 
+With CLIENT_TEST_NAMESRV=host:port they run against a cluster that is there already, for example an
+Apache RocketMQ. It must have one broker, traceTopicEnable=true and messageDelayLevel=1s 1s 1s …
+"""
+
+import asyncio
 import itertools
+import os
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from core_broker.client import AdminClient
 from core_broker.remoting.bodies import TopicConfig
+from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import Cluster
 
 _numbers = itertools.count(1)
+#: A cluster from outside remembers the names of earlier runs.
+_run = secrets.token_hex(3)
 
 #: Eighteen levels that all come at once, so that a dead letter takes seconds and not hours.
 SHORT_DELAYS = " ".join(["1s"] * 18)
 
 
+class OutsideCluster(NamedTuple):
+    """A cluster that somebody else started."""
+
+    namesrv_addr: str
+    broker_addr: str
+
+
 @pytest.fixture(scope="session")
-def quick_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def quick_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterAddrs]:
     """A cluster that retries after one second and keeps traces."""
+    outside = os.environ.get("CLIENT_TEST_NAMESRV")
+    if outside:
+        yield OutsideCluster(outside, asyncio.run(_only_broker(outside)))
+        return
     folder: Path = tmp_path_factory.mktemp("quick-cluster")
     with Cluster(folder, message_delay_level=SHORT_DELAYS, trace_topic_enable=True) as cluster:
         yield cluster
 
 
+async def _only_broker(namesrv_addr: str) -> str:
+    async with AdminClient(namesrv_addr) as admin:
+        (broker,) = (await admin.cluster_info()).broker_addr_table.values()
+    assert broker.master_addr is not None
+    return broker.master_addr
+
+
 @pytest.fixture
-async def admin(quick_cluster: Cluster) -> AsyncIterator[AdminClient]:
+async def admin(quick_cluster: ClusterAddrs) -> AsyncIterator[AdminClient]:
     async with AdminClient(quick_cluster.namesrv_addr) as client:
         yield client
 
@@ -33,7 +62,7 @@ async def admin(quick_cluster: Cluster) -> AsyncIterator[AdminClient]:
 @pytest.fixture
 def group() -> str:
     """A group of the test's own."""
-    return f"group-{next(_numbers)}"
+    return f"group-{_run}-{next(_numbers)}"
 
 
 @pytest.fixture
@@ -41,7 +70,7 @@ def new_topic(quick_cluster: Cluster, admin: AdminClient) -> Callable[..., Await
     """Makes topics of the test's own."""
 
     async def make(queues: int = 4) -> str:
-        name = f"topic-{next(_numbers)}"
+        name = f"topic-{_run}-{next(_numbers)}"
         config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
         await admin.create_topic(quick_cluster.broker_addr, config)
         return name

@@ -2,11 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from core_broker.client import ClientHook, ConsumerSettings, ConsumeStatus, PushConsumer
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
-from tests.support.cluster import Cluster
+
+
+class ClusterAddrs(Protocol):
+    """Where a cluster with one broker is."""
+
+    @property
+    def namesrv_addr(self) -> str: ...
+    @property
+    def broker_addr(self) -> str: ...
+
 
 Fails = Callable[[MessageExt], bool]
 
@@ -16,7 +26,7 @@ class Receiver:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterAddrs,
         group: str,
         topic: str,
         expression: str = "*",

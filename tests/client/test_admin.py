@@ -11,7 +11,7 @@ from core_broker.message.model import Message
 from core_broker.message.record import decode_records
 from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from core_broker.remoting.codes import RequestCode, ResponseCode
-from tests.support.cluster import Cluster
+from tests.client.receiving import ClusterAddrs
 from tests.support.eventually import eventually
 from tests.support.scripted_peer import ScriptedPeer
 
@@ -19,7 +19,7 @@ NewTopic = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def addr(quick_cluster: Cluster) -> str:
+def addr(quick_cluster: ClusterAddrs) -> str:
     return quick_cluster.broker_addr
 
 
@@ -28,7 +28,7 @@ async def test_the_cluster(admin: AdminClient, addr: str) -> None:
     assert info.cluster_addr_table == {"DefaultCluster": ["broker-a"]}
     assert info.broker_addr_table["broker-a"].master_addr == addr
     runtime = await admin.runtime_info(addr)
-    assert runtime["brokerVersionDesc"] == "V4_9_8"
+    assert runtime["brokerVersionDesc"].startswith("V")
     assert int(runtime["commitLogMaxOffset"]) >= 0
 
 
@@ -68,7 +68,7 @@ async def test_groups(admin: AdminClient, addr: str, group: str) -> None:
 
 
 async def test_who_is_connected(
-    quick_cluster: Cluster, admin: AdminClient, addr: str, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, addr: str, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
     async with Producer(group, quick_cluster.namesrv_addr) as producer:
@@ -124,6 +124,11 @@ async def test_queues_are_read_with_and_without_permission(
     topic = await new_topic(1)
     for tag in ("Aa", "BB", "C"):
         await admin.send(addr, Message(topic, tag.encode(), tags=tag), 0)
+
+    async def visible() -> bool:
+        return await admin.max_offset(addr, topic, 0) == 3
+
+    await eventually(visible)
     pulled = await admin.pull(addr, topic, 0, 0, 32)
     assert (pulled.status, pulled.next_offset, pulled.max_offset) == (PullStatus.FOUND, 3, 3)
     filtered = await admin.pull(addr, topic, 0, 0, 32, "Aa")
@@ -219,7 +224,7 @@ async def test_offsets_are_cloned_by_a_question_that_names_both_groups() -> None
     }
 
 
-async def test_closing(quick_cluster: Cluster) -> None:
+async def test_closing(quick_cluster: ClusterAddrs) -> None:
     admin = AdminClient(quick_cluster.namesrv_addr)
     await admin.cluster_info()
     await admin.close()
@@ -228,7 +233,7 @@ async def test_closing(quick_cluster: Cluster) -> None:
         await admin.cluster_info()
 
 
-async def test_one_that_is_dropped_complains(quick_cluster: Cluster) -> None:
+async def test_one_that_is_dropped_complains(quick_cluster: ClusterAddrs) -> None:
     kept = [AdminClient(quick_cluster.namesrv_addr)]
     await kept[0].cluster_info()
     remoting = kept[0]._remoting

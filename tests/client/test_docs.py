@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from core_broker.client import ConsumerSettings, ProducerSettings
-from tests.support.cluster import ROOT, Cluster
+from tests.client.receiving import ClusterAddrs
+from tests.support.cluster import ROOT
 
 PAGE = ROOT / "docs" / "client.md"
 PROGRAM = re.compile(r"## (?P<title>[^\n]+)(?:(?!\n## ).)*?```python\n(?P<code>.*?)```\n\n"
@@ -27,7 +28,7 @@ def test_no_program_is_passed_over() -> None:
 
 @pytest.mark.parametrize("title", PROGRAMS)
 async def test_a_program_prints_what_the_page_says(
-    quick_cluster: Cluster, title: str, tmp_path: Path
+    quick_cluster: ClusterAddrs, title: str, tmp_path: Path
 ) -> None:
     code, output = PROGRAMS[title]
     program = tmp_path / "program.py"

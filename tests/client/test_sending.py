@@ -10,6 +10,7 @@ from core_broker.errors import ClientError
 from core_broker.message.model import Message
 from core_broker.message.sysflag import COMPRESSED
 from core_broker.remoting.bodies import MessageQueue, TopicConfig
+from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
@@ -17,7 +18,7 @@ NewTopic = Callable[..., Awaitable[str]]
 
 
 async def test_every_kind_of_send_is_stored(
-    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
     addr = quick_cluster.broker_addr
@@ -60,7 +61,7 @@ async def test_every_kind_of_send_is_stored(
 
 
 async def test_the_first_message_creates_its_topic(
-    quick_cluster: Cluster, admin: AdminClient, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, group: str
 ) -> None:
     topic = f"made-by-{group}"
     async with Producer(group, quick_cluster.namesrv_addr) as producer:
@@ -71,7 +72,7 @@ async def test_the_first_message_creates_its_topic(
 
 
 async def test_many_at_once_use_all_queues_and_lose_nothing(
-    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(4)
     async with Producer(group, quick_cluster.namesrv_addr) as producer:
@@ -83,7 +84,7 @@ async def test_many_at_once_use_all_queues_and_lose_nothing(
 
 
 async def test_a_topic_that_may_not_be_written_to_has_no_queue_to_send_to(
-    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
     closed = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1, perm=4)

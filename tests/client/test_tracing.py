@@ -6,8 +6,7 @@ from core_broker.client import AdminClient, ConsumerSettings, Producer
 from core_broker.message.model import Message
 from core_broker.message.topics import TRACE_TOPIC
 from core_broker.remoting.bodies import ConsumeFromWhere
-from tests.client.receiving import Receiver
-from tests.support.cluster import Cluster
+from tests.client.receiving import ClusterAddrs, Receiver
 from tests.support.eventually import eventually
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, decode_trace
 from trace.hooks import TraceHook
@@ -16,7 +15,7 @@ from trace.timeline import AttemptState, EventKind, Outcome, build_timeline
 NewTopic = Callable[..., Awaitable[str]]
 
 
-async def records_of(cluster: Cluster, admin: AdminClient, msg_id: str) -> list[TraceRecord]:
+async def records_of(cluster: ClusterAddrs, admin: AdminClient, msg_id: str) -> list[TraceRecord]:
     """What the trace topic knows about a message, by its index as the console asks it."""
     found = await admin.query_message(cluster.broker_addr, TRACE_TOPIC, msg_id, 64)
     decoded = [decode_trace(message.decompressed_body()) for message in found]
@@ -25,7 +24,7 @@ async def records_of(cluster: Cluster, admin: AdminClient, msg_id: str) -> list[
 
 
 async def test_a_message_that_was_consumed(
-    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
     hooks = (TraceHook(), TraceHook())
@@ -60,7 +59,7 @@ async def test_a_message_that_was_consumed(
 
 
 async def test_a_message_that_died(
-    quick_cluster: Cluster, admin: AdminClient, new_topic: NewTopic, group: str
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
     settings = ConsumerSettings(

@@ -1,0 +1,68 @@
+"""A WebSocket as a browser opens it, spoken to an ASGI application without a server.
+
+Channels brings one too, but its testing package wants Daphne installed.
+"""
+
+import asyncio
+import json
+from typing import Any, Self
+
+from asgiref.testing import ApplicationCommunicator
+
+WAIT_S = 15.0
+
+
+class Socket:
+    """Opens on entry and leaves on exit; everything that waits has a deadline."""
+
+    def __init__(self, application: Any, path: str, headers: list[tuple[bytes, bytes]]) -> None:
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "query_string": b"",
+            "headers": headers,
+            "subprotocols": [],
+        }
+        self._app = ApplicationCommunicator(application, scope)
+        self.accepted = False
+        self.close_code: int | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._app.send_input({"type": "websocket.connect"})
+        output = await self._app.receive_output(WAIT_S)
+        self.accepted = output["type"] == "websocket.accept"
+        if not self.accepted:
+            self.close_code = output.get("code")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._app.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self._app.wait(WAIT_S)
+
+    async def say(self, text: str | None = None, data: bytes | None = None) -> None:
+        await self._app.send_input({"type": "websocket.receive", "text": text, "bytes": data})
+
+    async def hear(self) -> dict[str, Any] | None:
+        """The next message; None when the other side closed, with `close_code` telling why."""
+        output = await self._app.receive_output(WAIT_S)
+        if output["type"] == "websocket.close":
+            self.close_code = output["code"]
+            return None
+        message: dict[str, Any] = json.loads(output["text"])
+        return message
+
+    async def hear_until(self, wanted: Any) -> dict[str, Any]:
+        """Messages until the wanted one; fails when the other side closes before."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                message = await self.hear()
+                assert message is not None, f"closed with {self.close_code}"
+                if wanted(message):
+                    return message
+
+    async def closed(self) -> int | None:
+        """Wait until the other side closes; the code tells why."""
+        async with asyncio.timeout(WAIT_S):
+            while self.close_code is None and await self.hear() is not None:
+                pass
+        return self.close_code

@@ -2,6 +2,7 @@
 
     GantryError
     ├── SettingsError        the operator must change a setting (all problems at once)
+    ├── CannotListen         an address or port of the settings cannot be used
     ├── ProtocolError        a peer sent bytes that are not the protocol
     ├── TransportError       the question may not have been answered
     │   ├── ConnectFailed
@@ -18,6 +19,7 @@
 RocketMQ's response codes with their meaning; console, REST API and command line all show its hints.
 """
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -53,6 +55,22 @@ class SettingsError(GantryError):
     def __init__(self, problems: Sequence[SettingProblem]) -> None:
         self.problems = list(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class CannotListen(GantryError):
+    """A server cannot listen where its settings say; `key` is the setting that names the port."""
+
+    def __init__(self, key: str, address: str, port: int, error: OSError) -> None:
+        self.key = key
+        self.port = port
+        if error.errno == errno.EADDRINUSE:
+            sentence = f"Port {port} is in use; stop who holds it or set {key}."
+        else:
+            reason = error.strerror or str(error)
+            sentence = (
+                f"Cannot listen on {address} port {port}: {reason}; see bindAddress and {key}."
+            )
+        super().__init__(sentence)
 
 
 class ProtocolError(GantryError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core_broker.config import NamesrvConfig
+from core_broker.errors import CannotListen
 from core_broker.observe import Family, Metrics, Readiness, SidePort, serve_http
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -54,16 +55,27 @@ class NameServer:
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Bind both ports; OSError when one is taken."""
+        """Bind both ports; CannotListen when one is taken."""
         self.readiness.set("listening", "not yet")
-        self.port = await self._server.listen(self.config.bind_address, self.config.listen_port)
+        host, port, http_port = (
+            self.config.bind_address,
+            self.config.listen_port,
+            self.config.http_port,
+        )
+        try:
+            self.port = await self._server.listen(host, port)
+        except OSError as error:
+            raise CannotListen("listenPort", host, port, error) from None
         self._scan = asyncio.get_running_loop().create_task(self._scan_for_silence())
-        if self.config.http_port >= 0:
+        if http_port >= 0:
             metrics = Metrics({"node_type": "nameserver"})
             metrics.source(self._metrics)
-            self.side_port = await serve_http(
-                self.config.bind_address, self.config.http_port, self.readiness, self.varz, metrics
-            )
+            try:
+                self.side_port = await serve_http(
+                    host, http_port, self.readiness, self.varz, metrics
+                )
+            except OSError as error:
+                raise CannotListen("httpPort", host, http_port, error) from None
         self.readiness.set("listening")
 
     async def stop(self) -> None:

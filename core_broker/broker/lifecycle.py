@@ -7,7 +7,6 @@ Everything runs on one event loop; files are synced in threads.
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from core_broker.broker.assembly import Parts, assemble, load_tables
 from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
-from core_broker.errors import SettingProblem, SettingsError
+from core_broker.errors import CannotListen, SettingProblem, SettingsError
 from core_broker.observe import Metrics, Readiness, SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.connection import Connection
@@ -77,7 +76,8 @@ class Broker:
     async def start(self) -> None:
         """Open the store and serve.
 
-        Raises SettingsError when a port, an address or the store's folder cannot be used,
+        Raises CannotListen when a port is taken, SettingsError when an address or the store's
+        folder cannot be used,
         StoreLocked when another broker uses the store, StoreCorrupt when it is damaged beyond what
         recovery repairs. Unreachable name servers are no reason not to start.
         """
@@ -119,7 +119,7 @@ class Broker:
                 config.bind_address, config.http_port, self.readiness, self._varz, self._metrics
             )
         except OSError as error:
-            raise _cannot_listen(config, "httpPort", config.http_port, error) from None
+            raise CannotListen("httpPort", config.bind_address, config.http_port, error) from None
 
     async def _open_store(self) -> None:
         config, ctx = self.config, self._ctx
@@ -155,7 +155,7 @@ class Broker:
         try:
             return await self._server.listen(self.config.bind_address, port)
         except OSError as error:
-            raise _cannot_listen(self.config, key, port, error) from None
+            raise CannotListen(key, self.config.bind_address, port, error) from None
 
     def _expose(self) -> None:
         ctx = self._ctx
@@ -179,13 +179,6 @@ async def _address_of(host: str) -> str:
     except OSError as error:
         raise _setting("brokerIP1", host, f"an address of this machine ({error})") from None
     return str(found[0][4][0])
-
-
-def _cannot_listen(config: BrokerConfig, key: str, port: int, error: OSError) -> SettingsError:
-    if error.errno == errno.EADDRINUSE:
-        return _setting(key, str(port), "a free port; this one is in use")
-    reason = error.strerror or str(error)
-    return _setting("bindAddress", config.bind_address, f"an address to listen on ({reason})")
 
 
 def _setting(key: str, value: str, expected: str) -> SettingsError:

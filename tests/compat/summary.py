@@ -23,7 +23,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons: dict[str, str] = {}
     for outcome in OUTCOMES:
         for report in terminalreporter.stats.get(outcome, []):
-            client = dict(getattr(report, "user_properties", ())).get("client")  # collection has none
+            # Reports of a failed collection have no properties.
+            client = dict(getattr(report, "user_properties", ())).get("client")
             if client in counts and "tests/compat/" in report.nodeid:
                 counts[client][outcome] += 1
                 if outcome == "skipped":

@@ -69,7 +69,7 @@ class Appender:
         if status is not None:
             return self._refuse(status)
         now = self._now()
-        queue = self._queue_of(inner)
+        queue = self._queues.get_or_create(inner.topic, inner.queue_id)
         record = self._encode(inner, queue.next_offset, self._log.position, now)
         if isinstance(record, bytes) and not self._log.fits(len(record)):
             record = self._roll(len(record)) or self._encode(
@@ -83,7 +83,10 @@ class Appender:
         return self._stage(queue, inner, record, now)
 
     def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
-        """Stage messages that lie together in one segment; all of them or none."""
+        """Stage messages that lie together in one segment; all of them or none.
+
+        Together they must not be larger than one message may be.
+        """
         refusals = [status for each in inners if (status := self._refusal(each)) is not None]
         if refusals:
             return [self._refuse(refusals[0]) for _ in inners]
@@ -100,7 +103,7 @@ class Appender:
             return [self._refuse(PutStatus.SERVICE_NOT_AVAILABLE) for _ in inners]
         self.store_timestamp = now
         return [
-            self._stage(self._queue_of(inner), inner, record, now)
+            self._stage(self._queues.get_or_create(inner.topic, inner.queue_id), inner, record, now)
             for inner, record in zip(inners, records, strict=True)
         ]
 
@@ -108,10 +111,6 @@ class Appender:
         """The store time of the next message; it never goes backwards."""
         now, newest = self._clock_ms(), self.store_timestamp
         return now if now > newest else newest
-
-    def _queue_of(self, inner: MessageInner) -> ConsumeQueue:
-        queue = self._queues.get(inner.topic, inner.queue_id)
-        return queue or self._queues.get_or_create(inner.topic, inner.queue_id)
 
     def _refusal(self, inner: MessageInner) -> PutStatus | None:
         """Check what can be checked before a message is encoded."""
@@ -121,8 +120,9 @@ class Appender:
             return PutStatus.OS_PAGE_CACHE_BUSY
         if len(inner.body) > self._settings().max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
-        if len(inner.topic) > TOPIC_BYTES_V1_MAX or not is_folder_name(inner.topic):
-            return PutStatus.MESSAGE_ILLEGAL
+        if self._queues.get(inner.topic, inner.queue_id) is None:
+            is_legal = is_folder_name(inner.topic) and len(inner.topic) <= TOPIC_BYTES_V1_MAX
+            return None if is_legal else PutStatus.MESSAGE_ILLEGAL
         return None
 
     def _encode(
@@ -150,7 +150,7 @@ class Appender:
         next_offsets: dict[ConsumeQueue, int] = {}
         records = []
         for inner in inners:
-            queue = self._queue_of(inner)
+            queue = self._queues.get_or_create(inner.topic, inner.queue_id)
             offset = next_offsets.get(queue, queue.next_offset)
             record = self._encode(inner, offset, position, now)
             if isinstance(record, PutStatus):
@@ -158,6 +158,8 @@ class Appender:
             next_offsets[queue] = offset + 1
             position += len(record)
             records.append(record)
+        if position - self._log.position > self._settings().max_message_size:
+            return PutStatus.MESSAGE_ILLEGAL
         return records
 
     def _roll(self, size: int) -> PutStatus | None:

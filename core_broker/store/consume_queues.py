@@ -42,13 +42,11 @@ class ConsumeQueues:
 
     def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Return a queue; its files come with its first units."""
-        queues = self._topics.get(topic)
-        if queues is None:
-            assert is_folder_name(topic)
-            queues = self._topics[topic] = {}
-        queue = queues.get(queue_id)
+        queue = self.get(topic, queue_id)
         if queue is None:
-            queue = queues[queue_id] = self._make(self.folder / topic / str(queue_id))
+            assert is_folder_name(topic)
+            queue = self._make(self.folder / topic / str(queue_id))
+            self._topics.setdefault(topic, {})[queue_id] = queue
         return queue
 
     def topics(self) -> list[str]:

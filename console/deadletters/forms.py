@@ -17,17 +17,15 @@ class ResendForm(TablerForm):
     """Which dead letters, and where to. The ids come from the check boxes of the list."""
 
     target = forms.ChoiceField(
-        label=_("Send them to"),
+        label=_("Send to"),
         choices=[
-            (Target.RETRY, _("the group's retry topic: only this group receives them")),
-            (Target.ORIGIN, _("the topic they came from: every group of it receives them")),
+            (Target.RETRY, _("this group only (its retry topic)")),
+            (Target.ORIGIN, _("every group (the topic it came from)")),
         ],
         initial=Target.RETRY,
         widget=forms.RadioSelect,
     )
-    again = forms.BooleanField(
-        label=_("Also those that were sent again before"), required=False, initial=False
-    )
+    again = forms.BooleanField(label=_("Also what was sent before"), required=False, initial=False)
 
     def __init__(self, *args: Any, ids: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -58,14 +58,19 @@ def resend(
 
 def sent_before(cluster: str, ids: Collection[str]) -> dict[str, Resend]:
     """The latest successful resend of each of the dead letters that have one."""
-    rows = Resend.objects.filter(cluster=cluster, offset_msg_id__in=ids, result=Result.SENT)
-    return {row.offset_msg_id: row for row in rows.order_by("at", "id")}
+    return {row.offset_msg_id: row for row in resends_of(cluster, ids)}
 
 
 def history(cluster: str, offset_msg_id: str) -> list[Resend]:
     """Every try to send one dead letter again, newest first."""
     rows = Resend.objects.filter(cluster=cluster, offset_msg_id=offset_msg_id)
     return list(rows.select_related("by"))
+
+
+def resends_of(cluster: str, ids: Collection[str]) -> list[Resend]:
+    """Every time that one of the dead letters was sent again, oldest first."""
+    rows = Resend.objects.filter(cluster=cluster, offset_msg_id__in=ids, result=Result.SENT)
+    return list(rows.order_by("at", "id").select_related("by"))
 
 
 def _claim(

@@ -48,3 +48,7 @@ class Resend(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster}/{self.group}/{self.offset_msg_id}: {self.result}"
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.at.timestamp() * 1000)

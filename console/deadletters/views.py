@@ -16,11 +16,13 @@ from django.utils.translation import gettext as _
 from console.deadletters.forms import ResendForm
 from console.deadletters.ledger import history, resend, sent_before
 from console.deadletters.models import Resend
+from console.gateway import NotThere
 from console.gateway import deadletters as questions
 from console.gateway.messages import MessageRef, browse
 from console.gateway.newest_first import CursorError
 from console.gateway.resends import Outcome, Result, Target, origin_topic
 from console.messages.body import preview, view_body
+from console.messages.properties import property_rows
 from console.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.pages import ClusterPage, Crumb
 from core_broker.message.properties import PROPERTY_ORIGIN_MESSAGE_ID
@@ -31,12 +33,16 @@ PAGE_LETTERS = 50
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter as lists show it; `resent` is the latest time it was sent again."""
+    """A dead letter as lists show it; `resent` is the latest resend of it."""
 
     ref: MessageRef
     preview: str
     origin: str
     resent: Resend | None
+
+    @property
+    def resent_ms(self) -> int | None:
+        return None if self.resent is None else self.resent.at_ms
 
 
 def letters(cluster: str, refs: Iterable[MessageRef]) -> list[Letter]:
@@ -79,10 +85,12 @@ class LetterListPage(ClusterPage):
         except CursorError:
             cursor = ""
             answer = self.cluster.ask(browse, topic, limit=PAGE_LETTERS)
+        except NotThere:
+            return self.show(title=group, crumbs=self.crumbs(group), group=group)
         following = answer.value.next_cursor
         return self.show(
             title=group,
-            crumbs=[Crumb(_("Dead letters"), self.list_url), Crumb(group)],
+            crumbs=self.crumbs(group),
             group=group,
             summary=summary.value,
             answer=answer,
@@ -92,9 +100,9 @@ class LetterListPage(ClusterPage):
             is_first_page=not cursor,
         )
 
-    @property
-    def list_url(self) -> str:
-        return reverse("deadletters:list", kwargs={"cluster": self.cluster.name})
+    def crumbs(self, group: str) -> list[Crumb]:
+        list_url = reverse("deadletters:list", kwargs={"cluster": self.cluster.name})
+        return [Crumb(_("Dead letters"), list_url), Crumb(group)]
 
 
 class LetterPage(ClusterPage):
@@ -123,6 +131,7 @@ class LetterPage(ClusterPage):
             message=message,
             body=body,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
+            properties=property_rows(message.properties),
             origin=origin_topic(message),
             origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
             history=history(self.cluster.name, message.offset_msg_id),

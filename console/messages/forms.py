@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
+from console.gateway import now_ms
 
 SEARCH_CHARS_MAX = 255
 TOPIC_CHARS_MAX = 255
 _MOMENTS = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]
+
+
+#: Spans of time up to now that a click asks for.
+SPANS = {
+    "5m": timedelta(minutes=5),
+    "1h": timedelta(hours=1),
+    "1d": timedelta(days=1),
+}
 
 
 class MomentField(forms.DateTimeField):
@@ -28,17 +40,42 @@ class MomentField(forms.DateTimeField):
 
 
 class BrowseForm(TablerForm):
-    """Messages of a topic, within a time or all of them."""
+    """Messages of a topic: of the last minutes or hours, within a time, or all of them."""
 
-    topic = forms.CharField(label=_("Topic"), max_length=TOPIC_CHARS_MAX)
+    topic = forms.CharField(
+        label=_("Topic"),
+        max_length=TOPIC_CHARS_MAX,
+        widget=forms.TextInput(
+            attrs={
+                "list": "topics",
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "data-focus": "/",
+            }
+        ),
+    )
     begin = MomentField(label=_("From"), required=False)
     end = MomentField(label=_("To"), required=False)
+    last = forms.ChoiceField(
+        choices=[("", ""), *((name, name) for name in SPANS)],
+        required=False,
+        widget=forms.HiddenInput,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zone = timezone.get_current_timezone_name()
+        for name in ("begin", "end"):
+            field = self.fields[name]
+            field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         begin, end = cleaned.get("begin"), cleaned.get("end")
         if begin is not None and end is not None and begin > end:
             self.add_error("end", _("The end lies before the beginning."))
+        if begin is None and end is None and cleaned.get("last"):
+            cleaned["begin"] = now_ms() - SPANS[cleaned["last"]] // timedelta(milliseconds=1)
         return cleaned
 
 
@@ -48,11 +85,11 @@ class FindForm(TablerForm):
     q = forms.CharField(
         label=_("Id or key"),
         max_length=SEARCH_CHARS_MAX,
-        help_text=_("A message id, an offset message id or a key, from a log or a client."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     topic = forms.CharField(
         label=_("Topic"),
         max_length=TOPIC_CHARS_MAX,
         required=False,
-        help_text=_("Without it, every topic is looked through."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -19,14 +19,24 @@ from console.gateway import messages as questions
 from console.gateway.finding import find
 from console.gateway.messages import MessageRef
 from console.gateway.newest_first import CursorError
-from console.gateway.topics import topic_rows
+from console.gateway.topics import TopicRow, topic_rows
 from console.messages.body import BodyForm, preview, view_body
 from console.messages.forms import BrowseForm, FindForm
+from console.messages.properties import property_rows
 from console.pages import ClusterPage, Crumb
 from core_broker.errors import ProtocolError
 from core_broker.message.topics import DLQ_PREFIX
 
 PAGE_MESSAGES = 50
+TOPICS_OFFERED_MAX = 40
+#: Kinds of topics that are not an application's own.
+OWN_KINDS = frozenset({"system", "retry", "dlq"})
+SPAN_NAMES = {
+    "": gettext_lazy("All"),
+    "5m": gettext_lazy("5 minutes"),
+    "1h": gettext_lazy("1 hour"),
+    "1d": gettext_lazy("1 day"),
+}
 BODY_FORM_NAMES = {
     BodyForm.JSON: "JSON",
     BodyForm.TEXT: gettext_lazy("Text"),
@@ -43,6 +53,29 @@ class Row:
     preview: str
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A chip that asks for the messages of a span of time."""
+
+    label: Any
+    query: str
+    chosen: bool
+
+
+def _spans(query: dict[str, str]) -> list[Span]:
+    """The spans up to now that a click asks for, after “all”."""
+    topic, last = query["topic"], query.get("last", "")
+    is_free = "begin" in query or "end" in query
+    return [
+        Span(
+            label,
+            urlencode({"topic": topic} | ({"last": name} if name else {})),
+            not is_free and name == last,
+        )
+        for name, label in SPAN_NAMES.items()
+    ]
+
+
 def rows(refs: Iterable[MessageRef]) -> list[Row]:
     return [Row(ref, preview(ref.message)) for ref in refs]
 
@@ -56,10 +89,19 @@ class MessageListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         asked = "topic" in request.GET
         form = BrowseForm(request.GET if asked else None)
-        context: dict[str, Any] = {"form": form, "find_form": FindForm(), "topics": self._topics()}
+        known = self._topics()
+        context: dict[str, Any] = {
+            "form": form,
+            "find_form": FindForm(auto_id="find_%s"),
+            "topics": [row.name for row in known],
+            "offered": [row.name for row in known if row.kind not in OWN_KINDS][
+                :TOPICS_OFFERED_MAX
+            ],
+        }
         if asked and form.is_valid():
             context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
-        return self.show(title=_("Messages"), **context)
+        status = 200 if not asked or form.is_valid() else 400
+        return self.show(title=_("Messages"), status=status, **context)
 
     def _page(self, asked: dict[str, Any], cursor: str) -> dict[str, Any]:
         begin, end = asked["begin"], asked["end"]
@@ -73,7 +115,8 @@ class MessageListPage(ClusterPage):
                 questions.browse, asked["topic"], begin, end, None, PAGE_MESSAGES
             )
             cursor = ""
-        query = {key: self.request.GET[key] for key in ("topic", "begin", "end") if asked[key]}
+        given = self.request.GET
+        query = {key: given[key] for key in ("topic", "begin", "end", "last") if given.get(key)}
         following = answer.value.next_cursor
         return {
             "answer": answer,
@@ -82,14 +125,15 @@ class MessageListPage(ClusterPage):
             "first_query": urlencode(query),
             "next_query": urlencode({**query, "cursor": following}) if following else "",
             "is_first_page": not cursor,
+            "spans": _spans(query),
         }
 
-    def _topics(self) -> list[str]:
-        """Names for the field's suggestions; the page works without them."""
+    def _topics(self) -> Sequence[TopicRow]:
+        """Topics for the field's suggestions; the page works without them."""
         try:
-            return [row.name for row in self.cluster.ask(topic_rows).value]
+            return self.cluster.ask(topic_rows).value
         except GatewayError:
-            return []
+            return ()
 
 
 class FindPage(ClusterPage):
@@ -139,6 +183,7 @@ class MessagePage(ClusterPage):
             message=message,
             body=body,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
+            properties=property_rows(message.properties),
             deliveries=self.cluster.ask(questions.deliveries, offset_msg_id),
             dead_group=message.topic.removeprefix(DLQ_PREFIX)
             if message.topic.startswith(DLQ_PREFIX)

@@ -1,23 +1,42 @@
-"""A timeline as bars: where each stands and how wide it is, in per cent of the whole. Pure."""
+"""A timeline as people see it: bars of a drawing, in per cent of its width, and steps of a table.
+
+Pure. An attempt is one step with its outcome, though it is two events of the timeline.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from trace.timeline import Attempt, AttemptState, EventKind, Timeline
+from trace.codec import ConsumeReturnType
+from trace.timeline import Attempt, AttemptState, Event, EventKind, Timeline
 
-LANE_HEIGHT = 34
+LANE_HEIGHT = 30
 #: A bar of less than this could not be seen or pointed at.
-WIDTH_MIN = 0.6
+WIDTH_MIN = 0.5
 #: What is left free at the right, so that a bar at the end can be seen.
 SPAN_SLACK = 1.02
+TICKS = 5
+
+_TONES = {
+    EventKind.SENT: "send",
+    EventKind.SEND_FAILED: "failure",
+    EventKind.STORED: "store",
+    EventKind.DEAD_LETTERED: "dead",
+    AttemptState.SUCCEEDED: "success",
+    AttemptState.FAILED: "failure",
+    AttemptState.UNFINISHED: "open",
+}
+_PRODUCER_KINDS = frozenset({EventKind.SENT, EventKind.SEND_FAILED, EventKind.STORED})
+_ATTEMPT_KINDS = frozenset(
+    {EventKind.CONSUME_STARTED, EventKind.CONSUMED, EventKind.CONSUME_FAILED}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One bar: `left` and `width` in per cent of the drawing."""
 
-    label: str
     tone: str
     left: float
     width: float
@@ -35,8 +54,16 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
+class Tick:
+    left: float
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     lanes: tuple[Lane, ...]
+    ticks: tuple[Tick, ...]
+    tones: tuple[str, ...]
     begin_ms: int
     span_ms: int
 
@@ -45,11 +72,101 @@ class Drawing:
         return LANE_HEIGHT * len(self.lanes)
 
 
-_TONES = {
-    AttemptState.SUCCEEDED: "success",
-    AttemptState.FAILED: "failure",
-    AttemptState.UNFINISHED: "open",
-}
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the table. `kind` is that of an event, the state of an attempt, or "resent"."""
+
+    kind: str
+    tone: str
+    at_ms: int | None
+    after_ms: int | None
+    group: str
+    retry_times: int | None = None
+    took_ms: int | None = None
+    skew_ms: int = 0
+    failure: str = ""
+    letter_id: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """A dead letter of the message that somebody sent again from the console."""
+
+    at_ms: int
+    group: str
+    by: str
+
+
+def steps(
+    timeline: Timeline,
+    letter_ids: Mapping[tuple[str, int], str],
+    resent: Iterable[Resent] = (),
+) -> list[Step]:
+    """What happened, in order; `letter_ids` names dead letters by their group and time.
+
+    Attempts of which nobody knows when they were come last.
+    """
+    begin_ms = min((event.at_ms for event in timeline.events), default=0)
+    known = [
+        _event_step(event, begin_ms, letter_ids)
+        for event in timeline.events
+        if event.kind not in _ATTEMPT_KINDS
+    ]
+    attempts = [_attempt_step(attempt, begin_ms) for attempt in timeline.attempts]
+    again = [
+        Step(
+            "resent",
+            _TONES[EventKind.SENT],
+            each.at_ms,
+            each.at_ms - begin_ms,
+            each.group,
+            by=each.by,
+        )
+        for each in resent
+    ]
+    timed = [step for step in (*known, *again, *attempts) if step.after_ms is not None]
+    timed.sort(key=lambda step: step.after_ms or 0)
+    return timed + [step for step in attempts if step.after_ms is None]
+
+
+def _event_step(event: Event, begin_ms: int, letter_ids: Mapping[tuple[str, int], str]) -> Step:
+    return Step(
+        event.kind.value,
+        _TONES.get(event.kind, ""),
+        event.at_ms,
+        event.at_ms - begin_ms,
+        event.group,
+        event.retry_times,
+        event.cost_ms,
+        event.skew_ms,
+        letter_id=letter_ids.get((event.group, event.at_ms), ""),
+    )
+
+
+def _attempt_step(attempt: Attempt, begin_ms: int) -> Step:
+    at_ms = attempt.start_ms
+    return Step(
+        attempt.state.value,
+        _TONES[attempt.state],
+        at_ms,
+        None if at_ms is None else at_ms - begin_ms,
+        attempt.group,
+        attempt.retry_times,
+        attempt.duration_ms,
+        attempt.skew_ms,
+        failure=_failure(attempt),
+    )
+
+
+def _failure(attempt: Attempt) -> str:
+    """How the listener came back, where the client told more than that it failed."""
+    if attempt.state is not AttemptState.FAILED or attempt.context_code is None:
+        return ""
+    try:
+        return ConsumeReturnType(attempt.context_code).name.lower()
+    except ValueError:
+        return ""
 
 
 def draw(timeline: Timeline) -> Drawing | None:
@@ -60,13 +177,20 @@ def draw(timeline: Timeline) -> Drawing | None:
     begin_ms = min(begin for begin, _end in moments)
     span_ms = max(1, max(end for _begin, end in moments) - begin_ms)
     scale = _Scale(begin_ms, span_ms)
-    rows = [("", _producer_bars(timeline, scale))]
+    producer = [e for e in timeline.events if e.kind in _PRODUCER_KINDS]
+    rows = [("", [scale.event(event) for event in producer])]
     for group in timeline.groups:
-        attempts = [each for each in group.attempts if each.start_ms is not None]
-        rows.append((group.group, [_attempt_bar(each, scale) for each in attempts]))
+        bars = [scale.attempt(each) for each in group.attempts if each.start_ms is not None]
+        died = [
+            scale.event(event)
+            for event in timeline.events
+            if event.kind is EventKind.DEAD_LETTERED and event.group == group.group
+        ]
+        rows.append((group.group, [*bars, *died]))
     drawn = [(name, bars) for name, bars in rows if bars]
     lanes = (Lane(name, LANE_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
-    return Drawing(tuple(lanes), begin_ms, span_ms)
+    tones = dict.fromkeys(bar.tone for _name, bars in drawn for bar in bars)
+    return Drawing(tuple(lanes), scale.ticks(), tuple(tones), begin_ms, span_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +198,37 @@ class _Scale:
     begin_ms: int
     span_ms: int
 
-    def bar(self, label: str, tone: str, start_ms: int, duration_ms: int | None) -> Bar:
-        whole = self.span_ms * SPAN_SLACK
-        left = (start_ms - self.begin_ms) / whole * 100
-        width = max(WIDTH_MIN, (duration_ms or 0) / whole * 100)
-        left = min(left, 100 - WIDTH_MIN)
-        return Bar(
-            label, tone, round(left, 2), round(min(width, 100 - left), 2), start_ms, duration_ms
+    def event(self, event: Event) -> Bar:
+        return self._bar(_TONES[event.kind], event.at_ms, event.cost_ms)
+
+    def attempt(self, attempt: Attempt) -> Bar:
+        return self._bar(_TONES[attempt.state], attempt.start_ms or 0, attempt.duration_ms)
+
+    def _bar(self, tone: str, start_ms: int, duration_ms: int | None) -> Bar:
+        left = min(self._place(start_ms - self.begin_ms), 100 - WIDTH_MIN)
+        width = min(max(WIDTH_MIN, self._place(duration_ms or 0)), 100 - left)
+        return Bar(tone, round(left, 2), round(width, 2), start_ms, duration_ms)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """Round lengths of time: 1, 2 or 5 of a power of ten, or of a unit of time."""
+        step_ms = next(
+            (each for each in _TICK_STEPS_MS if each * TICKS >= self.span_ms), _TICK_STEPS_MS[-1]
+        )
+        count = min(self.span_ms // step_ms, 2 * TICKS)
+        return tuple(
+            Tick(round(self._place(step_ms * number), 2), step_ms * number)
+            for number in range(count + 1)
         )
 
-
-def _producer_bars(timeline: Timeline, scale: _Scale) -> list[Bar]:
-    tones = {EventKind.SENT: "send", EventKind.SEND_FAILED: "failure", EventKind.STORED: "store"}
-    return [
-        scale.bar(event.kind.value, tones[event.kind], event.at_ms, event.cost_ms)
-        for event in timeline.events
-        if event.kind in tones
-    ]
+    def _place(self, length_ms: int) -> float:
+        return length_ms / (self.span_ms * SPAN_SLACK) * 100
 
 
-def _attempt_bar(attempt: Attempt, scale: _Scale) -> Bar:
-    number = "" if attempt.retry_times is None else str(attempt.retry_times)
-    return scale.bar(number, _TONES[attempt.state], attempt.start_ms or 0, attempt.duration_ms)
+_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
+_TICK_STEPS_MS = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(number * _SECOND_MS for number in (1, 2, 5, 10, 20, 30)),
+    *(number * _MINUTE_MS for number in (1, 2, 5, 10, 20, 30)),
+    *(number * _HOUR_MS for number in (1, 2, 4, 8, 12)),
+    *(number * _DAY_MS for number in (1, 2, 5, 10, 30)),
+)

@@ -1,17 +1,27 @@
-// The box in a table's head that selects all rows of the page. Without scripts it stays hidden.
-"use strict";
-for (const table of document.querySelectorAll("table[data-selectable]")) {
-  const all = table.querySelector("[data-select-all]");
-  const boxes = [...table.querySelectorAll("tbody input[type=checkbox]")];
-  const show = () => {
-    const chosen = boxes.filter((box) => box.checked).length;
-    all.checked = chosen === boxes.length;
-    all.indeterminate = chosen > 0 && chosen < boxes.length;
-  };
-  all.hidden = false;
-  all.addEventListener("change", () => {
-    for (const box of boxes) box.checked = all.checked;
-  });
-  table.addEventListener("change", show);
-  show();
-}
+// Selecting rows of a table in a form: the box in the head selects all, a line counts them, and the
+// button needs at least one. Without scripts the boxes work, and the server says when none is set.
+(() => {
+  for (const form of document.querySelectorAll("form[data-selectable]")) {
+    const all = form.querySelector("[data-select-all]");
+    const boxes = [...form.querySelectorAll("tbody input[type=checkbox]")];
+    const chosen = form.querySelector("[data-chosen]");
+    const button = form.querySelector("button.btn-primary");
+    const mayNot = button.disabled;
+
+    function show() {
+      const count = boxes.filter((box) => box.checked).length;
+      all.checked = count === boxes.length;
+      all.indeterminate = count > 0 && count < boxes.length;
+      chosen.textContent = chosen.dataset.chosen.replace("{count}", count);
+      button.disabled = mayNot || count === 0;
+    }
+
+    all.hidden = false;
+    chosen.hidden = false;
+    all.addEventListener("change", () => {
+      for (const box of boxes) box.checked = all.checked;
+    });
+    form.addEventListener("change", show);
+    show();
+  }
+})();

@@ -79,7 +79,13 @@ def side_port_line(server: Server, address: str) -> list[str]:
 
 async def _serve(server: S, ready_lines: Callable[[S], Iterable[str]]) -> None:
     stopping = asyncio.Event()
-    _on_signals(stopping.set)
+
+    def stop() -> None:
+        stopping.set()
+        _on_signals(None)
+        log.info("stopping; a second signal stops at once")
+
+    _on_signals(stop)
     try:
         await server.start()
         for line in ready_lines(server):
@@ -88,8 +94,6 @@ async def _serve(server: S, ready_lines: Callable[[S], Iterable[str]]) -> None:
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await stopping.wait()
-        _on_signals(None)
-        log.info("stopping; a second signal stops at once")
     finally:
         await server.stop()
 

@@ -13,7 +13,7 @@ staff (see `console.access`). Errors of the gateway become problems with their o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -53,8 +53,10 @@ class ClusterResource(APIView):
         etag: str | None = None,
     ) -> Response:
         """One object, with when it was asked for and what is missing from it."""
-        value = {field.name: getattr(answer.value, field.name) for field in fields(answer.value)}
-        body = serializer({**value, **told_with(answer)}).data
+        told = told_with(answer)
+        names = serializer().fields.keys() - told.keys()
+        value = {name: getattr(answer.value, name) for name in names}
+        body = serializer({**value, **told}).data
         return Response(body, headers={"ETag": f'"{etag}"'} if etag else None)
 
     def listed(

@@ -62,6 +62,15 @@ class BrokerSerializer(serializers.Serializer[Any]):
     oldest_message_ms = serializers.IntegerField(allow_null=True)
 
 
+class DeadLettersSerializer(serializers.Serializer[Any]):
+    """The dead letters of one group."""
+
+    group = serializers.CharField()
+    count = serializers.IntegerField(allow_null=True)
+    oldest_ms = serializers.IntegerField(allow_null=True)
+    newest_ms = serializers.IntegerField(allow_null=True)
+
+
 class ClusterSerializer(AnsweredSerializer):
     """A cluster at a glance."""
 
@@ -70,7 +79,10 @@ class ClusterSerializer(AnsweredSerializer):
     own_topic_count = serializers.IntegerField(help_text="Without system, retry and dead-letter.")
     group_count = serializers.IntegerField()
     total_lag = serializers.IntegerField(allow_null=True)
-    dead_letter_topics = serializers.ListField(child=serializers.CharField())
+    dead_letter_count = serializers.IntegerField(
+        allow_null=True, help_text="Null when a broker could not tell of some."
+    )
+    dead_letters = DeadLettersSerializer(many=True)
     brokers = BrokerSerializer(many=True)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console.gateway.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.brokers import BrokerRow, broker_rows
+from console.gateway.deadletters import DeadLetterGroup, groups_with_dead_letters
 from console.gateway.desk import Desk
 from console.gateway.groups import GroupRow, group_rows
 from console.gateway.questions import question
@@ -39,7 +40,13 @@ class Overview:
     group_count: int
     total_lag: int | None
     behind: tuple[GroupRow, ...]
-    dead_letter_topics: tuple[str, ...]
+    dead_letters: tuple[DeadLetterGroup, ...]
+
+    @property
+    def dead_letter_count(self) -> int | None:
+        """All dead letters; None when a broker could not tell of some."""
+        counts = [group.count for group in self.dead_letters]
+        return None if None in counts else sum(count or 0 for count in counts)
 
 
 @question(fresh_for_ms=1_000, deadline_ms=12_000)
@@ -48,6 +55,7 @@ async def overview(desk: Desk) -> Partial[Overview]:
     brokers = await desk.ask(broker_rows)
     topics = await desk.ask(topic_rows)
     groups = await desk.ask(group_rows)
+    letters = await desk.ask(groups_with_dead_letters)
     lags = [row.lag for row in groups.value if row.lag is not None]
     own = [row for row in topics.value if row.kind not in {"system", "retry", "dlq"}]
     return Partial(
@@ -60,9 +68,9 @@ async def overview(desk: Desk) -> Partial[Overview]:
             group_count=sum(not row.system for row in groups.value),
             total_lag=sum(lags) if lags else None,
             behind=furthest_behind(groups.value),
-            dead_letter_topics=tuple(row.name for row in topics.value if row.kind == "dlq"),
+            dead_letters=letters.value,
         ),
-        merge_failures(brokers.failures, topics.failures, groups.failures),
+        merge_failures(brokers.failures, topics.failures, groups.failures, letters.failures),
     )
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from console.gateway import merge_failures
 from console.gateway.clients import clients_of, group_clients, queue_owners, running_info
+from console.gateway.deadletters import summary
 from console.gateway.groups import (
     GroupQueue,
     group_rows,
@@ -58,6 +59,7 @@ class GroupPage(ClusterPage):
         queues = self.cluster.ask(queue_progress, group)
         clients = self.cluster.ask(group_clients, group)
         owners = self.cluster.ask(queue_owners, group)
+        letters = self.cluster.ask(summary, group)
         held = with_owners(queues.value, owners.value)
         return self.show(
             title=group,
@@ -69,6 +71,7 @@ class GroupPage(ClusterPage):
             progress=progress_of(held, ()),
             topics=by_topic(held),
             members=clients.value,
+            letters=letters.value,
         )
 
 

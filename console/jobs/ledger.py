@@ -16,6 +16,7 @@ from django.utils.translation import gettext_noop
 
 from console.jobs.errors import AlreadyActive
 from console.jobs.models import Job, Kind, Origin
+from console.jobs.places import job_log
 from console.jobs.reports import Done, Moved
 from console.jobs.states import ACTIVE, State, before
 
@@ -138,3 +139,5 @@ def _forget_oldest(cluster: str, kind: str) -> None:
     keys = list(rows.values_list("pk", flat=True)[JOBS_KEPT : JOBS_KEPT * 2])
     if keys:
         Job.objects.filter(pk__in=keys).delete()
+        for key in keys:
+            job_log(key).unlink(missing_ok=True)

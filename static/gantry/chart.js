@@ -1,8 +1,9 @@
 // Time series with uPlot, in the page's colours and language. `gantry.timeChart(box, series)`:
 // `series` is [{label, color: "--css-variable", fill: true}]; `set(data)` takes uPlot's columns,
-// seconds first, null for a gap.
+// seconds first, null for a gap. The box may give `data-top`, the end of the scale, and `data-step-s`:
+// from a minute between points on, times are told with their day.
 (() => {
-  const LEGEND_PX = 40;
+  const LEGEND_PX = 54;
   const SPAN_S_MIN = 120; // a chart of three samples would show drama where there is none
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -23,14 +24,18 @@
 
   function options(box, series, unit) {
     const two = (value) => String(value).padStart(2, "0");
-    const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    const clock = (at) =>
+      Number(box.dataset.stepS) >= 60
+        ? `${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`
+        : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    const top = Number(box.dataset.top);
     return {
       width: box.clientWidth - 24,
       height: box.clientHeight - LEGEND_PX,
       cursor: { points: { size: 6 } },
       scales: {
         x: { range: (_plot, low, high) => [Math.min(low, high - SPAN_S_MIN), high] },
-        y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] },
+        y: { range: (_plot, _low, high) => [0, top || Math.max(1, high * 1.15)] },
       },
       series: [
         { label: box.dataset.labelTime, value: (_plot, at) => (at ? clock(new Date(at * 1000)) : "—") },

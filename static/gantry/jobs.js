@@ -1,6 +1,5 @@
 // Keeps the jobs on a page current: each word from the feed, or a poll while the feed is down,
 // asks for the part of the page again. Without scripts the page shows the moment it was loaded.
-"use strict";
 (() => {
   const frame = document.querySelector("[data-jobs-feed]");
   if (!frame) return;
@@ -27,8 +26,9 @@
   };
 
   const connect = () => {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    socket = new WebSocket(`${scheme}://${location.host}/ws/${frame.dataset.jobsFeed}`);
+    const address = new URL(frame.dataset.jobsFeed, location.href);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    socket = new WebSocket(address);
     socket.addEventListener("open", () => {
       reconnectMs = 1000;
     });

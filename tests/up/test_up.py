@@ -19,7 +19,7 @@ ALL = {"namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server"}
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder after its first start, so that only one test pays for that."""
     home = tmp_path_factory.mktemp("gantry") / "home"

@@ -62,7 +62,9 @@ _V6_HOST = Struct(">16si")
 _STORE_TIMESTAMP = Struct(">q")
 _END = Struct(">iqI")
 _SHORT = Struct(">H")
+_BYTE = tuple(bytes((value,)) for value in range(256))
 _V6_EXTRA = 12
+_V6_HOSTS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -84,7 +86,7 @@ def record_size(body_bytes: int, topic_bytes: int, properties_bytes: int, sys_fl
 
 def host_flags(inner: MessageInner) -> int:
     """The system flag of a message with the bits that its hosts demand."""
-    flag = inner.sys_flag & ~(sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6)
+    flag = inner.sys_flag & ~_V6_HOSTS
     if ":" in inner.born_host[0]:
         flag |= sysflag.BORN_HOST_V6
     if ":" in inner.store_host[0]:
@@ -99,18 +101,47 @@ def encode_record(
     topic = inner.topic.encode()
     properties = encode_properties(inner.properties)
     body = inner.body
-    flags = host_flags(inner)
-    size = record_size(len(body), len(topic), len(properties), flags)
-    long_topic = len(topic) > TOPIC_BYTES_V1_MAX
-    tail = (
-        _SHORT.pack(len(topic)) if long_topic else bytes((len(topic),)),
-        topic,
-        _SHORT.pack(len(properties)),
-        properties,
+    born, born_port = inner.born_host
+    store, store_port = inner.store_host
+    if ":" in born or ":" in store or len(topic) > TOPIC_BYTES_V1_MAX:
+        place = (queue_offset, physical_offset, store_timestamp)
+        return _encode_wide(inner, topic, properties, place)
+    # Nearly every message comes this way, so it makes as few objects as it can.
+    body_bytes, topic_bytes, properties_bytes = len(body), len(topic), len(properties)
+    head = _V4_HEAD.pack(
+        RECORD_BYTES_MIN + body_bytes + topic_bytes + properties_bytes,
+        RECORD_MAGIC_V1,
+        crc32(body) & CRC_MASK,
+        inner.queue_id,
+        inner.flag,
+        queue_offset,
+        physical_offset,
+        inner.sys_flag & ~_V6_HOSTS,
+        inner.born_timestamp,
+        packed_address(born),
+        born_port,
+        store_timestamp,
+        packed_address(store),
+        store_port,
+        inner.reconsume_times,
+        inner.prepared_transaction_offset,
+        body_bytes,
     )
-    start = (
-        size,
-        RECORD_MAGIC_V2 if long_topic else RECORD_MAGIC_V1,
+    topic_length, properties_length = _BYTE[topic_bytes], _SHORT.pack(properties_bytes)
+    return b"".join((head, body, topic_length, topic, properties_length, properties))
+
+
+def _encode_wide(
+    inner: MessageInner, topic: bytes, properties: bytes, place: tuple[int, int, int]
+) -> bytes:
+    """Any record, also with IPv6 hosts or a long topic; `place` is queue offset, position, time."""
+    queue_offset, physical_offset, store_timestamp = place
+    body = inner.body
+    flags = host_flags(inner)
+    is_long = len(topic) > TOPIC_BYTES_V1_MAX
+    start = _START.pack(
+        record_size(len(body), len(topic), len(properties), flags),
+        RECORD_MAGIC_V2 if is_long else RECORD_MAGIC_V1,
         crc32(body) & CRC_MASK,
         inner.queue_id,
         inner.flag,
@@ -119,26 +150,21 @@ def encode_record(
         flags,
         inner.born_timestamp,
     )
-    end = (inner.reconsume_times, inner.prepared_transaction_offset, len(body))
     born, born_port = inner.born_host
     store, store_port = inner.store_host
-    if not flags & (sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6):
-        head = _V4_HEAD.pack(
-            *start,
-            packed_address(born),
-            born_port,
-            store_timestamp,
-            packed_address(store),
-            store_port,
-            *end,
-        )
-        return b"".join((head, body, *tail))
-    hosts = (
+    parts = (
+        start,
         _host_layout(flags & sysflag.BORN_HOST_V6).pack(packed_address(born), born_port),
         _STORE_TIMESTAMP.pack(store_timestamp),
         _host_layout(flags & sysflag.STORE_HOST_V6).pack(packed_address(store), store_port),
+        _END.pack(inner.reconsume_times, inner.prepared_transaction_offset, len(body)),
+        body,
+        _SHORT.pack(len(topic)) if is_long else _BYTE[len(topic)],
+        topic,
+        _SHORT.pack(len(properties)),
+        properties,
     )
-    return b"".join((_START.pack(*start), *hosts, _END.pack(*end), body, *tail))
+    return b"".join(parts)
 
 
 def decode_record(

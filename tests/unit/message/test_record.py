@@ -7,6 +7,7 @@ import pytest
 from core_broker.errors import ProtocolError
 from core_broker.message import record, sysflag
 from core_broker.message.model import MessageInner
+from core_broker.message.properties import encode_properties
 from core_broker.message.record import (
     RECORD_MAGIC_V1,
     RECORD_MAGIC_V2,
@@ -155,3 +156,11 @@ def test_a_changed_body_is_seen_when_asked_for() -> None:
 def test_properties_up_to_the_limit() -> None:
     data = encoded(inner(properties={"p": "v" * 32765}))
     assert decode_record(data).properties == {"p": "v" * 32765}
+
+
+def test_the_usual_way_writes_what_the_wide_one_writes() -> None:
+    message = inner(properties={"KEYS": "k", "TAGS": "A"})
+    properties = encode_properties(message.properties)
+    wide = record._encode_wide(message, message.topic.encode(), properties, (7, 4096, 99))
+    usual = encode_record(message, queue_offset=7, physical_offset=4096, store_timestamp=99)
+    assert usual == wide

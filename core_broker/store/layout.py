@@ -11,9 +11,12 @@ All but the last two are RocketMQ's, as in its StorePathConfigHelper.
 from dataclasses import dataclass
 from pathlib import Path
 
+from core_broker.config import BrokerConfig
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.files import Files
 from core_broker.store.key_index import KeyIndex
+from core_broker.store.segments import OpenFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +68,15 @@ class StorePaths:
     def trash(self) -> Path:
         """Where folders wait for being removed."""
         return self.root / "trash"
+
+
+def make_parts(
+    config: BrokerConfig, files: Files, paths: StorePaths, open_files: OpenFiles
+) -> StoreParts:
+    """Make the parts as the settings say; nothing is loaded yet."""
+    log_folder = Path(config.commit_log_dir)
+    return StoreParts(
+        CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files),
+        ConsumeQueues(files, paths.queues, config.mapped_file_size_consume_queue, open_files),
+        KeyIndex(files, paths.index, config.max_hash_slot_num, config.max_index_num),
+    )

@@ -20,18 +20,16 @@ from core_broker.message.model import MessageInner
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store.appender import Appender
 from core_broker.store.checkpointer import Checkpointer
-from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queue import ConsumeQueue
-from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
+from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import DiskFiles, Files, Lock, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
 from core_broker.store.key_hash import KeyHasher
-from core_broker.store.key_index import KeyIndex
 from core_broker.store.lanes import LaneMaker, ThreadLane
-from core_broker.store.layout import StoreParts, StorePaths
+from core_broker.store.layout import StorePaths, make_parts
 from core_broker.store.reader import Accept, Reader, physical_memory
 from core_broker.store.recovery import Progress, Recovered, Recovery
 from core_broker.store.results import (
@@ -75,7 +73,7 @@ class MessageStore:
         self._files: Files = files if files is not None else DiskFiles()
         self._paths = StorePaths(Path(config.store_path_root_dir))
         self._open_files = OpenFiles(self._files, OPEN_FILES_MAX)
-        self._parts = _make_parts(config, self._files, self._paths, self._open_files)
+        self._parts = make_parts(config, self._files, self._paths, self._open_files)
         self._log, self._queues = self._parts.log, self._parts.queues
         self._health = Health()
         self._counters = Counters()
@@ -387,14 +385,3 @@ class MessageStore:
             earliest_message_timestamp=self._reader.store_timestamp(self._log.min_offset),
             write_time_ms=self._appender.write_time_ms,
         )
-
-
-def _make_parts(
-    config: BrokerConfig, files: Files, paths: StorePaths, open_files: OpenFiles
-) -> StoreParts:
-    log_folder = Path(config.commit_log_dir)
-    return StoreParts(
-        CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files),
-        ConsumeQueues(files, paths.queues, config.mapped_file_size_consume_queue, open_files),
-        KeyIndex(files, paths.index, config.max_hash_slot_num, config.max_index_num),
-    )

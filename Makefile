@@ -22,11 +22,12 @@ demo: $(READY) ## the same, with sample producers and consumers, one of which fa
 
 test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat (ARGS="-k word")
 	@tools/setup.sh browser
-	@tools/setup.sh node
+	@tools/setup.sh gettext
+	@tools/setup.sh clients
 	$(PYTEST) $(ARGS)
 
 compat: $(READY) ## only the tests with foreign RocketMQ clients
-	@tools/setup.sh node
+	@tools/setup.sh clients
 	$(PYTEST) tests/compat $(ARGS)
 
 crash: $(READY) ## only the tests that kill a process and look at what is left

@@ -3,7 +3,8 @@
 #
 #   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
 #   tools/setup.sh browser   Chromium, for the browser tests
-#   tools/setup.sh node      Node and npm, for the tests with a foreign Node client
+#   tools/setup.sh clients   Node, npm, Maven and a JDK, for the tests with foreign clients
+#   tools/setup.sh gettext   GNU gettext, for the tests of the translations
 #
 # PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
 set -euo pipefail
@@ -86,27 +87,34 @@ set_up_venv() {
     touch "$VENV/.ready"
 }
 
-set_up_browser() {
-    if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then
-        return
-    fi
-    say "Installing Chromium for the browser tests."
-    apt_install chromium ||
-        say "Chromium is missing and could not be installed: the browser tests will be skipped. (apt-get install chromium)"
+# wants PACKAGES PROGRAM… : one of the programs, else the Debian packages that bring it.
+wants() {
+    local packages=$1 program
+    shift
+    for program in "$@"; do
+        if command -v "$program" >/dev/null; then return; fi
+    done
+    say "Installing $packages for the tests."
+    # shellcheck disable=SC2086 # several packages may stand in one word
+    apt_install $packages ||
+        say "$1 is missing and could not be installed: the tests that need it will be skipped. (apt-get install $packages)"
 }
 
-set_up_node() {
-    if command -v node >/dev/null && command -v npm >/dev/null; then
-        return
-    fi
-    say "Installing Node for the compatibility tests."
-    apt_install nodejs npm ||
-        say "Node is missing and could not be installed: the Node client's tests will be skipped. (apt-get install nodejs npm)"
+set_up_browser() {
+    wants chromium chromium google-chrome
+}
+
+set_up_clients() {
+    wants nodejs node
+    wants npm npm
+    wants maven mvn
+    wants default-jdk-headless javac
 }
 
 case "${1:-}" in
     venv) set_up_venv ;;
     browser) set_up_browser ;;
-    node) set_up_node ;;
-    *) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+    clients) set_up_clients ;;
+    gettext) wants gettext msgfmt ;;
+    *) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
 esac

@@ -54,12 +54,12 @@ def cut(
     return Slice(shown, len(rows), write_cursor(query, shown[-1]) if more and shown else None)
 
 
-def read_limit(text: str | None) -> int:
+def read_limit(text: str | None, most: int = LIMIT_MAX) -> int:
     if not text:
         return LIMIT_DEFAULT
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= LIMIT_MAX):
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= most):
         raise ValidationError(
-            {"limit": [_("Expected a number from 1 to %(most)d.") % {"most": LIMIT_MAX}]}
+            {"limit": [_("Expected a number from 1 to %(most)d.") % {"most": most}]}
         )
     return int(text)
 

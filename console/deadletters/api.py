@@ -139,7 +139,7 @@ class DeadLetterList(ClusterResource):
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """The dead letters of a group, newest first."""
         params = request.query_params
-        limit = min(read_limit(params.get("limit")), PAGE_MESSAGES_MAX)
+        limit = read_limit(params.get("limit"), PAGE_MESSAGES_MAX)
         cursor = params.get("cursor") or None
         answer = self.cluster.ask(browse, dlq_topic(group), None, None, cursor, limit)
         page = answer.value

@@ -104,7 +104,7 @@ class MessageList(ClusterResource):
             moment(params.get("begin_ms"), "begin_ms"),
             moment(params.get("end_ms"), "end_ms"),
             params.get("cursor") or None,
-            min(read_limit(params.get("limit")), questions.PAGE_MESSAGES_MAX),
+            read_limit(params.get("limit"), questions.PAGE_MESSAGES_MAX),
         )
         page = answer.value
         return Response(

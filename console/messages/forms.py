@@ -56,11 +56,7 @@ class BrowseForm(TablerForm):
     )
     begin = MomentField(label=_("From"), required=False)
     end = MomentField(label=_("To"), required=False)
-    last = forms.ChoiceField(
-        choices=[("", ""), *((name, name) for name in SPANS)],
-        required=False,
-        widget=forms.HiddenInput,
-    )
+    last = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -74,8 +70,9 @@ class BrowseForm(TablerForm):
         begin, end = cleaned.get("begin"), cleaned.get("end")
         if begin is not None and end is not None and begin > end:
             self.add_error("end", _("The end lies before the beginning."))
-        if begin is None and end is None and cleaned.get("last"):
-            cleaned["begin"] = now_ms() - SPANS[cleaned["last"]] // timedelta(milliseconds=1)
+        span = SPANS.get(cleaned.get("last", ""))
+        if begin is None and end is None and span is not None:
+            cleaned["begin"] = now_ms() - span // timedelta(milliseconds=1)
         return cleaned
 
 

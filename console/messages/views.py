@@ -21,7 +21,7 @@ from console.gateway.messages import MessageRef
 from console.gateway.newest_first import CursorError
 from console.gateway.topics import TopicRow, topic_rows
 from console.messages.body import BodyForm, preview, view_body
-from console.messages.forms import BrowseForm, FindForm
+from console.messages.forms import SPANS, BrowseForm, FindForm
 from console.messages.properties import property_rows
 from console.pages import ClusterPage, Crumb
 from core_broker.errors import ProtocolError
@@ -117,6 +117,8 @@ class MessageListPage(ClusterPage):
             cursor = ""
         given = self.request.GET
         query = {key: given[key] for key in ("topic", "begin", "end", "last") if given.get(key)}
+        if query.get("last") not in SPANS:
+            query.pop("last", None)
         following = answer.value.next_cursor
         return {
             "answer": answer,

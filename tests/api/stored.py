@@ -1,0 +1,78 @@
+"""Messages and dead letters in a real cluster, for the tests of the pages and resources of both."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from core_broker.client import AdminClient, SendResult
+from core_broker.message.ids import parse_offset_msg_id
+from core_broker.message.model import Message
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import ConsumerSendMsgBackRequestHeader
+from tests.api.traffic import Traffic, poll
+
+#: A delay level that tells the broker to give up on the message at once.
+GIVE_UP = -1
+
+NASTY = '<script>alert("x")</script>&amp;\'"'
+#: What no page may hold as it is, whatever people write into messages and addresses.
+RAW = (b"<script>alert", b'alert("x")')
+
+
+def routed_topic(traffic: Traffic, prefix: str, **settings: int | bool) -> str:
+    """A topic of a new name that the name server knows already."""
+    topic = traffic.topic(prefix, **settings)
+
+    async def is_known(admin: AdminClient) -> bool:
+        return topic in await admin.topic_list()
+
+    poll(lambda: traffic.admin(is_known))
+    return topic
+
+
+def store(traffic: Traffic, *messages: Message, queue_id: int = 0) -> list[SendResult]:
+    """Send messages to one queue, one after the other."""
+
+    async def send(admin: AdminClient) -> list[SendResult]:
+        return [await admin.send(traffic.broker_addr, each, queue_id) for each in messages]
+
+    return traffic.admin(send)
+
+
+def numbered(topic: str, count: int) -> list[Message]:
+    return [Message(topic, b"message %d" % number, tags="t") for number in range(count)]
+
+
+def give_up(traffic: Traffic, group: str, topic: str, sent: Sequence[SendResult]) -> None:
+    """Send messages back as a consumer of the group does that wants no retry."""
+
+    async def send_back(_admin: AdminClient) -> None:
+        client = RemotingClient(name="a consumer that gives up")
+        try:
+            for each in sent:
+                _host, _port, offset = parse_offset_msg_id(each.offset_msg_id)
+                header = ConsumerSendMsgBackRequestHeader(
+                    offset=offset,
+                    group=group,
+                    delay_level=GIVE_UP,
+                    origin_msg_id=each.msg_id,
+                    origin_topic=topic,
+                    max_reconsume_times=0,
+                )
+                request = RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+                answer = await client.invoke(traffic.broker_addr, request)
+                assert answer.code == 0, answer.remark
+        finally:
+            await client.close()
+
+    traffic.admin(send_back)
+
+
+def cursor(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [each["offset_msg_id"] for each in answer["items"]]

@@ -116,8 +116,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": dj_database_url.parse(
         ENVIRONMENT.database_url or f"sqlite:///{GANTRY_HOME / 'console.sqlite3'}",
-        conn_max_age=60,
-        conn_health_checks=True,
+        conn_max_age=0,  # under ASGI each request has a thread of its own, which ends with it
     )
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):

@@ -66,6 +66,7 @@ class Command(BaseCommand):
         path = root / "locale" / LOCALE / "LC_MESSAGES" / "django.po"
         # gettext's own header names a time and a person; ours stays the same from run to run.
         _header, _blank, texts = path.read_text(encoding="utf-8").partition("\n\n")
+        texts = texts.replace('\nmsgstr[1] ""', "")  # Chinese has one form for all numbers
         path.write_text("\n".join(HEADER) + "\n\n" + texts, encoding="utf-8")
         missing = len(re.findall(r'^msgstr(\[0\])? ""\n(?!")', texts, re.MULTILINE))
         self.stdout.write(f"{path.relative_to(settings.BASE_DIR)}: {missing} not translated")

@@ -6,12 +6,15 @@ history server can show a job after it is over. Java is chosen by `spark_jobs.ja
 
 import logging
 import os
+import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core_broker.errors import GantryError
 from spark_jobs.java import SparkUnavailableError, java_for_spark
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MASTER: Final = "local[*]"
 LOOPBACK: Final = "127.0.0.1"
+EVENT_LOGS_KEPT: Final = 50
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
@@ -32,11 +36,28 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
 SHORT_RUN: Final[Mapping[str, str]] = {
     # A short run is mostly start-up: without the optimizing compiler it takes half the CPU time.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 """Settings for a job of seconds, to be merged into the others."""
+
+LOG_SETTINGS: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %p %c %m%n%ex
+"""
+"""What goes wrong is logged; Spark's own chatter is not."""
+
+
+class SparkLostError(GantryError):
+    """Java went away under a running job."""
 
 
 def start_session(
@@ -66,28 +87,54 @@ def spark_session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> "Iterator[SparkSession]":
-    """`start_session` for a `with` block, which stops it."""
+    """`start_session` for a `with` block, which stops it.
+
+    Raises SparkLostError when Java is gone before the block is done.
+    """
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
     session = start_session(app_name, run_dir=run_dir, master=master, settings=settings)
     try:
         yield session
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkLostError(
+            "Spark's Java process ended in the middle of the work: it was killed, or ran out of "
+            "memory (spark.driver.memory). Nothing was committed; the next run starts afresh."
+        ) from error
     finally:
-        session.stop()
+        with suppress(Py4JError, OSError):  # there may be nothing left to stop
+            session.stop()
 
 
 def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     event_log = run_dir / "spark-events"
     event_log.mkdir(parents=True, exist_ok=True)
+    _forget_oldest(event_log)
     merged = {
         **SETTINGS,
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": event_log.resolve().as_uri(),
         "spark.sql.warehouse.dir": (run_dir / "spark-warehouse").resolve().as_uri(),
     }
+    log_settings = run_dir / "log4j2.properties"
+    log_settings.write_text(LOG_SETTINGS, encoding="utf-8")
+    quiet = f"-Dlog4j2.configurationFile={log_settings.resolve().as_uri()}"
+    more = settings.get(JAVA_OPTIONS, "")
     if master.startswith("local"):
         # All of Spark is in this process: nothing of it, its UI included, belongs on the network.
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
         merged |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    return merged | dict(settings)
+    return merged | dict(settings) | {JAVA_OPTIONS: f"{quiet} {more}".strip()}
+
+
+def _forget_oldest(event_log: Path) -> None:
+    """Make room for one more event log."""
+    kept = sorted(event_log.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in kept[EVENT_LOGS_KEPT - 1 :]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
@@ -96,6 +143,8 @@ def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSes
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    # pandas 3 is newer than what PySpark 4.3 was tried with; what the jobs use of it works.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -67,8 +67,15 @@
       plot = new uPlot(options(box, series, box.dataset.unit || ""), data, box);
     }
 
+    // While nobody points at the chart, its legend tells the newest values.
+    function tellNewest() {
+      if (plot.cursor.left < 0) plot.setLegend({ idx: data[0].length - 1 });
+    }
+
     new ResizeObserver(() => {
-      if (plot) plot.setSize({ width: box.clientWidth - 24, height: box.clientHeight - LEGEND_PX });
+      if (!plot) return;
+      plot.setSize({ width: box.clientWidth - 24, height: box.clientHeight - LEGEND_PX });
+      tellNewest();
     }).observe(box);
     document.documentElement.addEventListener("themechange", draw);
     draw();
@@ -76,8 +83,7 @@
       set(columns) {
         data = columns;
         plot.setData(data);
-        // Nobody points at the chart: its legend tells the newest values.
-        if (plot.cursor.left < 0) plot.setLegend({ idx: data[0].length - 1 });
+        tellNewest();
       },
     };
   }

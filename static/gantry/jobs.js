@@ -31,6 +31,7 @@
     socket = new WebSocket(address);
     socket.addEventListener("open", () => {
       reconnectMs = 1000;
+      refresh(); // what happened before the socket was open
     });
     socket.addEventListener("message", refresh);
     socket.addEventListener("close", (event) => {

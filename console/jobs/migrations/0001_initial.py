@@ -6,7 +6,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -15,37 +14,79 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Job',
+            name="Job",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('cluster', models.CharField(max_length=64)),
-                ('kind', models.CharField(choices=[('ingest', 'Read traces')], max_length=16)),
-                ('state', models.CharField(choices=[('queued', 'waiting'), ('running', 'running'), ('succeeded', 'succeeded'), ('failed', 'failed'), ('cancelled', 'cancelled')], default='queued', max_length=16)),
-                ('origin', models.CharField(choices=[('person', 'by hand'), ('schedule', 'on schedule')], default='person', max_length=16)),
-                ('created_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('heartbeat_at', models.DateTimeField()),
-                ('worker', models.CharField(blank=True, max_length=128)),
-                ('cancel_requested', models.BooleanField(default=False)),
-                ('stage', models.CharField(blank=True, max_length=32)),
-                ('percent', models.FloatField(default=0)),
-                ('rows', models.BigIntegerField(default=0)),
-                ('rows_total', models.BigIntegerField(blank=True, null=True)),
-                ('rate', models.FloatField(blank=True, null=True)),
-                ('spark_ui', models.CharField(blank=True, max_length=200)),
-                ('inputs', models.JSONField(blank=True, default=dict)),
-                ('outputs', models.JSONField(blank=True, default=dict)),
-                ('error', models.TextField(blank=True)),
-                ('log_tail', models.TextField(blank=True)),
-                ('started_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("cluster", models.CharField(max_length=64)),
+                ("kind", models.CharField(choices=[("ingest", "Read traces")], max_length=16)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "waiting"),
+                            ("running", "running"),
+                            ("succeeded", "succeeded"),
+                            ("failed", "failed"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        default="queued",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[("person", "by hand"), ("schedule", "on schedule")],
+                        default="person",
+                        max_length=16,
+                    ),
+                ),
+                ("created_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("heartbeat_at", models.DateTimeField()),
+                ("worker", models.CharField(blank=True, max_length=128)),
+                ("cancel_requested", models.BooleanField(default=False)),
+                ("stage", models.CharField(blank=True, max_length=32)),
+                ("percent", models.FloatField(default=0)),
+                ("rows", models.BigIntegerField(default=0)),
+                ("rows_total", models.BigIntegerField(blank=True, null=True)),
+                ("rate", models.FloatField(blank=True, null=True)),
+                ("spark_ui", models.CharField(blank=True, max_length=200)),
+                ("inputs", models.JSONField(blank=True, default=dict)),
+                ("outputs", models.JSONField(blank=True, default=dict)),
+                ("error", models.TextField(blank=True)),
+                ("log_tail", models.TextField(blank=True)),
+                (
+                    "started_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'job',
-                'verbose_name_plural': 'jobs',
-                'ordering': ['-created_at', '-id'],
-                'indexes': [models.Index(fields=['cluster', '-created_at'], name='jobs_of_cluster')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('state__in', ['queued', 'running'])), fields=('cluster', 'kind'), name='one_active_job_per_kind')],
+                "verbose_name": "job",
+                "verbose_name_plural": "jobs",
+                "ordering": ["-created_at", "-id"],
+                "indexes": [
+                    models.Index(fields=["cluster", "-created_at"], name="jobs_of_cluster")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state__in", ["queued", "running"])),
+                        fields=("cluster", "kind"),
+                        name="one_active_job_per_kind",
+                    )
+                ],
             },
         ),
     ]

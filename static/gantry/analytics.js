@@ -1,0 +1,63 @@
+// Draws the charts of the analytics page from the points that the API gives.
+(() => {
+  const boxes = {
+    throughput: document.getElementById("throughput-chart"),
+    success: document.getElementById("success-chart"),
+    latency: document.getElementById("latency-chart"),
+  };
+  if (!boxes.throughput) return;
+  const texts = boxes.throughput.dataset;
+
+  const percent = (ratio) => (ratio === null ? null : ratio * 100);
+  const charts = [
+    {
+      box: boxes.throughput,
+      lines: [
+        { label: texts.labelSent, color: "--gantry-in", fill: true, value: (p, step) => p.sends / step },
+        { label: texts.labelConsumed, color: "--gantry-out", value: (p, step) => p.attempts / step },
+      ],
+    },
+    {
+      box: boxes.success,
+      lines: [
+        { label: texts.labelSendSuccess, color: "--gantry-in", value: (p) => percent(p.send_success) },
+        { label: texts.labelConsumeSuccess, color: "--gantry-out", value: (p) => percent(p.consume_success) },
+      ],
+    },
+    {
+      box: boxes.latency,
+      lines: [
+        { label: "50 %", color: "--gantry-in", value: (p) => p.latency.p50 },
+        { label: "95 %", color: "--gantry-out", value: (p) => p.latency.p95 },
+        { label: "99 %", color: "--gantry-third", value: (p) => p.latency.p99 },
+      ],
+    },
+  ];
+
+  function draw(series) {
+    // What happened after the last job read the traces is not known yet, which is not nothing.
+    const known = series.items.filter((point) => point.at_ms < series.committed_ms);
+    const step = series.step_ms / 1000;
+    for (const { box, lines } of charts) {
+      box.dataset.stepS = step;
+      gantry.timeChart(box, lines).set([
+        known.map((point) => point.at_ms / 1000),
+        ...lines.map((line) => known.map((point) => line.value(point, step))),
+      ]);
+      box.dataset.points = known.length;
+    }
+  }
+
+  async function start() {
+    try {
+      const answer = await fetch(texts.series, { headers: { Accept: "application/json" } });
+      const body = await answer.json();
+      if (!answer.ok) throw new Error(body.detail);
+      draw(body);
+    } catch (error) {
+      for (const { box } of charts) box.textContent = `${texts.textFailed} ${error.message}`;
+    }
+  }
+
+  start();
+})();

@@ -69,6 +69,14 @@ class ConsumeQueues:
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
+    def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
+        """Add a unit that is visible at once, of a message that has long been in the log."""
+        queue.append(offset, size, tags_code)
+        queue.publish()
+        self._unwritten.add(queue)
+        if queue.tail_bytes >= TAIL_BYTES_MAX:
+            self._write_tail(queue)
+
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make the turn's units visible and tell the listeners of each."""
         published = [(queue, queue.max_offset) for queue in self._appended]

@@ -24,6 +24,8 @@ from core_broker.store.log_scan import LogRecord
 
 #: Tags whose codes are kept; then all are forgotten.
 TAGS_MAX = 4096
+#: Entries for the index are collected up to so many while the log is read.
+SETTLED_ENTRIES = 1024
 #: Transaction types whose messages consumers see.
 QUEUED = frozenset({sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT})
 
@@ -95,19 +97,21 @@ class Dispatcher:
     # -- from the log --
 
     def dispatch(self, record: LogRecord) -> None:
-        """Enter a record of the log, unless it is there already."""
+        """Enter a record of the log, unless it is there already; `settle` must follow the last."""
         kind = record.sys_flag & sysflag.TRANSACTION_MASK
+        properties = decode_properties(record.properties)
         if kind in QUEUED:
-            self._dispatch_to_queue(record)
+            self._dispatch_to_queue(record, properties)
         if not self._is_indexing or kind == sysflag.TRANSACTION_ROLLBACK:
             return
-        if record.offset > self._index.end_physical:
-            properties = decode_properties(record.properties)
+        waiting = self._to_index
+        if record.offset > (waiting[-1][1] if waiting else self._index.end_physical):
             for key_hash in self._hasher.message_hashes(record.topic, properties):
-                self._to_index.append((key_hash, record.offset, record.store_timestamp))
+                waiting.append((key_hash, record.offset, record.store_timestamp))
+        if len(waiting) >= SETTLED_ENTRIES:
             self.settle()
 
-    def _dispatch_to_queue(self, record: LogRecord) -> None:
+    def _dispatch_to_queue(self, record: LogRecord, properties: dict[str, str]) -> None:
         queue = self._queues.get_or_create(record.topic, record.queue_id)
         if record.offset + record.size <= queue.end_physical:
             return
@@ -117,10 +121,8 @@ class Dispatcher:
         if record.queue_offset > queue.next_offset:
             self.gaps.add((record.topic, record.queue_id))
             queue.start_at(record.queue_offset)
-        properties = decode_properties(record.properties)
         code = self._tags_code(record.topic, properties, record.store_timestamp)
-        self._queues.append(queue, record.offset, record.size, code)
-        self._queues.publish([])
+        self._queues.enter(queue, record.offset, record.size, code)
 
     # -- tags --
 

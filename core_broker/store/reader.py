@@ -31,7 +31,7 @@ from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUn
 #: One read looks at so many bytes of a consume queue, so that a filter cannot hold up the loop.
 SCANNED_BYTES_MAX = 16_000
 #: Neighbouring records with no more than this between them are read by one call.
-GAP_BYTES_MAX = 8192
+GAP_BYTES_MAX = 16 * 1024
 #: But never more than this at once, beyond a single record.
 SPAN_BYTES_MAX = 1024 * 1024
 

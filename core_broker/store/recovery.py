@@ -238,6 +238,7 @@ class Recovery:
                 self._tell(what, (told - start) / (end - start))
             if scan.end >= end:
                 break
+        self._dispatcher.settle()
         return scan
 
     def _rebuild_gaps(self) -> None:

@@ -44,6 +44,7 @@ class Parts:
         encoded = encode_properties(properties or {"TAGS": "A", "KEYS": "k"})
         record = LogRecord(number * 100, 100, 0, offset, flag, NOW_MS, topic, encoded)
         self.dispatcher.dispatch(record)
+        self.dispatcher.settle()
 
     def found(self, key: str = "k") -> list[int]:
         return self.index.find(KeyHasher().key_hash("T", key), *FOREVER)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
 from console.jobs import ledger, spark, tasks
 from console.jobs.errors import QueueDown
@@ -137,7 +138,7 @@ def test_a_queue_that_breaks_while_it_is_asked(
     api: Api, queue: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
-        raise tasks.OperationalError("connection reset")
+        raise OperationalError("connection reset")
 
     monkeypatch.setattr(tasks.run_job, "apply_async", broken)
     with pytest.raises(QueueDown):

@@ -106,7 +106,7 @@ def texts_of_python(tree: ast.AST) -> Iterator[Key]:
         values = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
         context = None if places[0] is None else values[places[0]]
         text = values[places[1]]
-        if isinstance(text, str):
+        if isinstance(text, str) and isinstance(context, str | None):
             yield context, text
 
 

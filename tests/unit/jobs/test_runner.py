@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ FOREVER = 'import time; print(\'{"event": "progress", "stage": "read"}\'); time.
 
 
 @pytest.fixture(autouse=True)
-def _home(settings: SettingsWrapper, tmp_path: Path) -> Iterator[None]:
+def _home(settings: Settings, tmp_path: Path) -> Iterator[None]:
     settings.GANTRY_HOME = tmp_path
     settings.CONSOLE_CLUSTERS = {"local": "127.0.0.1:9876"}
     yield
@@ -124,7 +124,7 @@ def test_a_task_that_comes_twice_finds_the_job_taken() -> None:
     assert heard == []
 
 
-def test_the_command_names_cluster_and_lake(settings: SettingsWrapper) -> None:
+def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
     settings.SPARK_MASTER = "spark://m:7077"
     command = runner.command_of(Kind.INGEST, "local", "127.0.0.1:9876")
     assert command[1:4] == ["-m", "spark_jobs", "ingest"]

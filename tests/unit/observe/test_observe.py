@@ -133,7 +133,7 @@ async def test_connections_are_bounded(side: SidePort, monkeypatch: pytest.Monke
     monkeypatch.setattr(observe, "CONNECTIONS_MAX", 1)
     _, holder = await asyncio.open_connection("127.0.0.1", side.port)
     async with asyncio.timeout(10):
-        while not side.open_requests:  # noqa: ASYNC110 - the accept is not ours to signal
+        while not side.open_requests:
             await asyncio.sleep(0)
     assert await exchange(side, b"GET /livez HTTP/1.1\r\n\r\n") == (0, {}, "")
     holder.close()

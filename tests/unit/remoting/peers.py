@@ -112,3 +112,22 @@ def request(code: int = 1, opaque: int = 7, body: bytes = b"", flag: int = 0) ->
 def echo(connection: Connection, command: RemotingCommand) -> RemotingCommand:
     """Answers with the body of the request."""
     return RemotingCommand.response(0, None, None, command.body)
+
+
+class Holder:
+    """A dispatch that keeps requests until the test answers them."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Connection, RemotingCommand]] = []
+
+    def __call__(self, connection: Connection, command: RemotingCommand) -> None:
+        self.held.append((connection, command))
+
+    def answer(self, body: bytes = b"") -> None:
+        connection, command = self.held.pop(0)
+        connection.answer(command, RemotingCommand.response(body=body))
+
+
+def peer_port(peer: object) -> int:
+    port: int = peer.writer.get_extra_info("sockname")[1]  # type: ignore[attr-defined]
+    return port

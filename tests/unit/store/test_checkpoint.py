@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,14 @@ GOOD: dict[str, object] = {
     "queueOffsets": {},
     "indexEndOffsets": {},
 }
+BAD_CHANGES: tuple[dict[str, Any], ...] = (
+    {"physicalOffset": "x"},
+    {"lastRecordOffset": None},
+    {"queueOffsets": []},
+    {"queueOffsets": {"T": {"0": 5}}},
+    {"queueOffsets": {"T": {"x": [0, 5]}}},
+    {"indexEndOffsets": 3},
+)
 
 
 @pytest.mark.parametrize(
@@ -66,17 +75,7 @@ GOOD: dict[str, object] = {
         b"null",
         b"\xff\xfe",
         b'{"physicalOffset": 1}',
-        *(
-            json.dumps(GOOD | change).encode()
-            for change in (
-                {"physicalOffset": "x"},
-                {"lastRecordOffset": None},
-                {"queueOffsets": []},
-                {"queueOffsets": {"T": {"0": 5}}},
-                {"queueOffsets": {"T": {"x": [0, 5]}}},
-                {"indexEndOffsets": 3},
-            )
-        ),
+        *(json.dumps(GOOD | change).encode() for change in BAD_CHANGES),
     ],
 )
 def test_an_own_checkpoint_that_makes_no_sense_is_left_out(tmp_path: Path, content: bytes) -> None:

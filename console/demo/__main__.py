@@ -61,7 +61,7 @@ def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
         try:
             for message in messages:
                 if subscriber is shop.ACCOUNTING:
-                    shop.book(message.decompressed_body())
+                    shop.book(message.decompressed_body(), now_ms())
         except shop.LostCardError as problem:
             log.info("accounting refuses %s", problem)
             return ConsumeStatus.RECONSUME_LATER
@@ -75,7 +75,7 @@ async def send_until(stopping: asyncio.Event, producer: Producer) -> None:
     """Send the shop's messages at their pace; a cluster that is away for a while is waited for."""
     sent = failed = 0
     reported = time.monotonic()
-    for message in shop.messages(random.Random()):
+    for message in shop.messages(random.Random(), now_ms):
         try:
             await producer.send(message)
             sent += 1
@@ -91,6 +91,10 @@ async def send_until(stopping: asyncio.Event, producer: Producer) -> None:
         except TimeoutError:
             continue
         return
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ Compatible with RocketMQ's ClientConfig.buildMQClientId and MessageClientIDSette
 
 import os
 import secrets
+import threading
 import time
 
 from core_broker.config import local_address
@@ -12,6 +13,8 @@ from core_broker.message.ids import UniqKeyFactory
 
 _keys: UniqKeyFactory | None = None
 _keys_pid = -1
+#: Clients may run on event loops of several threads.
+_keys_lock = threading.Lock()
 
 
 def now_ms() -> int:
@@ -28,7 +31,8 @@ def new_client_id(instance_name: str | None = None) -> str:
 def new_uniq_key() -> str:
     """The next unique key of this process; a forked child does not repeat its parent's."""
     global _keys, _keys_pid  # noqa: PLW0603 - the counter is one per process by definition
-    if _keys is None or _keys_pid != os.getpid():
-        _keys_pid = os.getpid()
-        _keys = UniqKeyFactory(local_address(), _keys_pid, secrets.randbits(32))
-    return _keys.create(now_ms())
+    with _keys_lock:
+        if _keys is None or _keys_pid != os.getpid():
+            _keys_pid = os.getpid()
+            _keys = UniqKeyFactory(local_address(), _keys_pid, secrets.randbits(32))
+        return _keys.create(now_ms())

@@ -12,7 +12,7 @@ from core_broker.client.identity import new_client_id
 from core_broker.client.loops import Loop
 from core_broker.client.name_servers import NameServers, checked
 from core_broker.client.route_cache import RouteCache
-from core_broker.errors import RequestRefused, TransportError
+from core_broker.errors import GantryError
 from core_broker.remoting.bodies import HeartbeatData, encode_body
 from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode
@@ -90,9 +90,12 @@ class ClientInstance:
         self._heartbeats.wake()
 
     async def announce(self) -> None:
-        """Send a heartbeat to brokers that do not know this client yet."""
+        """Send a heartbeat to brokers that do not know this client yet; some may be away."""
         addrs = self._heartbeat_addrs()
-        await self._beat([addr for addr in addrs if addr not in self._announced])
+        try:
+            await self._beat([addr for addr in addrs if addr not in self._announced])
+        except GantryError as error:
+            log.info("A broker does not hear of %s: %s", self.client_id, error)
 
     async def send_heartbeats(self) -> None:
         """Tell every known broker who is here; one that is away does not keep it from the rest."""
@@ -139,6 +142,6 @@ class ClientInstance:
         try:
             code = RequestCode.UNREGISTER_CLIENT
             await self.ask(addr, code, header, timeout_ms=UNREGISTER_TIMEOUT_MS)
-        except (TransportError, RequestRefused) as error:
+        except GantryError as error:
             # The broker finds out by the closed connection.
             log.info("Could not unregister: %s", error)

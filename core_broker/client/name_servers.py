@@ -40,15 +40,17 @@ class NameServers:
         """Ask until one answers, each within its share of the time. Refusals are final."""
         deadline = Deadline(timeout_ms)
         failure: TransportError | None = None
-        for left in range(len(self.addrs), 0, -1):
-            addr = self.addrs[self._current]
-            share_ms = max(deadline.left_ms() // left, 1)
+        count, first = len(self.addrs), self._current
+        for turn in range(count):
+            index = (first + turn) % count
+            addr = self.addrs[index]
+            share_ms = max(deadline.left_ms() // (count - turn), 1)
             try:
                 answer = await self._remoting.invoke(addr, make(), share_ms)
             except TransportError as error:
                 failure = error
-                self._current = (self._current + 1) % len(self.addrs)
                 continue
+            self._current = index
             return checked(answer, addr)
         assert failure is not None
         raise failure

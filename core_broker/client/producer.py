@@ -43,6 +43,7 @@ class Producer:
         self.group = group
         self._settings = settings or ProducerSettings()
         self._hooks = HookChain(hooks)
+        self._started = False
         self._running = False
 
         def heartbeat(client_id: str) -> HeartbeatData:
@@ -60,10 +61,12 @@ class Producer:
         return self._instance.client_id
 
     async def start(self) -> None:
-        """Begin; no server needs to be there yet."""
-        self._running = True
-        self._instance.start()
+        """Begin; no server needs to be there yet. A producer starts once."""
+        if self._started:
+            raise ClientError(f"The producer {self.group} was started before; make a new one.")
         await self._hooks.start(self._instance.namesrv_addr, self.group, "PRODUCE")
+        self._started = self._running = True
+        self._instance.start()
 
     async def stop(self) -> None:
         """Take leave of the brokers and close all connections; may be called twice."""

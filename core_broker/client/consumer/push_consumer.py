@@ -96,7 +96,7 @@ class PushConsumer:
         if self._settings.model is MessageModel.CLUSTERING:
             own = retry_topic(self.group)
             self._subscriptions[own] = build_subscription(own, version=now_ms())
-        self._running = RunningConsumer(
+        running = RunningConsumer(
             self.group,
             self._namesrv_addr,
             self._settings,
@@ -105,7 +105,8 @@ class PushConsumer:
             self._hooks,
             self._rpc_hooks,
         )
-        await self._running.start()
+        await running.start()
+        self._running = running
 
     async def stop(self) -> None:
         """Pull no more, wait for running listeners, commit, leave; may be called twice."""

@@ -116,8 +116,14 @@ class Rebalancer:
         await self._release(gone)
         # A queue whose reset came in meanwhile waits until that is applied.
         new = sorted(wanted - set(self._pullers) - set(self._resets))
+        failure: GantryError | None = None
         for queue in new:
-            offset = await self._start_offset(queue)
+            try:
+                offset = await self._start_offset(queue)
+            except GantryError as error:
+                # Its broker is away; the queues of the other brokers must not wait for it.
+                failure = error
+                continue
             puller = Puller(self._context, ProcessQueue(queue, now_ms()), offset)
             self._pullers[queue] = puller
             puller.start()
@@ -130,6 +136,8 @@ class Rebalancer:
                 len(new),
                 len(gone),
             )
+        if failure:
+            raise failure
 
     async def _release(self, queues: Iterable[MessageQueue]) -> None:
         queues = list(queues)

@@ -62,7 +62,7 @@ async def start() -> AsyncIterator[Start]:
     async def begin(
         listener: Listener, hooks: tuple[ClientHook, ...] = (), **settings: object
     ) -> Rig:
-        rig = Rig(listener, ConsumerSettings(**settings), list(hooks))  # type: ignore[arg-type]
+        rig = Rig(listener, ConsumerSettings(**settings), list(hooks))
         rigs.append(rig)
         rig.delivery.start()
         return rig

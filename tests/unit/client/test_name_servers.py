@@ -65,6 +65,15 @@ async def test_a_dead_name_server_is_passed_over_and_then_left_alone(
     assert len(peer.requests) == 3
 
 
+async def test_many_that_find_a_name_server_dead_agree_on_another(
+    remoting: RemotingClient, peer: ScriptedPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random, "randrange", lambda _: 0)
+    servers = NameServers(remoting, f"127.0.0.1:1;{peer.addr}")
+    await asyncio.gather(*(servers.ask(question, 1000) for _ in range(4)))
+    assert servers._current == 1
+
+
 async def test_a_silent_name_server_leaves_time_for_the_others(
     remoting: RemotingClient, peer: ScriptedPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -233,10 +233,25 @@ async def test_a_producer_that_is_not_running_says_so(peers: Peers) -> None:
     with pytest.raises(ClientError, match="start"):
         await producer.send(MESSAGE)
     await producer.start()
+    with pytest.raises(ClientError, match="before"):
+        await producer.start()
     await producer.stop()
     await producer.stop()
     with pytest.raises(ClientError, match="start"):
         await producer.send_oneway(MESSAGE)
+    with pytest.raises(ClientError, match="before"):
+        await producer.start()
+
+
+async def test_a_hook_that_cannot_start_keeps_the_producer_from_starting(peers: Peers) -> None:
+    class Broken(Onlooker):
+        async def start(self, namesrv_addr: str, group: str, role: str) -> None:
+            raise ClientError("not this time")
+
+    producer = Producer("PG", peers[0].addr, hooks=[Broken()])
+    with pytest.raises(ClientError, match="not this time"):
+        await producer.start()
+    await producer.stop()
 
 
 async def test_a_producer_that_is_dropped_complains(peers: Peers) -> None:

@@ -106,6 +106,15 @@ async def test_an_offset_outside_of_the_queue_is_mended(broker: OneBroker) -> No
     assert broker.offsets["T", 0] == 40
 
 
+async def test_a_dead_broker_does_not_keep_the_others_from_being_consumed(
+    broker: OneBroker,
+) -> None:
+    broker.serve_route(["T", "%RETRY%G"], {"a-dead": "127.0.0.1:1", "b": broker.addr})
+    async with consumer(broker) as joined:
+        await eventually(lambda: len(broker.pulls()) == 4)
+        assert {queue.broker_name for queue in joined.queues} == {"b"}
+
+
 async def test_subscribing_while_running(broker: OneBroker) -> None:
     broker.serve_route(["T", "U", "%RETRY%G"], {"b": broker.addr})
     async with consumer(broker) as joined:

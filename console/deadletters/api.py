@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.paging import read_limit
-from console.api.serializers import AnsweredSerializer
+from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.api.views import ClusterResource, told_with
 from console.deadletters.forms import ID_CHARS_MAX
 from console.deadletters.ledger import resend
@@ -73,7 +73,7 @@ class DeadLetterPageSerializer(AnsweredSerializer):
     next_cursor = serializers.CharField(allow_null=True)
 
 
-class ResendRequestSerializer(serializers.Serializer[Any]):
+class ResendRequestSerializer(BodySerializer):
     ids = serializers.ListField(
         child=serializers.CharField(max_length=ID_CHARS_MAX),
         min_length=1,
@@ -125,7 +125,7 @@ class DeadLetterGroupResource(ClusterResource):
         answer = self.cluster.ask(questions.summary, group)
         if answer.value is None:
             raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
-        return self.answered(answer, DeadLetterGroupSerializer)
+        return self.answered(answer, DeadLetterGroupAnswerSerializer)
 
 
 class DeadLetterList(ClusterResource):

@@ -83,4 +83,4 @@ class JourneyResource(ClusterResource):
     def get(self, request: Request, cluster: str, msg_id: str) -> Response:
         """The journey of one message by its unique key; `missing` when it was not traced."""
         topic = request.query_params.get("topic", "")[:TOPIC_CHARS_MAX]
-        return self.answered(self.cluster.ask(journey, msg_id, topic), JourneySerializer)
+        return self.answered(self.cluster.ask(journey, msg_id, topic), JourneyAnswerSerializer)

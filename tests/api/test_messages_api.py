@@ -31,7 +31,7 @@ def test_a_topic_is_browsed_newest_first_and_each_message_comes_once(
 ) -> None:
     sent = [store(traffic, each, queue_id=n % 2)[0] for n, each in enumerate(numbered(topic, 11))]
     seen: list[str] = []
-    following = ""
+    following: str | None = ""
     while following is not None:
         page = api.get(f"{QUERY}{topic}&limit=4&cursor={following}")
         assert (page["total"], page["unreadable"], page["failures"]) == (11, 0, [])

@@ -4,13 +4,20 @@ Everything runs on one loop in a thread of its own, because Django's test client
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 from uuid import uuid4
 
 from console.gateway.loop import GatewayLoop
-from core_broker.client import AdminClient, ConsumeStatus, Producer, PushConsumer
+from core_broker.client import (
+    AdminClient,
+    ClientHook,
+    ConsumerSettings,
+    ConsumeStatus,
+    Producer,
+    PushConsumer,
+)
 from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import (
     RegisterBrokerBody,
@@ -81,14 +88,25 @@ class Traffic:
         )
 
     @contextmanager
-    def consumer(self, group: str, topic: str, expression: str = "*") -> Iterator[PushConsumer]:
-        """A consumer of the group that takes every message."""
+    def consumer(
+        self,
+        group: str,
+        topic: str,
+        expression: str = "*",
+        *,
+        accepts: Callable[[MessageExt], bool] = lambda _message: True,
+        hooks: Sequence[ClientHook] = (),
+        retries_max: int = 16,
+    ) -> Iterator[PushConsumer]:
+        """A consumer of the group that takes every message which it accepts."""
 
         async def take(messages: list[MessageExt]) -> ConsumeStatus:
-            return ConsumeStatus.SUCCESS
+            refused = [each for each in messages if not accepts(each)]
+            return ConsumeStatus.RECONSUME_LATER if refused else ConsumeStatus.CONSUME_SUCCESS
 
         async def start() -> PushConsumer:
-            consumer = PushConsumer(group, self.namesrv_addr)
+            settings = ConsumerSettings(max_reconsume_times=retries_max)
+            consumer = PushConsumer(group, self.namesrv_addr, hooks, settings=settings)
             consumer.subscribe(topic, expression)
             consumer.listener(take)
             await consumer.start()

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from console.jobs.states import ACTIVE, State
@@ -92,6 +93,12 @@ class Job(models.Model):
         if self.started_at is None:
             return None
         return _ms(self.finished_at or timezone.now()) - _ms(self.started_at)
+
+    @property
+    def reason(self) -> str:
+        """Why it failed: the console's own sentences are kept in English, and told in the reader's
+        language."""
+        return gettext(self.error) if self.error else ""
 
     @property
     def is_unattended(self) -> bool:

@@ -64,8 +64,6 @@ class JobPage(ClusterPage):
             title=name,
             crumbs=[Crumb(_("Jobs"), jobs_url), Crumb(name)],
             job=job,
-            # A known error is kept in English and shown in the reader's language.
-            error=_(job.error) if job.error else "",
         )
 
 

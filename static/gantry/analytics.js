@@ -20,8 +20,8 @@
     {
       box: boxes.success,
       lines: [
-        { label: texts.labelSendSuccess, color: "--gantry-in", value: (p) => percent(p.send_success) },
-        { label: texts.labelConsumeSuccess, color: "--gantry-out", value: (p) => percent(p.consume_success) },
+        { label: texts.labelSent, color: "--gantry-in", value: (p) => percent(p.send_success) },
+        { label: texts.labelConsumed, color: "--gantry-out", value: (p) => percent(p.consume_success) },
       ],
     },
     {
@@ -40,7 +40,9 @@
     const step = series.step_ms / 1000;
     for (const { box, lines } of charts) {
       box.dataset.stepS = step;
-      gantry.timeChart(box, lines).set([
+      // A point between two gaps is no line, so points are drawn too.
+      const drawn = lines.map((line) => ({ ...line, points: true }));
+      gantry.timeChart(box, drawn).set([
         known.map((point) => point.at_ms / 1000),
         ...lines.map((line) => known.map((point) => line.value(point, step))),
       ]);

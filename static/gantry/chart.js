@@ -1,7 +1,7 @@
 // Time series with uPlot, in the page's colours and language. `gantry.timeChart(box, series)`:
-// `series` is [{label, color: "--css-variable", fill: true}]; `set(data)` takes uPlot's columns,
-// seconds first, null for a gap. The box may give `data-top`, the end of the scale, and `data-step-s`:
-// from a minute between points on, times are told with their day.
+// `series` is [{label, color: "--css-variable", fill: true, points: true}]; `set(data)` takes
+// uPlot's columns, seconds first, null for a gap. The box may give `data-top`, the end of the
+// scale, and `data-step-s`: from a minute between points on, times are told with their day.
 (() => {
   const LEGEND_PX = 54;
   const SPAN_S_MIN = 120; // a chart of three samples would show drama where there is none
@@ -33,6 +33,7 @@
       width: box.clientWidth - 24,
       height: box.clientHeight - LEGEND_PX,
       cursor: { points: { size: 6 } },
+      padding: [null, box.dataset.stepS ? 36 : null, null, null],
       scales: {
         x: { range: (_plot, low, high) => [Math.min(low, high - SPAN_S_MIN), high] },
         y: { range: (_plot, _low, high) => [0, top || Math.max(1, high * 1.15)] },
@@ -44,7 +45,7 @@
           stroke: style(line.color),
           fill: line.fill ? `${style(line.color)}22` : undefined,
           width: 1.75,
-          points: { show: false },
+          points: { show: Boolean(line.points), size: 5 },
           value: (_plot, value) => (value === null ? "—" : `${number(value)} ${unit}`),
         })),
       ],

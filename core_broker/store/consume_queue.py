@@ -26,6 +26,8 @@ BLANK_SIZE = 2**31 - 1
 _FIRST_BLANK = (0, BLANK_SIZE)
 #: Units in memory are written when there are so many bytes of them.
 TAIL_BYTES_MAX = 200 * UNIT_BYTES
+#: Units that are read at once; one pull rarely needs more.
+READ_UNITS = 64
 #: Recovery looks at so many files from the end, as RocketMQ does.
 RECOVERED_FILES = 3
 _CHUNK_UNITS = 3200
@@ -175,7 +177,7 @@ class ConsumeQueue:
 
     def units(self, offset: int, count: int) -> Iterator[QueueUnit]:
         """Yield up to `count` visible units from `offset` on."""
-        while count > 0 and (data := self.read(offset, count)):
+        while count > 0 and (data := self.read(offset, min(count, READ_UNITS))):
             read = len(data) // UNIT_BYTES
             yield from map(QueueUnit._make, UNIT.iter_unpack(data[: read * UNIT_BYTES]))
             offset += read

@@ -77,6 +77,9 @@ class Flusher:
 
     def tick(self, now_ms: int) -> None:
         """Let waiters go whose time is up, and flush what has waited long enough."""
+        if not self._now_ms:
+            # Who came before the first look at the clock waits from now on.
+            self._waiters = deque((end, now_ms + left, call) for end, left, call in self._waiters)
         self._now_ms = now_ms
         while self._waiters and self._waiters[0][1] <= now_ms:
             _, _, callback = self._waiters.popleft()

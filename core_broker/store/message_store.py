@@ -31,7 +31,7 @@ from core_broker.store.key_hash import KeyHasher
 from core_broker.store.lanes import LaneMaker, ThreadLane
 from core_broker.store.layout import StorePaths, make_parts
 from core_broker.store.reader import Accept, Reader, physical_memory
-from core_broker.store.recovery import Progress, Recovered, Recovery
+from core_broker.store.recovery import Progress, Recovery
 from core_broker.store.results import (
     GetResult,
     GetStatus,
@@ -82,7 +82,6 @@ class MessageStore:
             lanes(name) for name in ("store-flush", "store-growth", "store-upkeep")
         ]
         self._make_workers(clock_ms, memory_bytes or physical_memory())
-        self._recovered = Recovered()
         self._lock: Lock | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._trash_numbers = itertools.count()
@@ -145,9 +144,10 @@ class MessageStore:
                 self.config,
                 progress or (lambda what, share: None),
             )
-            self._recovered = recovery.run()
-            self._appender.store_timestamp = self._recovered.store_timestamp
-            if self._recovered.must_checkpoint:
+            recovered = recovery.run()
+            log.info("%s", recovered)
+            self._appender.store_timestamp = recovered.store_timestamp
+            if recovered.must_checkpoint:
                 self._checkpointer.run_now(self._appender.store_timestamp)
         except BaseException:
             self._release()

@@ -8,8 +8,9 @@ with RocketMQ's DefaultMessageStore.getMessage, getOffsetInQueueByTime and query
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
+from typing import NamedTuple
 
 from core_broker.config import BrokerConfig
 from core_broker.message.record import (
@@ -39,10 +40,21 @@ _RECORD_MAGICS = frozenset({RECORD_MAGIC_V1, RECORD_MAGIC_V2})
 _LONG = Struct(">q")
 _V6_EXTRA = 12
 
+#: At most so many messages and so many bytes.
+Limit = tuple[int, int]
 #: Whether a consumer wants a message, by its tags code.
 Accept = Callable[[int], bool]
 
 log = logging.getLogger(__name__)
+
+
+class _Chosen(NamedTuple):
+    """The units of one answer, how many were looked at for it, and where the last of those lies."""
+
+    status: GetStatus
+    units: list[QueueUnit]
+    seen: int
+    last_physical: int
 
 
 def physical_memory() -> int:
@@ -175,60 +187,72 @@ class Reader:
             return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, (), offset, low, high)
         if offset > high:
             return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, (), high, low, high)
-        count = max(SCANNED_BYTES_MAX // UNIT_BYTES, max_count)
-        if accept is None:
-            count = max_count
-        units = list(queue.units(offset, max(count, 1)))
-        if not units:
+        chosen = self._choose(
+            queue.units(offset, self._scanned_max()), max_count, max_bytes, accept
+        )
+        if chosen.seen == 0:
             after = queue.next_file_offset(offset)
             return GetResult(GetStatus.OFFSET_FOUND_NULL, (), after, low, high)
-        status, chosen, seen = self._choose(units, max_count, max_bytes, accept)
-        records = self._records.records(chosen)
-        if chosen and not records:
+        records = self._records.records(chosen.units)
+        status = chosen.status
+        if chosen.units and not records:
             status = GetStatus.MESSAGE_WAS_REMOVING
-        is_slow = self._log.written - units[seen - 1].offset_physical > self._in_memory_bytes()
-        return GetResult(status, records, offset + seen, low, high, is_slow)
+        is_slow = self._log.written - chosen.last_physical > self._in_memory_bytes()
+        return GetResult(status, records, offset + chosen.seen, low, high, is_slow)
 
     def _choose(
         self,
-        units: list[QueueUnit],
+        units: Iterator[QueueUnit],
         max_count: int,
         max_bytes: int | None,
         accept: Accept | None,
-    ) -> tuple[GetStatus, list[QueueUnit], int]:
-        """Pick units until the answer is full; also tell how many units were looked at."""
+    ) -> _Chosen:
+        """Pick units until the answer is full."""
         in_memory_from = self._log.written - self._in_memory_bytes()
+        in_memory, on_disk = self._limits(max_count, max_bytes)
         min_physical = self._log.min_offset
         status = GetStatus.NO_MATCHED_MESSAGE
         chosen: list[QueueUnit] = []
-        total = 0
-        for seen, unit in enumerate(units):
-            offset, size, tags_code = unit
-            if chosen and self._is_full(
-                len(chosen), total + size, max_count, max_bytes, offset >= in_memory_from
-            ):
-                return GetStatus.FOUND, chosen, seen
-            if size == BLANK_SIZE or offset < min_physical:
+        total = seen = last = 0
+        for unit in units:
+            last, size, tags_code = unit
+            if chosen:
+                count_max, bytes_max = in_memory if last >= in_memory_from else on_disk
+                if len(chosen) >= count_max or total + size > bytes_max:
+                    break
+            seen += 1
+            if size == BLANK_SIZE or last < min_physical:
                 status = GetStatus.MESSAGE_WAS_REMOVING
             elif accept is None or accept(tags_code):
                 chosen.append(unit)
                 total += size
-        return GetStatus.FOUND if chosen else status, chosen, len(units)
+        return _Chosen(GetStatus.FOUND if chosen else status, chosen, seen, last)
 
-    def _is_full(
-        self, count: int, total: int, max_count: int, max_bytes: int | None, is_in_memory: bool
-    ) -> bool:
-        """Tell whether a further message, making it `total` bytes, would be too much."""
+    def _limits(self, max_count: int, max_bytes: int | None) -> tuple[Limit, Limit]:
+        """Return how many messages and bytes one answer may have, from memory and from disk."""
         config = self._settings()
-        if is_in_memory:
-            count_max = config.max_transfer_count_on_message_in_memory
-            bytes_max = config.max_transfer_bytes_on_message_in_memory
-        else:
-            count_max = config.max_transfer_count_on_message_in_disk
-            bytes_max = config.max_transfer_bytes_on_message_in_disk
-        if max_bytes is not None and max_bytes < bytes_max:
-            bytes_max = max_bytes
-        return count >= max_count or count >= count_max or total > bytes_max
+        limits = (
+            (
+                config.max_transfer_count_on_message_in_memory,
+                config.max_transfer_bytes_on_message_in_memory,
+            ),
+            (
+                config.max_transfer_count_on_message_in_disk,
+                config.max_transfer_bytes_on_message_in_disk,
+            ),
+        )
+        in_memory, on_disk = (
+            (min(count, max_count), size if max_bytes is None else min(size, max_bytes))
+            for count, size in limits
+        )
+        return in_memory, on_disk
+
+    def _scanned_max(self) -> int:
+        """How many units one read looks at, whatever the consumer asks for."""
+        return max(
+            SCANNED_BYTES_MAX // UNIT_BYTES,
+            self._settings().max_transfer_count_on_message_in_memory,
+        )
 
     def _in_memory_bytes(self) -> int:
         return self._memory_bytes * self._settings().access_message_in_memory_max_ratio // 100

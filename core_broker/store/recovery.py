@@ -48,6 +48,12 @@ class Recovered:
     #: Something changed that the next start should not have to do again.
     must_checkpoint: bool = False
 
+    def __str__(self) -> str:
+        return (
+            f"The commit log ends at {self.end}; {self.records} records were read again,"
+            f" {self.flaws} places were damaged"
+        )
+
 
 class Recovery:
     """One start of the store; runs before the event loop."""

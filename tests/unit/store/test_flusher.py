@@ -85,6 +85,18 @@ def test_a_slow_disk_is_told_after_the_time_limit(bench: Bench) -> None:
     assert told == [(0, False)]
 
 
+def test_who_waits_before_the_first_look_at_the_clock_has_the_whole_time(bench: Bench) -> None:
+    told: list[tuple[int, bool]] = []
+    put_and_wait(bench, 0, told)
+    bench.store.write_staged()
+    limit_ms = bench.store.config.sync_flush_timeout
+    bench.store.tick(bench.now_ms)
+    bench.store.tick(bench.now_ms + limit_ms - 1)
+    assert told == []
+    bench.store.tick(bench.now_ms + limit_ms)
+    assert told == [(0, False)]
+
+
 def test_without_waiters_a_timer_flushes_what_is_worth_it(files: SimulatedFiles) -> None:
     bench = Bench(ROOT, files, **QUIET).open()
     lane = bench.lanes["store-flush"]

@@ -9,6 +9,7 @@ import pytest
 from core_broker.message.hashing import tags_code
 from core_broker.message.record import decode_record
 from core_broker.store import GetStatus, MessageStore
+from core_broker.store.consume_queue import ConsumeQueue
 from tests.support.stores import Bench, message
 
 TOPIC = "TopicTest"
@@ -102,6 +103,26 @@ def test_a_filter_looks_at_a_bounded_number_of_messages(benches: Any) -> None:
     for first in range(0, 1000, 100):
         bench.put(*(message(number) for number in range(first, first + 100)))
     assert pulled(bench.store, 0, accept=lambda code: False) == (GetStatus.NO_MATCHED_MESSAGE, 800)
+
+
+def test_asking_for_everything_reads_no_more_than_fits(
+    benches: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = benches(mapped_file_size_consume_queue=6_000_000)
+    bench.put(*(message(number) for number in range(2000)))
+    read = ConsumeQueue.read
+    units: list[int] = []
+
+    def counted(queue: ConsumeQueue, offset: int, count: int) -> bytes:
+        data = read(queue, offset, count)
+        units.append(len(data) // 20)
+        return data
+
+    monkeypatch.setattr(ConsumeQueue, "read", counted)
+    assert bench.store.get(TOPIC, 0, 0, 2**31 - 1).count == 32
+    assert sum(units) <= 100
+    assert bench.store.get(TOPIC, 0, 0, 2**31 - 1, accept=lambda code: False).count == 0
+    assert sum(units) <= 1000
 
 
 def test_a_damaged_record_is_left_out_and_reported(

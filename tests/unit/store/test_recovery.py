@@ -293,8 +293,8 @@ def test_a_folder_that_java_left_is_read_from_the_segment_of_its_checkpoint(
     save_checkpoint(DiskFiles(), tmp_path / "checkpoint", Checkpoint(flushed, flushed, 0))
     with caplog.at_level(logging.INFO, "core_broker.store"):
         Bench(tmp_path).open().store.close()
-    (count,) = re.findall(r"(\d+) records were read again", caplog.text)
-    assert 20 < int(count) < 150
+    counts = re.findall(r"(\d+) records were read again", caplog.text)
+    assert 20 < int(counts[-1]) < 150
     assert bodies(contents(tmp_path)) == expected(200)
 
 

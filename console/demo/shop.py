@@ -74,9 +74,8 @@ def messages(source: random.Random, now_ms: Callable[[], int]) -> Iterator[Messa
             payments += 1
             card = "lost" if payments % LOST_CARD_EVERY == 0 else "valid"
             amount = source.randrange(5_00, 500_00) / 100
-            yield shop_message(
-                PAYMENTS, card, order, {"order": order, "card": card, "amount": amount}
-            )
+            payment = {"order": order, "card": card, "amount": amount, "at": now_ms()}
+            yield shop_message(PAYMENTS, card, order, payment)
 
 
 def shop_message(topic: str, tag: str, order: str, content: dict[str, object]) -> Message:

@@ -51,7 +51,8 @@ class Broker:
         self._exposure = Exposure(self._ctx, self._parts.requests, self._server)
         self._metrics = Metrics()
         self._delivering: asyncio.Task[None] | None = None
-        self._has_store = False
+        self._has_tables = False
+        self._is_stopped = False
 
     @property
     def config(self) -> BrokerConfig:
@@ -93,7 +94,13 @@ class Broker:
         self.readiness.set("started")
 
     async def stop(self) -> None:
-        """Stop in order; everything that was acknowledged is on disk when this returns."""
+        """Stop in order; everything that was acknowledged is on disk when this returns.
+
+        Also ends a start that failed. A second call does nothing.
+        """
+        if self._is_stopped:
+            return
+        self._is_stopped = True
         self._ctx.is_accepting = False
         self.readiness.set("started", "stopping")
         await self._parts.registration.stop()
@@ -104,9 +111,10 @@ class Broker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._has_store:
+        if self._has_tables:
+            # Never before they were read: a file that could not be must stay as it is.
             self._parts.saver.close()
-            self._ctx.store.close()
+        self._ctx.store.close()
         if self.side_port is not None:
             await self.side_port.close()
 
@@ -125,8 +133,8 @@ class Broker:
         config, ctx = self.config, self._ctx
         try:
             await asyncio.to_thread(ctx.store.load, self._recovering)
-            self._has_store = True
             await asyncio.to_thread(load_tables, self._parts)
+            self._has_tables = True
         except OSError as error:
             raise _setting(
                 "storePathRootDir", config.store_path_root_dir, f"a usable folder ({error})"

@@ -69,6 +69,9 @@ class NamesrvLink:
         waiting, self._waiting = self._waiting, []
         try:
             self._note(await self._register(self.addr, topics))
+        except Exception:
+            log.exception("registering with name server %s failed", self.addr)
+            self.problem = "registering failed; see the log"
         finally:
             for tried in waiting:
                 if not tried.done():

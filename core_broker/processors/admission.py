@@ -88,7 +88,7 @@ def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicC
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{name}] not exist, apply first please!{SEE_FAQ}",
         )
-    ctx.registrar.topics_changed([topic])
+    ctx.topic_made(topic)
     return topic
 
 

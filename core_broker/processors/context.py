@@ -47,6 +47,13 @@ class ConfigTable(StrEnum):
     DELAYS = "delayOffset.json"
 
 
+class UnsavedTopic(Exception):
+    """A handler needs a topic that is not on disk yet; it is run again when it is.
+
+    Without this a broker that is killed could come back with messages of a topic it does not know.
+    """
+
+
 class Saver(Protocol):
     """Writes tables to their files, off the event loop."""
 
@@ -95,6 +102,8 @@ class BrokerContext:
     #: False while the broker stops: sends are refused, pulls are not held.
     is_accepting: bool = True
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Topics made on first use that are not on disk yet.
+    unsaved_topics: set[str] = field(default_factory=set)
 
     @property
     def addr(self) -> str:
@@ -104,6 +113,28 @@ class BrokerContext:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Put new settings in force, for the store too."""
         self.config = self.store.config = config
+
+    def topic_made(self, topic: TopicConfig) -> None:
+        """Save a topic that was made on first use, and tell the name servers."""
+        self.unsaved_topics.add(topic.topic_name)
+        self._save_topics()
+        self.registrar.topics_changed([topic])
+
+    def require_saved(self, topic: str) -> None:
+        """Raise UnsavedTopic unless the topic will be there after a crash, too."""
+        if topic in self.unsaved_topics:
+            raise UnsavedTopic(topic)
+
+    def _save_topics(self, then: Callable[[Exception | None], None] | None = None) -> None:
+        unsaved = set(self.unsaved_topics)
+
+        def saved(error: Exception | None) -> None:
+            if error is None:
+                self.unsaved_topics -= unsaved
+            if then is not None:
+                then(error)
+
+        self.saver.save(ConfigTable.TOPICS, saved)
 
     def answer_later(
         self,
@@ -151,7 +182,10 @@ class BrokerContext:
             if response is not None:
                 connection.answer(request, response)
 
-        self.saver.save(table, saved)
+        if table is ConfigTable.TOPICS:
+            self._save_topics(saved)
+        else:
+            self.saver.save(table, saved)
 
 
 def settled(

@@ -52,6 +52,9 @@ class DelayDelivery:
             except StoreReadOnly as error:
                 log.warning("delayed messages have to wait: %s", error)
                 wait_ms = RETRY_MS
+            except Exception:
+                log.exception("delivering delayed messages failed; trying again")
+                wait_ms = RETRY_MS
             try:
                 async with asyncio.timeout(wait_ms / 1000):
                     await self._wake.wait()

@@ -66,6 +66,5 @@ def _ensure(ctx: BrokerContext, name: str, queues: int, perm: int, sys_flag: int
     if topic is None:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
     if created:
-        ctx.saver.save(ConfigTable.TOPICS)
-        ctx.registrar.topics_changed([topic])
+        ctx.topic_made(topic)
     return topic

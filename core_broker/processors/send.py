@@ -26,7 +26,7 @@ from core_broker.message.properties import (
 )
 from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
-from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.context import BrokerContext
 from core_broker.processors.delays import asked_level, delay
 from core_broker.processors.failed_messages import ensure_dlq_topic, group_of_failure
 from core_broker.processors.put_answers import (
@@ -77,10 +77,9 @@ class SendProcessor:
             topic = ctx.topics.get(name)
             check_sendable(ctx, topic, name)
             if topic is None:
-                create_topic(ctx, header)
-                again = partial(self._send, connection, request, header)
-                ctx.answer_after_saving(ConfigTable.TOPICS, connection, request, again)
-                return None
+                topic = create_topic(ctx, header)
+            if ctx.unsaved_topics:
+                ctx.require_saved(name)
             queue_id = header.queue_id
             if not 0 <= queue_id < topic.write_queue_nums:
                 queue_id = queue_for(topic, queue_id, connection)
@@ -174,6 +173,7 @@ class SendProcessor:
             limit = header.max_reconsume_times
         if header.reconsume_times >= limit:
             inner.topic = ensure_dlq_topic(self._ctx, group.group_name).topic_name
+            self._ctx.require_saved(inner.topic)
             inner.queue_id = 0
             inner.properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
             self._ctx.statistics.buried(group.group_name)

@@ -101,6 +101,7 @@ class SendBackProcessor:
         """Send the message to its next try, or to the dead letters."""
         if failed.reconsume_times >= limit or header.delay_level < 0:
             inner.topic = ensure_dlq_topic(self._ctx, group.group_name).topic_name
+            self._ctx.require_saved(inner.topic)
             inner.queue_id = 0
             inner.properties[PROPERTY_DELAY_TIME_LEVEL] = "0"
             self._ctx.statistics.buried(group.group_name)

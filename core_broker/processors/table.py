@@ -4,11 +4,13 @@ Transactions (37), filters beyond tags, request-reply (324, 325), access control
 RocketMQ 5 but 361 are not here.
 """
 
+from functools import partial
+
 from core_broker.processors.cleaning import CleaningProcessor
 from core_broker.processors.clients import ClientProcessor
 from core_broker.processors.connections import ConnectionsProcessor
 from core_broker.processors.consume_stats import ConsumeStatsProcessor
-from core_broker.processors.context import BrokerContext, Handler
+from core_broker.processors.context import BrokerContext, ConfigTable, Handler, UnsavedTopic
 from core_broker.processors.groups import GroupProcessor
 from core_broker.processors.locks import LockProcessor
 from core_broker.processors.offsets import OffsetProcessor
@@ -54,7 +56,12 @@ class RequestTable:
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 f" request type {request.code} not supported",
             )
-        return handler(connection, request)
+        try:
+            return handler(connection, request)
+        except UnsavedTopic:
+            again = partial(self.dispatch, connection, request)
+            self._ctx.answer_after_saving(ConfigTable.TOPICS, connection, request, again)
+            return None
 
     def _data_path(self) -> dict[int, Handler]:
         """What producers and consumers ask."""

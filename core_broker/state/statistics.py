@@ -6,6 +6,7 @@ hour, every hour for a day. Names and keys are those of RocketMQ's BrokerStatsMa
 StatsSnapshot: a topic, topic@group, queueId@topic@group, topic@queueId, or the cluster's name.
 """
 
+from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable
 
@@ -28,10 +29,6 @@ SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
 DLQ_PUT_NUMS = "DLQ_PUT_NUMS"
 
 SAMPLE_INTERVAL_MS = 10_000
-_SAMPLES_PER_HOUR_STEP = 60
-_SAMPLES_PER_DAY_STEP = 360
-
-_Reading = tuple[int, int, int]
 
 
 class TopicPuts:
@@ -44,51 +41,51 @@ class TopicPuts:
         self.bytes_of: dict[int, int] = defaultdict(int)
 
 
+class _Span:
+    """Readings over one span of time: their moments are kept once, their values by item."""
+
+    __slots__ = ("every", "moments_ms")
+
+    def __init__(self, readings_max: int, every: int) -> None:
+        #: Every how manyth sample is a reading of this span.
+        self.every = every
+        self.moments_ms: deque[int] = deque(maxlen=readings_max)
+
+
 class StatItem:
-    """One counter with its readings: a value, and in how many additions it came together."""
+    """One counter: a value, and in how many additions it came together, now and at each reading."""
 
-    __slots__ = ("_day", "_hour", "_minute", "times", "value")
+    __slots__ = ("_readings", "times", "value")
 
-    def __init__(self) -> None:
+    def __init__(self, spans: int) -> None:
         self.value = 0
         self.times = 0
-        self._minute: deque[_Reading] = deque(maxlen=7)
-        self._hour: deque[_Reading] = deque(maxlen=7)
-        self._day: deque[_Reading] = deque(maxlen=25)
+        #: By span: value, times, value, times, … oldest first. 64-bit numbers, since there may be
+        #: very many items.
+        self._readings = tuple(array("q") for _ in range(spans))
 
-    def sample(self, now_ms: int, number: int) -> None:
-        """Keep a reading; `number` counts the calls, so that longer steps are known."""
-        reading = (now_ms, self.value, self.times)
-        self._minute.append(reading)
-        if number % _SAMPLES_PER_HOUR_STEP == 0:
-            self._hour.append(reading)
-        if number % _SAMPLES_PER_DAY_STEP == 0:
-            self._day.append(reading)
+    def read(self, span: int, readings_max: int) -> None:
+        """Keep a reading."""
+        readings = self._readings[span]
+        readings.extend((self.value, self.times))
+        if len(readings) > 2 * readings_max:
+            del readings[:2]
 
-    def minute(self) -> BrokerStatsItem:
-        """Growth over the last minute."""
-        return _growth(self._minute)
-
-    def view(self) -> BrokerStatsData:
-        """Growth over minute, hour and day, as code 315 shows it."""
-        return BrokerStatsData(
-            stats_minute=_growth(self._minute),
-            stats_hour=_growth(self._hour),
-            stats_day=_growth(self._day),
+    def growth(self, span: int, moments_ms: deque[int]) -> BrokerStatsItem:
+        """What came in between the first and the last reading; before its first, an item was 0."""
+        readings = self._readings[span]
+        if not readings:
+            return BrokerStatsItem()
+        value, times = readings[-2], readings[-1]
+        if len(readings) == 2 * len(moments_ms):
+            value -= readings[0]
+            times -= readings[1]
+        span_ms = moments_ms[-1] - moments_ms[0]
+        return BrokerStatsItem(
+            sum=value,
+            tps=value * 1000 / span_ms if span_ms > 0 else 0.0,
+            avgpt=value / times if times > 0 else 0.0,
         )
-
-
-def _growth(readings: deque[_Reading]) -> BrokerStatsItem:
-    if not readings:
-        return BrokerStatsItem(sum=0, tps=0.0, avgpt=0.0)
-    first_ms, first_value, first_times = readings[0]
-    last_ms, last_value, last_times = readings[-1]
-    total, times = last_value - first_value, last_times - first_times
-    return BrokerStatsItem(
-        sum=total,
-        tps=total * 1000 / (last_ms - first_ms) if last_ms > first_ms else 0.0,
-        avgpt=total / times if times > 0 else 0.0,
-    )
 
 
 class Statistics:
@@ -97,6 +94,8 @@ class Statistics:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._items: dict[tuple[str, str], StatItem] = {}
+        #: Seven readings make six steps of 10 s, seven six of 10 min, twenty-five a day of hours.
+        self._spans = (_Span(7, 1), _Span(7, 60), _Span(25, 360))
         self._puts: dict[str, TopicPuts] = {}
         self._samples = 0
         self._put_before = 0
@@ -159,20 +158,30 @@ class Statistics:
     def sample(self, now_ms: int) -> None:
         """Take a reading of everything; due every SAMPLE_INTERVAL_MS."""
         self.fold()
-        for item in self._items.values():
-            item.sample(now_ms, self._samples)
+        for number, span in enumerate(self._spans):
+            if self._samples % span.every:
+                continue
+            span.moments_ms.append(now_ms)
+            readings_max = span.moments_ms.maxlen or 0
+            for item in self._items.values():
+                item.read(number, readings_max)
         self._samples += 1
 
     def view(self, name: str, key: str) -> BrokerStatsData | None:
         """What code 315 answers, or None when nothing was ever counted under this name."""
         self.fold()
         item = self._items.get((name, key))
-        return item.view() if item is not None else None
+        if item is None:
+            return None
+        minute, hour, day = (
+            item.growth(number, span.moments_ms) for number, span in enumerate(self._spans)
+        )
+        return BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)
 
     def group_get_tps(self, group: str, topic: str) -> float:
         """Messages a second that a group received of a topic in the last minute."""
         item = self._items.get((GROUP_GET_NUMS, f"{topic}@{group}"))
-        return item.minute().tps if item is not None else 0.0
+        return item.growth(0, self._spans[0].moments_ms).tps if item is not None else 0.0
 
     def totals(self) -> dict[str, dict[str, int]]:
         """All counters since the start, by name and key."""
@@ -201,7 +210,7 @@ class Statistics:
     def _item(self, name: str, key: str) -> StatItem:
         item = self._items.get((name, key))
         if item is None:
-            item = self._items[name, key] = StatItem()
+            item = self._items[name, key] = StatItem(len(self._spans))
         return item
 
     def _set(self, name: str, key: str, value: int, times: int) -> None:

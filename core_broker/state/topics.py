@@ -107,10 +107,11 @@ class TopicTable:
         topic = self._topics.get(name)
         if topic is not None:
             return topic, False
+        count = max(queues, 0)
         config = TopicConfig(
             topic_name=name,
-            read_queue_nums=queues,
-            write_queue_nums=queues,
+            read_queue_nums=count,
+            write_queue_nums=count,
             perm=perm,
             topic_sys_flag=sys_flag,
         )

@@ -65,17 +65,27 @@ class Peer:
 
 
 class NoteSaver:
-    """Writes nothing; tells at once that it did, or fails as a test wants."""
+    """Writes nothing; tells at once that it did, or fails or waits as a test wants."""
 
     def __init__(self) -> None:
         self.saved: list[str] = []
         self.error: Exception | None = None
+        self.is_slow = False
+        self._waiting: list[Callable[[Exception | None], None]] = []
 
     def save(
         self, table: ConfigTable, then: Callable[[Exception | None], None] | None = None
     ) -> None:
         self.saved.append(table.value)
-        if then is not None:
+        if then is not None and self.is_slow:
+            self._waiting.append(then)
+        elif then is not None:
+            then(self.error)
+
+    def finish(self) -> None:
+        """Let everything that waits be written."""
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
             then(self.error)
 
     async def save_settings(self, content: bytes) -> None:

@@ -1,7 +1,5 @@
 """processors/send.py and admission.py: what is stored, and what is answered in whose words."""
 
-from collections.abc import Callable
-
 import pytest
 
 from core_broker.message.batch import encode_batch
@@ -125,6 +123,27 @@ class TestAutoCreate:
         assert response.code == 1
         assert response.remark == "topics.json could not be written: disk full"
         assert await desk.messages("New") == []
+
+    async def test_nobody_is_answered_before_the_topic_is_on_disk(self, desk: Desk) -> None:
+        desk.saver.is_slow = True
+        requests = [
+            desk.request(310, send_header("New", queue_id=number), b"%d" % number)
+            for number in range(3)
+        ]
+        assert [desk.give(request) for request in requests] == [None, None, None]
+        assert desk.ctx.store.queue_range("New", 0) == (0, 0)
+        assert (await desk.send(desk.topic("Known"))).code == 0
+        desk.saver.finish()
+        desk.requests.turn.end()
+        assert [desk.client.answers[request.opaque].code for request in requests] == [0, 0, 0]
+        assert (await desk.send("New", queue_id=3)).code == 0
+
+    async def test_a_topic_that_was_not_saved_is_not_used_later_either(self, desk: Desk) -> None:
+        desk.saver.error = OSError("disk full")
+        assert (await desk.send("New")).code == 1
+        assert (await desk.send("New")).code == 1
+        desk.saver.error = None
+        assert (await desk.send("New")).code == 0
 
     async def test_a_batch_creates_too(self, desk: Desk) -> None:
         body = encode_batch([Message("New", b"1")])
@@ -312,91 +331,3 @@ class TestRetryTopics:
         code, remark = refusal(await desk.send("%RETRY%G"))
         assert code == 26
         assert (remark or "").startswith("subscription group not exist, G ")
-
-
-class TestBatch:
-    def body(self, *texts: bytes) -> bytes:
-        return encode_batch([Message("T", text, tags="A", keys=["k"]) for text in texts])
-
-    async def test_each_message_is_a_record_with_the_properties_of_both(
-        self, desk: Desk, topic: str
-    ) -> None:
-        response = await desk.send(
-            topic, self.body(b"1", b"2", b"3"), "WAIT\x01true", batch=True, code=320
-        )
-        assert response.code == 0
-        stored = await desk.messages(topic)
-        assert [each.body for each in stored] == [b"1", b"2", b"3"]
-        assert [each.queue_offset for each in stored] == [0, 1, 2]
-        assert stored[0].properties == {
-            "KEYS": "k", "TAGS": "A", "WAIT": "true", "CLUSTER": "DefaultCluster",
-        }  # fmt: skip
-        assert response.ext_fields["msgId"] == ",".join(each.offset_msg_id for each in stored)
-        assert response.ext_fields["queueOffset"] == "0"
-        assert desk.ctx.statistics.totals()["TOPIC_PUT_NUMS"] == {topic: 3}
-
-    async def test_the_flag_decides_not_the_code(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic, self.body(b"1", b"2"), batch=True, code=310)
-        assert len(await desk.messages(topic)) == 2
-        await desk.send(topic, self.body(b"1", b"2"), batch=False, code=320)
-        assert len(await desk.messages(topic)) == 3
-
-    @pytest.mark.parametrize(
-        "damage",
-        [
-            lambda body: b"",
-            lambda body: body[:-1],
-            lambda body: body + b"\x00",
-            lambda body: b"\xff" * len(body),
-            lambda body: b"\x00" * len(body),
-            lambda body: body[:3] + b"\xff" + body[4:],
-        ],
-    )
-    async def test_a_damaged_batch_stores_nothing(
-        self, desk: Desk, topic: str, damage: Callable[[bytes], bytes]
-    ) -> None:
-        response = await desk.send(topic, damage(self.body(b"1", b"2")), batch=True)
-        assert response.code in {1, 13}
-        assert await desk.messages(topic) == []
-
-    async def test_neither_delayed_nor_transactional_nor_to_a_retry_topic(
-        self, desk: Desk, topic: str
-    ) -> None:
-        body = self.body(b"1")
-        assert (await desk.send(topic, body, "DELAY\x011", batch=True)).code == 13
-        assert (await desk.send(topic, body, batch=True, sys_flag=4)).code == 13
-        response = await desk.send("%RETRY%G", body, batch=True)
-        assert refusal(response) == (13, "batch request does not support retry group %RETRY%G")
-
-    async def test_the_whole_batch_is_measured(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(max_message_size=100)
-        topic = desk.topic()
-        assert (await desk.send(topic, self.body(b"x" * 30, b"x" * 30), batch=True)).code == 13
-        assert await desk.messages(topic) == []
-
-
-class TestSyncFlush:
-    async def test_the_answer_waits_for_the_disk(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        request = desk.request(310, send_header(desk.topic()), b"hi")
-        assert desk.give(request) is None
-        for lane in desk.lanes:
-            lane.run()
-        assert desk.client.answers[request.opaque].code == 0
-
-    async def test_a_producer_that_does_not_want_to_wait(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        response = desk.give(desk.request(310, send_header(desk.topic(), "WAIT\x01false"), b"hi"))
-        assert response is not None
-        assert response.code == 0
-
-    async def test_a_disk_that_is_late_is_a_success_of_its_own_kind(
-        self, make_desk: MakeDesk
-    ) -> None:
-        desk = make_desk(flush_disk_type="SYNC_FLUSH")
-        request = desk.request(310, send_header(desk.topic()), b"hi")
-        desk.give(request)
-        desk.ctx.store.tick(desk.ctx.config.sync_flush_timeout + 1)
-        answer = desk.client.answers[request.opaque]
-        assert answer.code == 10
-        assert answer.ext_fields["queueOffset"] == "0"

@@ -95,6 +95,22 @@ async def test_a_consumer_may_give_up_at_once(desk: Desk, topic: str) -> None:
     assert len(await desk.messages("%DLQ%CG")) == 1
 
 
+async def test_it_waits_until_the_dead_letter_topic_is_on_disk(desk: Desk, topic: str) -> None:
+    failed = await stored(desk)
+    assert (await send_back(desk, failed.offset_physical)).code == 0
+    desk.saver.is_slow = True
+    header = ConsumerSendMsgBackRequestHeader(
+        offset=failed.offset_physical, group="CG", delay_level=-1
+    )
+    request = desk.request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+    assert desk.give(request) is None
+    assert await desk.messages("%DLQ%CG") == []
+    desk.saver.finish()
+    desk.requests.turn.end()
+    assert desk.client.answers[request.opaque].code == 0
+    assert len(await desk.messages("%DLQ%CG")) == 1
+
+
 async def test_an_old_client_gets_the_limit_of_the_group(desk: Desk, topic: str) -> None:
     desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG", retry_max_times=0), 0)
     failed = await stored(desk)

@@ -139,7 +139,7 @@ class ClusterTroubleMiddleware:
             return None
         partial = bool(getattr(request, "htmx", False))
         template = "errors/trouble_part.html" if partial else "errors/trouble.html"
-        context = {"trouble": error, "title": error.title}
+        context = {"trouble": error, "title": error.title, "crumbs": [Crumb(error.title)]}
         return render(request, template, context, status=error.status)
 
 

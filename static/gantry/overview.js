@@ -51,6 +51,7 @@
   function append(sample) {
     const at = sample.at_ms / 1000;
     const last = columns[0].at(-1);
+    if (last === undefined) push(at - 1, null, null); // of a single point nobody knows the scale
     if (last !== undefined && at <= last) return;
     if (last !== undefined && at - last > GAP_S) push(last + 1, null, null); // a gap is no line
     push(at, sample.in_rate, sample.out_rate);

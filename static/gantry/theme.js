@@ -1,6 +1,7 @@
 // Runs before the page is drawn, so that the automatic theme does not flash.
 (() => {
   const root = document.documentElement;
+  root.classList.add("scripted");
   if (root.dataset.theme !== "auto") return;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const follow = () => {

@@ -25,7 +25,9 @@ class TestSyncFlush:
         desk = make_desk(flush_disk_type="SYNC_FLUSH")
         request = desk.request(310, send_header(desk.topic()), b"hi")
         desk.give(request)
-        desk.ctx.store.tick(desk.ctx.config.sync_flush_timeout + 1)
+        desk.ctx.store.tick(desk.now_ms)
+        assert desk.client.answers == {}
+        desk.ctx.store.tick(desk.now_ms + desk.ctx.config.sync_flush_timeout)
         answer = desk.client.answers[request.opaque]
         assert answer.code == 10
         assert answer.ext_fields["queueOffset"] == "0"

@@ -3,6 +3,7 @@
 Producers use it, and consumers for what they send back.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from core_broker.client.deadline import Deadline
@@ -13,8 +14,15 @@ from core_broker.client.queue_choice import QueueChooser
 from core_broker.client.results import SendResult, SendStatus
 from core_broker.client.sending import Outgoing, read_send_answer
 from core_broker.client.settings import ProducerSettings
-from core_broker.errors import ClientError, ConnectFailed, RequestRefused, TransportError
+from core_broker.errors import (
+    ClientError,
+    ConnectFailed,
+    RequestRefused,
+    RequestTimeout,
+    TransportError,
+)
 from core_broker.remoting.bodies import MessageQueue
+from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 
 
@@ -36,7 +44,8 @@ class Sender:
 
     async def send_oneway(self, outgoing: Outgoing) -> None:
         """Nobody waits for an answer; raises TransportError when there is no connection."""
-        queues = await self._writable_queues(outgoing.topic)
+        deadline = Deadline(self._settings.send_timeout_ms)
+        queues = await self._writable_queues(outgoing.topic, deadline)
         queue = self._chooser.choose(outgoing.topic, queues)
         context, command = self._begin(outgoing, queue)
         try:
@@ -52,13 +61,13 @@ class Sender:
     ) -> SendResult:
         """One try at one queue."""
         deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
-        await self._writable_queues(outgoing.topic)
+        await self._writable_queues(outgoing.topic, deadline)
         return await self._try(outgoing, queue, deadline)
 
     async def send(self, outgoing: Outgoing, timeout_ms: int | None = None) -> SendResult:
         """Try queues until one takes it; the error of the last try carries a note on all."""
         deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
-        queues = await self._writable_queues(outgoing.topic)
+        queues = await self._writable_queues(outgoing.topic, deadline)
         stored: SendResult | None = None
         failure: TransportError | RequestRefused | None = None
         tried: list[str] = []
@@ -119,9 +128,15 @@ class Sender:
             context.cost_ms = now_ms() - context.started_ms
             self._hooks.after_send(context)
 
-    async def _writable_queues(self, topic: str) -> Sequence[MessageQueue]:
+    async def _writable_queues(self, topic: str, deadline: Deadline) -> Sequence[MessageQueue]:
         nums = self._settings.new_topic_queue_nums
-        route = await self._instance.routes.publish_route(topic, nums)
+        try:
+            async with asyncio.timeout(deadline.left_ms() / 1000):
+                route = await self._instance.routes.publish_route(topic, nums)
+        except TimeoutError:
+            code = RequestCode.GET_ROUTEINFO_BY_TOPIC
+            servers = self._instance.namesrv_addr
+            raise RequestTimeout(servers, code, deadline.timeout_ms) from None
         if not route.publish_queues:
             raise ClientError(f"The topic {topic} has no queue that may be written to.")
         return route.publish_queues

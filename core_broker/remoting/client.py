@@ -74,7 +74,13 @@ class RemotingClient(Endpoint):
         """Ask and wait for the answer; connecting counts towards the time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
-        connection = await self.connection(addr)
+        connection = self._by_addr.get(addr)
+        if connection is None or connection.closed:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    connection = await self.connection(addr)
+            except TimeoutError:
+                raise ConnectFailed(addr, f"no answer in {round(timeout_ms)} ms") from None
         left_ms = (deadline - loop.time()) * 1000
         if left_ms <= 0:
             raise RequestTimeout(addr, command.code, round(timeout_ms))

@@ -92,6 +92,13 @@ async def test_silence_uses_up_the_time(peers: Peers) -> None:
     assert len(peers[0].asked(SEND) + peers[1].asked(SEND)) == 1
 
 
+async def test_a_silent_name_server_uses_up_no_more_than_the_time(peers: Peers) -> None:
+    peers[0].on(RequestCode.GET_ROUTEINFO_BY_TOPIC, lambda _: None)
+    async with Producer("PG", peers[0].addr) as producer:
+        with pytest.raises(RequestTimeout, match="GET_ROUTEINFO_BY_TOPIC"):
+            await producer.send(MESSAGE, timeout_ms=50)
+
+
 async def test_a_dead_broker_is_passed_over(peers: Peers) -> None:
     peers[0].serve_route(["T"], {"a": peers[0].addr, "dead": "127.0.0.1:1"})
     async with Producer("PG", peers[0].addr) as producer:

@@ -70,6 +70,20 @@ async def test_a_host_that_does_not_exist(loopback: Loopback) -> None:
         await loopback.client().invoke("host.invalid:9876", question())
 
 
+async def test_connecting_takes_no_longer_than_the_question_may(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = loopback.client()
+
+    async def never(_addr: str) -> Connection:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(client, "_connect", never)
+    with pytest.raises(ConnectFailed, match="no answer in 20 ms"):
+        await client.invoke("127.0.0.1:9", RemotingCommand.request(RequestCode.HEART_BEAT), 20)
+
+
 async def test_no_answer_in_time(loopback: Loopback) -> None:
     late: list[tuple[Connection, RemotingCommand]] = []
 

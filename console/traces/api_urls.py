@@ -6,4 +6,5 @@ from django.urls import path
 
 from console.traces import api
 
-urlpatterns = [path("traces/<str:msg_id>", api.JourneyResource.as_view(), name="api-trace")]
+# A message id is whatever a client put into UNIQ_KEY, slashes too.
+urlpatterns = [path("traces/<path:msg_id>", api.JourneyResource.as_view(), name="api-trace")]

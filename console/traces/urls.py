@@ -9,5 +9,6 @@ from console.traces import views
 app_name = "traces"
 urlpatterns = [
     path("traces/", views.FindJourneyPage.as_view(), name="find"),
-    path("traces/<str:msg_id>/", views.JourneyPage.as_view(), name="journey"),
+    # A message id is whatever a client put into UNIQ_KEY, slashes too.
+    path("traces/<path:msg_id>/", views.JourneyPage.as_view(), name="journey"),
 ]

@@ -17,6 +17,10 @@ from tests.api.traffic import Traffic, poll
 GIVE_UP = -1
 
 NASTY = '<script>alert("x")</script>&amp;\'"'
+#: Also where the console makes addresses of what messages say about themselves.
+NASTY_PROPERTIES = dict.fromkeys(
+    (NASTY, "UNIQ_KEY", "RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RESENT_FROM"), NASTY
+)
 #: What no page may hold as it is, whatever people write into messages and addresses.
 RAW = (b"<script>alert", b'alert("x")')
 
@@ -24,12 +28,15 @@ RAW = (b"<script>alert", b'alert("x")')
 def routed_topic(traffic: Traffic, prefix: str, **settings: int | bool) -> str:
     """A topic of a new name that the name server knows already."""
     topic = traffic.topic(prefix, **settings)
+    wait_for_topic(traffic, topic)
+    return topic
 
+
+def wait_for_topic(traffic: Traffic, topic: str) -> None:
     async def is_known(admin: AdminClient) -> bool:
         return topic in await admin.topic_list()
 
     poll(lambda: traffic.admin(is_known))
-    return topic
 
 
 def store(traffic: Traffic, *messages: Message, queue_id: int = 0) -> list[SendResult]:
@@ -68,6 +75,22 @@ def give_up(traffic: Traffic, group: str, topic: str, sent: Sequence[SendResult]
             await client.close()
 
     traffic.admin(send_back)
+
+
+class Dead:
+    """A group with dead letters from one topic."""
+
+    def __init__(self, traffic: Traffic, count: int = 3) -> None:
+        self.traffic = traffic
+        self.topic = routed_topic(traffic, "origin")
+        self.group = traffic.group("mourner")
+        self.add(*numbered(self.topic, count))
+        wait_for_topic(traffic, f"%DLQ%{self.group}")
+
+    def add(self, *messages: Message, topic: str = "") -> list[SendResult]:
+        sent = store(self.traffic, *messages)
+        give_up(self.traffic, self.group, topic or self.topic, sent)
+        return sent
 
 
 def cursor(text: str) -> str:

@@ -12,38 +12,22 @@ from pytest_django import Settings
 
 from console.deadletters.ledger import LEFT_BEHIND_AFTER
 from console.deadletters.models import SENDING, Resend
-from core_broker.client import SendResult
 from core_broker.message.model import Message, MessageExt
 from tests.api.conftest import Api
-from tests.api.stored import NASTY, give_up, ids, numbered, routed_topic, store
+from tests.api.stored import NASTY, Dead, ids, routed_topic, store
 from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
-
-
-class Dead:
-    """A group with dead letters from one topic, newest first."""
-
-    def __init__(self, traffic: Traffic, count: int = 3) -> None:
-        self.traffic = traffic
-        self.topic = routed_topic(traffic, "origin")
-        self.group = traffic.group("mourner")
-        self.add(*numbered(self.topic, count))
-
-    def add(self, *messages: Message, topic: str = "") -> list[SendResult]:
-        sent = store(self.traffic, *messages)
-        give_up(self.traffic, self.group, topic or self.topic, sent)
-        return sent
-
-    def letters(self, api: Api) -> list[dict[str, Any]]:
-        path = f"/dlq/{self.group}/messages"
-        poll(lambda: api("get", path).status_code == 200)
-        found: list[dict[str, Any]] = api.get(path)["items"]
-        return found
 
 
 @pytest.fixture
 def dead(traffic: Traffic) -> Dead:
     return Dead(traffic)
+
+
+def letters(api: Api, dead: Dead) -> list[dict[str, Any]]:
+    """The group's dead letters, newest first."""
+    found: list[dict[str, Any]] = api.get(f"/dlq/{dead.group}/messages")["items"]
+    return found
 
 
 def resend(api: Api, group: str, body: dict[str, Any], status: int) -> dict[str, Any]:
@@ -68,17 +52,17 @@ def test_the_overview_counts_dead_letters_and_reading_changes_no_permission(
     assert api.get("/dlq")["total"] >= 3
     one = api.get(f"/dlq/{dead.group}")
     assert (one["count"], one["failures"]) == (3, [])
-    letters = dead.letters(api)
-    assert [each["queue_offset"] for each in letters] == [2, 1, 0]
-    assert {each["origin_topic"] for each in letters} == {dead.topic}
-    assert {each["resent_at"] for each in letters} == {None}
-    assert api.get(f"/messages/{letters[0]['offset_msg_id']}")["body"]["text"] == "message 2"
+    found = letters(api, dead)
+    assert [each["queue_offset"] for each in found] == [2, 1, 0]
+    assert {each["origin_topic"] for each in found} == {dead.topic}
+    assert {each["resent_at"] for each in found} == {None}
+    assert api.get(f"/messages/{found[0]['offset_msg_id']}")["body"]["text"] == "message 2"
     configs = traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
     assert configs[f"%DLQ%{dead.group}"].perm == 2
 
 
 def test_letters_are_cut_into_pages(api: Api, dead: Dead) -> None:
-    seen = dead.letters(api)
+    seen = letters(api, dead)
     first = api.get(f"/dlq/{dead.group}/messages?limit=2")
     rest = api.get(f"/dlq/{dead.group}/messages?limit=2&cursor={first['next_cursor']}")
     assert ids(first) + ids(rest) == [each["offset_msg_id"] for each in seen]
@@ -91,7 +75,7 @@ def test_a_letter_sent_to_the_retry_topic_reaches_its_group_as_it_was(
     [sent] = dead.add(
         Message(dead.topic, b"precious", tags="T", keys=("k",), properties={"tenant": "acme"})
     )
-    letter = dead.letters(api)[0]["offset_msg_id"]
+    letter = letters(api, dead)[0]["offset_msg_id"]
     mine: list[MessageExt] = []
     others: list[MessageExt] = []
     with (
@@ -114,7 +98,7 @@ def test_a_letter_sent_to_the_retry_topic_reaches_its_group_as_it_was(
 def test_a_letter_sent_to_its_origin_reaches_every_group(
     api: Api, traffic: Traffic, dead: Dead
 ) -> None:
-    letter = dead.letters(api)[0]["offset_msg_id"]
+    letter = letters(api, dead)[0]["offset_msg_id"]
     received: list[MessageExt] = []
     with traffic.consumer(f"{dead.group}-other", dead.topic, accepts=into(received)):
         result = resend(api, dead.group, {"ids": [letter], "target": "origin"}, 200)
@@ -125,7 +109,7 @@ def test_a_letter_sent_to_its_origin_reaches_every_group(
 
 
 def test_what_was_sent_before_is_skipped_unless_it_is_wanted_again(api: Api, dead: Dead) -> None:
-    first, second, third = ids({"items": dead.letters(api)})
+    first, second, third = ids({"items": letters(api, dead)})
     resend(api, dead.group, {"ids": [first, first.lower(), second]}, 200)
     result = resend(api, dead.group, {"ids": [first, third]}, 207)
     assert [each["result"] for each in result["outcomes"]] == ["skipped", "sent"]
@@ -133,7 +117,7 @@ def test_what_was_sent_before_is_skipped_unless_it_is_wanted_again(api: Api, dea
     resend(api, dead.group, {"ids": [first], "again": True}, 200)
     counted = Resend.objects.filter(offset_msg_id=first)
     assert [each.result for each in counted] == ["sent", "sent"]
-    marked = {each["offset_msg_id"] for each in dead.letters(api) if each["resent_at"]}
+    marked = {each["offset_msg_id"] for each in letters(api, dead) if each["resent_at"]}
     assert marked == {first, second, third}
 
 
@@ -142,7 +126,7 @@ def test_a_target_that_is_gone_fails_and_keeps_nothing_else_back(
 ) -> None:
     gone = routed_topic(traffic, "gone")
     dead.add(Message(gone, b"homeless"), topic=gone)
-    homeless, *others = ids({"items": dead.letters(api)})
+    homeless, *others = ids({"items": letters(api, dead)})
     assert api("delete", f"/topics/{gone}").status_code == 200
     wanted = [others[0], homeless, others[1]]
     result = resend(api, dead.group, {"ids": wanted, "target": "origin"}, 207)
@@ -160,7 +144,7 @@ def test_what_is_no_dead_letter_of_the_group_is_not_sent(
 ) -> None:
     [living] = store(traffic, Message(dead.topic, b"alive"))
     stranger = Dead(traffic, count=1)
-    [other] = ids({"items": stranger.letters(api)})
+    [other] = ids({"items": letters(api, stranger)})
     wanted = [living.offset_msg_id, other, "F" * 32, "nonsense", NASTY[:40]]
     result = resend(api, dead.group, {"ids": wanted}, 207)
     assert (result["failed"], result["sent"]) == (5, 0)
@@ -168,7 +152,7 @@ def test_what_is_no_dead_letter_of_the_group_is_not_sent(
 
 
 def test_two_at_once_send_a_letter_once(api: Api, dead: Dead) -> None:
-    letter = dead.letters(api)[0]["offset_msg_id"]
+    letter = letters(api, dead)[0]["offset_msg_id"]
     row = Resend.objects.create(
         cluster="local", group=dead.group, offset_msg_id=letter, batch=uuid4(), target="retry"
     )
@@ -218,8 +202,8 @@ def test_a_wish_that_makes_no_sense_is_refused(api: Api, body: Any) -> None:
 def test_a_reader_sees_letters_and_sends_none(
     api: Api, reader: User, dead: Dead, local: Cluster
 ) -> None:
-    letters = ids({"items": dead.letters(Api(reader))})
-    answer = Api(reader)("post", f"/dlq/{dead.group}/resend", {"ids": letters})
+    found = ids({"items": letters(Api(reader), dead)})
+    answer = Api(reader)("post", f"/dlq/{dead.group}/resend", {"ids": found})
     assert answer.status_code == 403
     assert not Resend.objects.exists()
 
@@ -235,7 +219,7 @@ def test_a_group_without_dead_letters(api: Api, group: str) -> None:
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=x"])
 def test_a_list_that_makes_no_sense_is_refused(api: Api, dead: Dead, query: str) -> None:
-    dead.letters(api)
+    letters(api, dead)
     assert api("get", f"/dlq/{dead.group}/messages?{query}").status_code == 400
 
 

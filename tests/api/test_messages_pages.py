@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from core_broker.message.model import Message
-from tests.api.stored import NASTY, RAW, cursor, numbered, routed_topic, store
+from tests.api.stored import NASTY, NASTY_PROPERTIES, RAW, cursor, numbered, routed_topic, store
 from tests.api.test_pages import Shape, html
 from tests.api.traffic import Traffic, poll
 
@@ -99,9 +99,7 @@ def test_a_single_find_leads_to_the_message(page: Client, traffic: Traffic, topi
 def test_what_people_write_is_shown_and_never_run(
     page: Client, traffic: Traffic, topic: str
 ) -> None:
-    message = Message(
-        topic, NASTY.encode(), tags=NASTY, keys=(NASTY,), properties={NASTY: NASTY, "u": NASTY}
-    )
+    message = Message(topic, NASTY.encode(), tags=NASTY, keys=(NASTY,), properties=NASTY_PROPERTIES)
     first, _second = store(traffic, message, message)
     for path in (
         f"{HOME}?topic={topic}",

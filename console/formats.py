@@ -136,7 +136,7 @@ def perm_words(perm: int | None) -> PermWords | None:
     words, tone, meaning = _PERM[perm & (PERM_READ | PERM_WRITE)]
     text = str(words)
     if perm & PERM_INHERIT:
-        text = _("%(perm)s, inherited") % {"perm": text}
+        text = _("%(perm)s, inheritable") % {"perm": text}
     return PermWords(perm, text, tone, str(meaning))
 
 

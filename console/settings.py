@@ -224,7 +224,11 @@ SPECTACULAR_SETTINGS = {
 
 # "local" carries what one process tells its own viewers (live rates), so it never needs Redis;
 # "default" carries what another process says (progress of jobs).
-_memory_layer = {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 20}}
+_memory_layer = {
+    "BACKEND": "channels.layers.InMemoryChannelLayer",
+    # A slow browser misses samples; one that stays open for a month still gets them.
+    "CONFIG": {"capacity": 20, "group_expiry": 30 * 24 * 3600},
+}
 CHANNEL_LAYERS = {
     "local": _memory_layer,
     "default": {

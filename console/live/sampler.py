@@ -8,6 +8,7 @@ channel layer "local", which lives in this process and drops what a slow browser
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import asdict
 from typing import Any
@@ -19,6 +20,8 @@ from console.gateway import Cluster, GatewayError, now_ms
 from console.gateway.brokers import BrokerRow, broker_rows
 from console.gateway.groups import group_rows
 from console.gateway.overview import load_of
+
+log = logging.getLogger(__name__)
 
 FEED = "overview"
 INTERVAL_S = 2.0
@@ -58,6 +61,13 @@ class Sampler:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        try:
+            await self._sample_while_watched()
+        except Exception:
+            # The next viewer starts it again; those who look now see that it went stale.
+            log.exception("the sampler of cluster %s failed", self.cluster)
+
+    async def _sample_while_watched(self) -> None:
         idle_s = 0.0
         while idle_s < LINGER_S:
             sample = await self.sample()

@@ -104,13 +104,13 @@ def test_a_time_beyond_the_calendar_is_shown_as_it_is(ms: int) -> None:
     ("perm", "words"),
     [
         (0, "no access"),
-        (1, "no access, inherited"),
+        (1, "no access, inheritable"),
         (2, "write only"),
-        (3, "write only, inherited"),
+        (3, "write only, inheritable"),
         (4, "read only"),
-        (5, "read only, inherited"),
+        (5, "read only, inheritable"),
         (6, "read + write"),
-        (7, "read + write, inherited"),
+        (7, "read + write, inheritable"),
         (14, "read + write"),
     ],
 )

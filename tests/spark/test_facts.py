@@ -6,11 +6,13 @@ import random
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from spark_jobs import facts, rollup
+from spark_jobs.affected import affected_hours
 from spark_jobs.decode import EVENT_SCHEMA
-from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
+from trace.codec import Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.lake import HOUR_MS
 from trace.latency import bucket_of
 from trace.timeline import AttemptState, build_timeline
@@ -207,3 +209,31 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession)
 def test_only_rows_of_the_wanted_hours_are_kept(spark: SparkSession) -> None:
     times = spark.createDataFrame([(START_MS - 1,), (START_MS,), (START_MS + HOUR_MS,)], "t bigint")
     assert [row.t for row in rollup.in_hours(times, "t", [HOUR]).collect()] == [START_MS]
+
+
+def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSession) -> None:
+    def at(hour: int, records: list[TraceRecord]) -> list[TraceRecord]:
+        later = [
+            msgspec.structs.replace(record, timestamp_ms=record.timestamp_ms + hour * HOUR_MS)
+            for record in records
+            if record.timestamp_ms is not None
+        ]
+        assert len(later) == len(records)
+        return later
+
+    def hours(new: list[TraceRecord], older: list[TraceRecord]) -> list[int]:
+        found = affected_hours(events_of(spark, new), events_of(spark, older))
+        return sorted(row.hour - HOUR for row in found.collect())
+
+    begin, end = consumed(0, "A", "r1")
+    retry = at(5, consumed(0, "A", "r2", retry_times=1))
+    # The end of an attempt that began in another hour, and the send of a message consumed before.
+    assert hours(at(1, [end]), [begin]) == [0, 1]
+    assert hours(at(3, [sent(0, "A")]), [begin, end, *retry]) == [0, 3, 5]
+    assert hours(at(3, [sent(0, "A,B")]), [begin, end]) == [0, 3]
+    # A retry changes nothing before it; an earlier attempt takes the place of the first one.
+    assert hours(retry, [begin, end]) == [5]
+    assert hours([begin], retry) == [0, 5]
+    assert hours(at(2, consumed(0, "B", "r9")), [begin, *retry]) == [2]
+    # What is neither sent nor consumed changes no rollup.
+    assert hours([Recall(timestamp_ms=START_MS, group="g", topic="t", msg_id="A")], [begin]) == []

@@ -9,6 +9,7 @@ Compatible with RocketMQ's GroupCommitService and FlushRealTimeService.
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core_broker.config import BrokerConfig
 from core_broker.store.commit_log import CommitLog
@@ -21,6 +22,13 @@ PAGE_BYTES = 4096
 FlushCallback = Callable[[bool], None]
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Waiter:
+    end: int
+    callback: FlushCallback
+    deadline: int | None = None
 
 
 class Flusher:
@@ -39,7 +47,7 @@ class Flusher:
         self._lane = lane
         self._settings = settings
         self._on_failure = on_failure
-        self._waiters: deque[tuple[int, int, FlushCallback]] = deque()
+        self._waiters: deque[_Waiter] = deque()
         self._is_running = False
         self._has_failed = False
         self._now_ms = 0
@@ -61,8 +69,7 @@ class Flusher:
         elif end <= self._log.flushed:
             callback(True)
         else:
-            deadline = self._now_ms + self._settings().sync_flush_timeout
-            self._waiters.append((end, deadline, callback))
+            self._waiters.append(_Waiter(end, callback))
             self.after_write()
 
     def after_write(self) -> None:
@@ -77,14 +84,9 @@ class Flusher:
 
     def tick(self, now_ms: int) -> None:
         """Let waiters go whose time is up, and flush what has waited long enough."""
-        if not self._now_ms:
-            # Who came before the first look at the clock waits from now on.
-            self._waiters = deque((end, now_ms + left, call) for end, left, call in self._waiters)
         self._now_ms = now_ms
-        while self._waiters and self._waiters[0][1] <= now_ms:
-            _, _, callback = self._waiters.popleft()
-            callback(False)
         config = self._settings()
+        self._expire(now_ms, now_ms + config.sync_flush_timeout)
         if self._is_running or now_ms - self._last_attempt_ms < config.flush_interval_commit_log:
             return
         self._last_attempt_ms = now_ms
@@ -94,6 +96,18 @@ class Flusher:
         is_overdue = now_ms - self._last_flush_ms >= config.flush_commit_log_thorough_interval
         if dirty >= config.flush_commit_log_least_pages * PAGE_BYTES or (dirty and is_overdue):
             self._start()
+
+    def _expire(self, now_ms: int, deadline: int) -> None:
+        """Let those go whose time is up; it began with the first tick that saw them."""
+        for waiter in reversed(self._waiters):
+            if waiter.deadline is not None:
+                break
+            waiter.deadline = deadline
+        while self._waiters:
+            first = self._waiters[0].deadline
+            if first is None or first > now_ms:
+                break
+            self._waiters.popleft().callback(False)
 
     def _start(self) -> None:
         if self._has_failed:
@@ -118,9 +132,8 @@ class Flusher:
             self.fail(f"flushing the commit log failed: {error}")
             return
         self._log.mark_flushed(end)
-        while self._waiters and self._waiters[0][0] <= end:
-            _, _, callback = self._waiters.popleft()
-            callback(True)
+        while self._waiters and self._waiters[0].end <= end:
+            self._waiters.popleft().callback(True)
         self.after_write()
 
     def fail(self, reason: str) -> None:
@@ -130,5 +143,4 @@ class Flusher:
         self._has_failed = True
         self._on_failure(reason)
         while self._waiters:
-            _, _, callback = self._waiters.popleft()
-            callback(False)
+            self._waiters.popleft().callback(False)

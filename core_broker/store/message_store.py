@@ -197,7 +197,7 @@ class MessageStore:
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(TICK_S, self._on_timer, loop)
-        self.tick(time.monotonic_ns() // 1_000_000)
+        self.tick(int(loop.time() * 1000))
 
     def tick(self, now_ms: int) -> None:
         """Do what is due; `now_ms` is the monotonic clock. The store calls it by itself."""

@@ -74,9 +74,9 @@ def test_what_is_flushed_already_is_told_at_once(bench: Bench) -> None:
 
 def test_a_slow_disk_is_told_after_the_time_limit(bench: Bench) -> None:
     told: list[tuple[int, bool]] = []
-    bench.store.tick(bench.now_ms)
     put_and_wait(bench, 0, told)
     bench.store.write_staged()
+    bench.store.tick(bench.now_ms)
     bench.store.tick(bench.now_ms + 4_999)
     assert told == []
     bench.store.tick(bench.now_ms + 5_000)
@@ -85,16 +85,15 @@ def test_a_slow_disk_is_told_after_the_time_limit(bench: Bench) -> None:
     assert told == [(0, False)]
 
 
-def test_who_waits_before_the_first_look_at_the_clock_has_the_whole_time(bench: Bench) -> None:
+def test_the_time_limit_begins_with_the_first_look(bench: Bench) -> None:
     told: list[tuple[int, bool]] = []
-    put_and_wait(bench, 0, told)
-    bench.store.write_staged()
-    limit_ms = bench.store.config.sync_flush_timeout
     bench.store.tick(bench.now_ms)
-    bench.store.tick(bench.now_ms + limit_ms - 1)
+    put_and_wait(bench, 0, told)  # just before the loop was held up for a minute
+    bench.store.write_staged()
+    bench.store.tick(bench.now_ms + 60_000)
     assert told == []
-    bench.store.tick(bench.now_ms + limit_ms)
-    assert told == [(0, False)]
+    bench.lanes["store-flush"].run()
+    assert told == [(0, True)]
 
 
 def test_without_waiters_a_timer_flushes_what_is_worth_it(files: SimulatedFiles) -> None:

@@ -175,12 +175,12 @@ async def _explained(
     stored_ms = original.message.store_timestamp
     reason = NoTrace.NOT_YET
     if now_ms() - stored_ms >= RECORDS_DELAY_MS:
-        expired = stored_ms < await _kept_since_ms(desk, queues)
+        expired = stored_ms < await kept_since_ms(desk, queues)
         reason = NoTrace.EXPIRED if expired else NoTrace.NOT_RECORDED
     return Partial(_without_records(msg_id, reason, original), answer.failures)
 
 
-async def _kept_since_ms(desk: Desk, queues: Sequence[QueueRef]) -> int:
+async def kept_since_ms(desk: Desk, queues: Sequence[QueueRef]) -> int:
     """Since when nothing of the queues has been deleted; 0 when nothing ever was."""
 
     async def first_ms(window: Window) -> int:

@@ -22,6 +22,7 @@ from console.launcher.service import Service
 from console.launcher.terminal import Relay, Say
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE_S = 15.0  # after so long, and again, a start says what it waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,23 +96,37 @@ class Supervisor:
             self._stop.set()
             for keeper in keepers:
                 keeper.cancel()
-            await asyncio.gather(*keepers, return_exceptions=True)
+            ended = await asyncio.gather(*keepers, return_exceptions=True)
             await self._stop_all()
             for log in self._logs.values():
                 log.close()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-        if self._failure:
-            raise self._failure
+        for problem in (*ended, self._failure):
+            if isinstance(problem, Exception):
+                raise problem
 
     async def _until_all_settled(self) -> None:
         settled = asyncio.gather(*(event.wait() for event in self._settled.values()))
         stop = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait((settled, stop), return_when=asyncio.FIRST_COMPLETED)
-        for waiter in (settled, stop):
-            waiter.cancel()
-        with suppress(asyncio.CancelledError):
-            await settled
+        try:
+            while not settled.done() and not stop.done():
+                await asyncio.wait(
+                    (settled, stop), timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not settled.done() and not stop.done():
+                    self._say_what_is_missing()
+        finally:
+            stop.cancel()
+            settled.cancel()
+            with suppress(asyncio.CancelledError):
+                await settled
+
+    def _say_what_is_missing(self) -> None:
+        for name, event in self._settled.items():
+            if not event.is_set() and name in self._children:
+                last = self._logs[name].last_lines[-1:]
+                self._say(f"Waiting for {name}" + (f", which says: {last[0]}" if last else "."))
 
     async def _keep(self, service: Service) -> None:
         """Own one service from its start to the end of `run`."""
@@ -122,6 +137,9 @@ class Supervisor:
                     self._give_up(service, f"{service.name} is not started, for {name} is off.")
                     return
             await self._run_and_restart(service, self._logs[service.name])
+        except Exception:
+            self._stop.set()  # `run` raises it, once all programs are stopped
+            raise
         finally:
             self._settled[service.name].set()
 
@@ -154,19 +172,17 @@ class Supervisor:
             return f"could not be started: {problem.strerror} ({service.command[0]})"
         self._children[service.name] = child
         try:
-            ready = await child.until_ready()
+            if await child.until_ready():
+                self._ready.add(service.name)
+                self._settled[service.name].set()
+                if service.once:
+                    return None
         except TimeoutError:
             if service.needed:
                 await child.stop()
                 return f"did not become ready within {service.ready_timeout_s:g} s"
             self._say(f"[{service.name}] not ready yet. {service.when_off}")
             self._settled[service.name].set()
-            ready = False
-        if ready:
-            self._ready.add(service.name)
-            self._settled[service.name].set()
-        if ready and service.once:
-            return None
         return ending(await child.wait())
 
     def _give_up(self, service: Service, reason: str) -> None:

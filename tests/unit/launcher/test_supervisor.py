@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from console.launcher import supervisor
 from console.launcher.errors import StartError
 from console.launcher.probes import http_ready
 from console.launcher.service import EVERYTHING, Service
@@ -247,3 +248,33 @@ async def test_important_lines_are_shown_and_all_are_logged(tmp_path: Path) -> N
     assert "[broker] 2026 ERROR disk full" in run.said
     assert "quiet" not in run.text
     assert (tmp_path / "broker.log").read_text() == "quiet\n2026 ERROR disk full\nup\n"
+
+
+async def test_a_long_start_says_what_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "PATIENCE_S", 0.05)
+    slow = script("print('checking the log', flush=True)\n" + SLEEPER.replace("up", "never"))
+    run = Run(tmp_path, sleeper("broker", command=slow))
+    await eventually(lambda: "Waiting for broker, which says: " in run.text, "a word of patience")
+    await run.stop()
+
+
+async def test_a_fault_of_our_own_stops_everything_and_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = tmp_path / "pids"
+
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(supervisor, "describe_end", broken)
+    dying = script("raise SystemExit(1)")
+    run = Run(
+        tmp_path,
+        sleeper("namesrv", command=script(pid_noter(pids))),
+        Service(name="worker", command=dying, ready_line=UP, after=("namesrv",)),
+    )
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(run.task, DEADLINE_S)
+    assert not is_alive(int(pids.read_text()))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import MISSING
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,15 @@ def test_every_make_target_explains_itself() -> None:
     targets = re.findall(r"^([a-z]+):(.*)$", makefile, re.M)
     assert targets
     assert not [target for target, rest in targets if "## " not in rest]
+
+
+def test_units_start_programs_that_exist() -> None:
+    units = list((ROOT / "deploy" / "systemd").glob("*.service"))
+    assert units
+    for unit in units:
+        command = re.search(r"^ExecStart=\S+/python -m (\S+)", unit.read_text(), re.M)
+        assert command, unit.name
+        assert find_spec(command[1]), unit.name
 
 
 def test_the_chinese_readme_has_the_same_headings() -> None:

@@ -1,5 +1,6 @@
 """All consume queues of a store: topic → queue id → queue."""
 
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ class ConsumeQueues:
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._appended: set[ConsumeQueue] = set()
         #: Queues with units that are only in memory, and those of them with many.
-        self._unwritten: set[ConsumeQueue] = set()
+        self._unwritten: dict[ConsumeQueue, None] = {}
         self._full: set[ConsumeQueue] = set()
 
     # -- look up --
@@ -73,7 +74,7 @@ class ConsumeQueues:
         """Add a unit that is visible at once, of a message that has long been in the log."""
         queue.append(offset, size, tags_code)
         queue.publish()
-        self._unwritten.add(queue)
+        self._unwritten[queue] = None
         if queue.tail_bytes >= TAIL_BYTES_MAX:
             self._write_tail(queue)
 
@@ -83,7 +84,7 @@ class ConsumeQueues:
         self._appended.clear()
         for queue, _ in published:
             queue.publish()
-            self._unwritten.add(queue)
+            self._unwritten[queue] = None
             if queue.tail_bytes >= TAIL_BYTES_MAX:
                 self._full.add(queue)
         if listeners:
@@ -106,14 +107,17 @@ class ConsumeQueues:
                 self._full.add(queue)
                 raise
 
-    def write_tails(self) -> None:
-        """Write all units from memory to the files; on OSError the rest can be written later."""
-        for queue in list(self._unwritten):
+    def write_tails(self, limit: int | None = None) -> None:
+        """Write units from memory to the files, of so many queues, those that waited longest first.
+
+        On OSError the rest can be written later.
+        """
+        for queue in list(itertools.islice(self._unwritten, limit)):
             self._write_tail(queue)
 
     def _write_tail(self, queue: ConsumeQueue) -> None:
         queue.write_tail()
-        self._unwritten.discard(queue)
+        self._unwritten.pop(queue, None)
         self._full.discard(queue)
 
     def take_dirty(self, least_bytes: int = 0) -> dict[Path, int]:
@@ -162,7 +166,7 @@ class ConsumeQueues:
         if not self._topics[topic]:
             del self._topics[topic]
         self._appended.discard(queue)
-        self._unwritten.discard(queue)
+        self._unwritten.pop(queue, None)
         self._full.discard(queue)
         queue.forget_all()
         return queue.folder

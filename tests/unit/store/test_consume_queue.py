@@ -189,6 +189,18 @@ def test_listeners_hear_of_each_message_once(tmp_path: Path) -> None:
     assert sorted(heard) == [("T", 1, 0, 10), ("T", 1, 1, 10), ("T", 2, 0, 20)]
 
 
+def test_tails_of_many_queues_are_written_in_turns(tmp_path: Path) -> None:
+    queues = table(tmp_path)
+    for queue_id in range(5):
+        queues.append(queues.get_or_create("T", queue_id), 0, 90, 0)
+        queues.publish([])
+    queues.write_tails(2)
+    assert sorted(each.name for each in (tmp_path / "T").iterdir()) == ["0", "1"]
+    queues.write_tails(2)
+    queues.write_tails()
+    assert len(list((tmp_path / "T").iterdir())) == 5
+
+
 def test_a_damaged_queue_is_reported_and_left_out(tmp_path: Path) -> None:
     queues = table(tmp_path)
     for topic in ("A", "B"):

@@ -15,6 +15,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
 from tests.support.broker_requests import pull_header, send_header
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.crash
 
@@ -117,9 +118,7 @@ async def test_tables_survive_a_kill(tmp_path: Path) -> None:
         )
         assert (await client.invoke(addr, RemotingCommand.request(15, offset))).code == 0
         file = cluster.store_folder / "config" / "consumerOffset.json"
-        async with asyncio.timeout(10):
-            while b"Auto0@CG" not in file.read_bytes():
-                await asyncio.sleep(0.01)
+        await eventually(lambda: file.exists() and b"Auto0@CG" in file.read_bytes())
         await client.close()
         cluster.kill_broker()
         cluster.restart_broker()

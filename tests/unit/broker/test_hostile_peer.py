@@ -1,0 +1,63 @@
+"""A hostile client on a real connection: it gets errors, stays connected, and disturbs nobody."""
+
+import asyncio
+from collections.abc import Callable
+
+from core_broker.remoting.codes import RequestCode
+from tests.support.eventually import eventually
+from tests.unit.broker.conftest import Asker, MakeBroker
+
+Connect = Callable[[str], Asker]
+
+NOT_HERE = {37, 39, 40, 103, 105, 220, 221, 324, 325, 326}
+GARBAGE = (b"", b"{", b"[" * 1000, b"\xff" * 100, b'{"groupName":"a b","clientID":{}}')
+NONSENSE = {
+    "topic": "../../x",
+    "b": "T",
+    "queueId": "-2147483648",
+    "e": "2147483647",
+    "offset": "-9223372036854775808",
+    "sysFlag": "4",
+    "consumerGroup": "%RETRY%" * 40,
+}
+
+
+async def test_every_code_with_nonsense_beside_an_honest_client(
+    start_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await start_broker()
+    hostile, honest = connect(broker.addr), connect(broker.addr)
+
+    async def attack() -> None:
+        for code in RequestCode:
+            for body in GARBAGE:
+                answer = await hostile.ask(code, dict(NONSENSE), body)
+                if code in NOT_HERE:
+                    assert answer.code == 3
+
+    async def work() -> int:
+        for number in range(200):
+            answer = await honest.send("Honest", b"%d" % number)
+            assert answer.code == 0, answer.remark
+        return int(answer.ext_fields["queueOffset"])
+
+    _, last = await asyncio.gather(attack(), work())
+    assert last == 199
+    assert len(broker._server.connections) == 2, "nobody was thrown out"
+    assert (await hostile.send("Honest", b"made peace")).code == 0
+
+
+async def test_a_pull_that_never_ends_is_bounded_and_forgotten(
+    start_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await start_broker()
+    hostile = connect(broker.addr)
+    await hostile.send("T")
+    pulls = [
+        asyncio.create_task(hostile.pull("T", 1, suspend_timeout_millis=2**62)) for _ in range(50)
+    ]
+    held = broker._parts.requests.held_pulls
+    await eventually(lambda: len(held) == 50)
+    await hostile.close()
+    await asyncio.gather(*pulls, return_exceptions=True)
+    await eventually(lambda: not len(held))

@@ -8,6 +8,7 @@ files in the folder, which a failure to start quotes.
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -197,12 +198,16 @@ class Cluster:
 
 
 def free_broker_port() -> int:
-    """A port that is free, and the one two below it too, where the broker listens for producers."""
+    """A port that is free, and the one two below it too, where the broker listens for producers.
+
+    It lies below those that the system gives to outgoing connections, so that a broker that is
+    started again finds it free.
+    """
     while True:
+        port = random.randrange(12_000, 32_000)
         with socket.socket() as main, socket.socket() as vip:
-            main.bind(("127.0.0.1", 0))
-            port: int = main.getsockname()[1]
             try:
+                main.bind(("127.0.0.1", port))
                 vip.bind(("127.0.0.1", port - 2))
             except OSError:
                 continue

@@ -8,7 +8,7 @@ files in the folder, which a failure to start quotes.
 """
 
 import os
-import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -204,7 +204,8 @@ def free_broker_port() -> int:
     started again finds it free.
     """
     while True:
-        port = random.randrange(12_000, 32_000)
+        # Not the shared generator, which starts alike in every test worker.
+        port = secrets.randbelow(20_000) + 12_000
         with socket.socket() as main, socket.socket() as vip:
             try:
                 main.bind(("127.0.0.1", port))

@@ -6,6 +6,7 @@ in one worker. Screenshots of failures are left in the test's temporary folder.
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import re
@@ -59,12 +60,18 @@ class Output:
         self._coming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         assert process.stdout is not None
         self._stream = process.stdout
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         for line in self._stream:
             self._coming.put(line.rstrip("\n"))
         self._coming.put(None)
+
+    def close(self) -> None:
+        """After the program's end: read the rest, and give the pipe back."""
+        self._reader.join()
+        self._stream.close()
 
     def wait_for(self, pattern: str, timeout_s: float) -> re.Match[str]:
         deadline = time.monotonic() + timeout_s
@@ -95,14 +102,15 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
             **os.environ,
             "GANTRY_ADMIN_PASSWORD": PASSWORD,
             "ROCKETMQ_MESSAGE_DELAY_LEVEL": FAST_RETRIES,
+            "CONSOLE_INGEST_MINUTES": "0",  # jobs start when a test says so
         },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+    output = Output(process)
     try:
-        output = Output(process)
         namesrv_addr = output.wait_for(r"name server\s+(\S+:\d+)", READY_TIMEOUT_S)[1]
         url = output.wait_for(r"Gantry is ready: (http://\S+)", READY_TIMEOUT_S)[1]
         yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","))
@@ -114,6 +122,8 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
             process.kill()
             process.wait()
             raise
+        finally:
+            output.close()
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +153,16 @@ def page(
     page.screenshot(path=tmp_path / f"{request.node.name}.png", full_page=True)
     context.close()
     assert not faults, f"the page's scripts complained: {faults}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> None:
+    """Skips what needs Spark where there is no Java for it."""
+    command = [sys.executable, "-m", "spark_jobs", "check", "--json"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    found = json.loads(answer.stdout)
+    if not found["usable"]:
+        pytest.skip(f"Spark cannot run here: {found['reason']}")
 
 
 def is_fault(text: str) -> bool:

@@ -6,7 +6,12 @@ import pytest
 
 from console.gateway.answers import Answer, Partial
 from console.gateway.errors import GatewayError
-from console.gateway.questions import FAILURE_FRESH_MS, SWEEP_EVERY_MS, AnswerCache
+from console.gateway.questions import (
+    COSTLY_FRESH_MAX_MS,
+    FAILURE_FRESH_MS,
+    SWEEP_EVERY_MS,
+    AnswerCache,
+)
 
 FRESH_MS = 2_000
 
@@ -59,6 +64,24 @@ async def test_a_fresh_answer_is_kept_with_the_time_it_was_asked() -> None:
     clock.ms += FRESH_MS - 1
     assert await get(cache, asked) is first
     assert first.asked_at_ms == 1_000_000
+    clock.ms += 1
+    assert (await get(cache, asked)).value == 2
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "kept_ms"), [(100, FRESH_MS), (400, 4_000), (60_000, COSTLY_FRESH_MAX_MS)]
+)
+async def test_an_answer_that_took_long_is_kept_longer(took_ms: int, kept_ms: int) -> None:
+    clock = Clock()
+    cache, asked = AnswerCache(clock), Asked()
+    asking = asyncio.create_task(get(cache, asked))
+    while not asked.times:
+        await asyncio.sleep(0)
+    clock.ms += took_ms
+    asked.gate.set()
+    await asking
+    clock.ms += kept_ms - 1
+    assert (await get(cache, asked)).value == 1
     clock.ms += 1
     assert (await get(cache, asked)).value == 2
 

@@ -39,7 +39,7 @@ def test_a_dead_letter_is_found_sent_again_and_consumed(page: Page, gantry: Gant
     with Traffic(gantry.namesrv_addr, name, group) as traffic:
         msg_id = traffic.send(b'{"order": 4711, "card": "lost"}', "order-4711")
         page.goto(gantry.page())
-        page.get_by_role("link", name="Dead letters").click()
+        page.get_by_role("link", name="Dead letters", exact=True).click()
         follow(page, group)
         follow(page, msg_id)
         expect(page.locator("pre")).to_contain_text('"order": 4711')

@@ -73,7 +73,7 @@ class Desk:
         async def ask() -> Partial[T]:
             return await self._within(question, question.run, *args, **kwargs)
 
-        return await self.answers.get(key, question.fresh_for_ms, ask)
+        return await self.answers.get(key, question.fresh_for_ms, ask, costly=question.costly)
 
     async def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Carry out a change, and forget what was known before it, whether it succeeded or not."""

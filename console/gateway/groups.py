@@ -97,7 +97,7 @@ async def group_configs(desk: Desk) -> Partial[Configs]:
     )
 
 
-@question(fresh_for_ms=PROGRESS_FRESH_MS, deadline_ms=PROGRESS_DEADLINE_MS)
+@question(fresh_for_ms=PROGRESS_FRESH_MS, deadline_ms=PROGRESS_DEADLINE_MS, costly=True)
 async def all_progress(desk: Desk) -> Partial[Mapping[str, Progress]]:
     """The progress of every group that has consumed anything, one question per broker."""
     configs = (await desk.ask(group_configs)).value

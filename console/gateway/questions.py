@@ -8,8 +8,9 @@
     inner = await desk.ask(other_question, arg) # inside another question
 
 Whoever asks the same question (function and arguments) while it is under way waits for that one
-answer, and for `fresh_for_ms` afterwards gets the kept answer with its age. An answer that took
-long is kept longer, so that being watched costs a cluster no more than a tenth of its time.
+answer, and for `fresh_for_ms` afterwards gets the kept answer with its age. A `costly` question,
+which asks brokers about everything they have and which open pages repeat, is kept ten times as long
+as it took, so that being watched costs a cluster no more than a tenth of its time.
 Failures are kept for FAILURE_FRESH_MS, so that a dead broker is not asked by every viewer in turn.
 Commands are never shared or kept; when one ends, kept answers of its cluster are dropped.
 """
@@ -49,6 +50,7 @@ class Question(Generic[P, T_co]):
     run: Callable[Concatenate[Desk, P], Awaitable[Partial[T_co]]]
     fresh_for_ms: int
     deadline_ms: int
+    costly: bool
 
     @property
     def name(self) -> str:
@@ -68,10 +70,10 @@ class Command(Generic[P, T_co]):
 
 
 def question(
-    *, fresh_for_ms: int = FRESH_FOR_MS, deadline_ms: int = DEADLINE_MS
+    *, fresh_for_ms: int = FRESH_FOR_MS, deadline_ms: int = DEADLINE_MS, costly: bool = False
 ) -> Callable[[Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]], Question[P, T]]:
     """Make an async function a question; its arguments must be hashable."""
-    return lambda run: Question(run, fresh_for_ms, deadline_ms)
+    return lambda run: Question(run, fresh_for_ms, deadline_ms, costly)
 
 
 def command(
@@ -110,7 +112,12 @@ class AnswerCache:
         return len(self._kept)
 
     async def get(
-        self, key: Hashable, fresh_for_ms: int, ask: Callable[[], Awaitable[Partial[T]]]
+        self,
+        key: Hashable,
+        fresh_for_ms: int,
+        ask: Callable[[], Awaitable[Partial[T]]],
+        *,
+        costly: bool = False,
     ) -> Answer[T]:
         """The kept answer, the one under way, or a new one."""
         kept = self._kept.get(key)
@@ -123,7 +130,8 @@ class AnswerCache:
         task = self._asking.get(key)
         if task is None:
             self.misses += 1
-            task = asyncio.create_task(self._ask(key, fresh_for_ms, ask, self._generation))
+            asking = self._ask(key, fresh_for_ms, ask, costly, self._generation)
+            task = asyncio.create_task(asking)
             self._asking[key] = task
             # Retrieved here as well, so that an answer nobody waits for any more is not reported.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -143,6 +151,7 @@ class AnswerCache:
         key: Hashable,
         fresh_for_ms: int,
         ask: Callable[[], Awaitable[Partial[T]]],
+        costly: bool,
         generation: int,
     ) -> Answer[T]:
         asked_at_ms = self._clock_ms()
@@ -157,8 +166,9 @@ class AnswerCache:
                 self._asking.pop(key, None)
         answer = Answer(partial.value, partial.failures, asked_at_ms)
         if generation == self._generation:
-            rest_ms = (self._clock_ms() - asked_at_ms) * REST_PER_WORK
-            self._keep(key, answer, max(fresh_for_ms, min(rest_ms, COSTLY_FRESH_MAX_MS)))
+            took_ms = self._clock_ms() - asked_at_ms if costly else 0
+            rest_ms = min(took_ms * REST_PER_WORK, COSTLY_FRESH_MAX_MS)
+            self._keep(key, answer, max(fresh_for_ms, rest_ms))
         return answer
 
     def _keep(self, key: Hashable, outcome: Answer[Any] | GatewayError, fresh_ms: int) -> None:

@@ -48,7 +48,10 @@ def resend(
     done = _send(cluster, group, to_send, target)
     _write_down(batch, done)
     reasons = {
-        True: _("It was sent again before. Choose “send again” to send it once more."),
+        True: _(
+            "It was sent again before. Choose “Also what was sent before” (in the API: again) to "
+            "send it once more."
+        ),
         False: _("Somebody is sending it at this moment."),
     }
     return tuple(

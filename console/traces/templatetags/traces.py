@@ -16,3 +16,11 @@ def precise(ms: int) -> str:
     if SECOND_MS <= ms < MINUTE_MS:
         return _("%(seconds).3f s") % {"seconds": ms / SECOND_MS}
     return duration(ms)
+
+
+@register.filter
+def tick(ms: int) -> str:
+    """1500 → `1.5 s`: for marks of an axis, which stand at round places."""
+    if SECOND_MS <= ms < MINUTE_MS:
+        return _("%(seconds)s s") % {"seconds": f"{ms / SECOND_MS:g}"}
+    return duration(ms)

@@ -126,8 +126,13 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
             output.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def chromium() -> Iterator[Browser]:
+    """A browser of its own for each test.
+
+    Playwright keeps an event loop running in this thread for as long as it is started, and other
+    tests of the same worker start theirs.
+    """
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("no Chromium on the path; `make test` installs it where it can")

@@ -99,6 +99,9 @@ def check(run_dir: Path, as_json: bool) -> None:
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
 @click.option("--messages-per-round", type=POSITIVE, default=MESSAGES_PER_ROUND, show_default=True)
 @click.option("--retain-days", type=POSITIVE, default=RETAIN_DAYS, show_default=True)
+@click.option(
+    "--retry-seconds", type=POSITIVE, default=60, show_default=True, help="Wait so for brokers."
+)
 @click.option("--progress-json", is_flag=True, help="Report as JSON lines on stdout.")
 @click.option("--until-stdin-closes", is_flag=True, help="Stop when whoever started this is gone.")
 def ingest(
@@ -111,6 +114,7 @@ def ingest(
     conf: tuple[str, ...],
     messages_per_round: int,
     retain_days: int,
+    retry_seconds: int,
     progress_json: bool,
     until_stdin_closes: bool,
 ) -> None:
@@ -118,7 +122,12 @@ def ingest(
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
     job = Ingest(
-        namesrv, lake, topic, messages_per_round=messages_per_round, retain_days=retain_days
+        namesrv,
+        lake.resolve(),
+        topic,
+        messages_per_round=messages_per_round,
+        retain_days=retain_days,
+        retry_timeout_ms=retry_seconds * 1000,
     )
     settings = _settings(conf)
 

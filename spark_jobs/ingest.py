@@ -39,7 +39,7 @@ class Ingest:
     lake: Path
     topic: str = TRACE_TOPIC
     messages_per_round: int = MESSAGES_PER_ROUND
-    rows_per_task: int = 50_000
+    rows_per_task: int = 20_000
     retain_days: int = RETAIN_DAYS
     retry_timeout_ms: int = 60_000
 

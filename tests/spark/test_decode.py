@@ -23,7 +23,7 @@ from trace.codec import (
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 NOW_MS = 1_762_300_000_000
 SEED = 20261105

@@ -20,7 +20,7 @@ from trace.timeline import AttemptState, build_timeline
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 HOUR = 489_000
 START_MS = HOUR * HOUR_MS

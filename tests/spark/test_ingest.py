@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SEED = 20261105
 PROCESS_DEADLINE_S = 90.0

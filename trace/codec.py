@@ -178,7 +178,7 @@ def encode_record(record: TraceRecord) -> str:
     values = [getattr(record, name) for name, _ in _LAYOUTS[kind].fields]
     if isinstance(record, Pub) and not record.client_host:
         values.pop()
-    if isinstance(record, SubAfter) and record.timestamp_ms is None:
+    if isinstance(record, SubAfter) and record.timestamp_ms is None and not record.group:
         # The reader tells this short form by its last, empty field.
         values[-2:] = [""]
     return FIELD_SEPARATOR.join([kind, *map(_field_text, values)]) + RECORD_TERMINATOR

@@ -100,3 +100,10 @@ def consumer(broker: OneBroker, settings: ConsumerSettings | None = None) -> Pus
     made.subscribe("T", "A || B")
     made.listener(succeed)
     return made
+
+
+def commits(consuming: PushConsumer) -> dict[MessageQueue, int]:
+    """How far the consumer says it is, in each queue."""
+    info = consuming.running_info()
+    assert info is not None
+    return {queue: it.commit_offset for queue, it in info.mq_table.items()}

@@ -21,7 +21,7 @@ from core_broker.remoting.bodies.queues import MessageQueueForC
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from tests.support.consumer_parts import record
 from tests.support.eventually import eventually
-from tests.support.one_broker import RETRY0, RETRY1, T0, T1, OneBroker, consumer
+from tests.support.one_broker import RETRY0, RETRY1, T0, T1, OneBroker, commits, consumer
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ async def test_a_reset_that_cannot_be_read_changes_nothing(broker: OneBroker, bo
 
 async def test_code_221_tells_the_offsets(broker: OneBroker) -> None:
     broker.serve_once(ResponseCode.PULL_RETRY_IMMEDIATELY, 95)
-    async with consumer(broker):
-        await eventually(lambda: set(broker.pulls().values()) == {95})
+    async with consumer(broker) as joined:
+        await eventually(lambda: list(commits(joined).values()) == [95] * 4)
         answer = await broker.ask(
             RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, {"topic": "T", "group": "G"}
         )

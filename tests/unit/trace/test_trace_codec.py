@@ -105,6 +105,11 @@ def test_every_length_of_sub_after(
     )
 
 
+def test_sub_after_with_a_group_but_no_time_is_written_whole() -> None:
+    record = SubAfter(request_id="Q", msg_id="ID", cost_ms=7, success=True, group="CG")
+    assert only(encode_record(record)) == record
+
+
 def test_sub_after_of_the_cloud_channel_runs_into_the_next_records() -> None:
     glued = "SubAfter\x01Q\x01A\x017\x01true\x01K\x010\x01"
     decoded = decode_trace(glued + glued.replace("\x01A\x01", "\x01B\x01") + JAVA_PUB + glued)

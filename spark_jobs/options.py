@@ -39,7 +39,7 @@ class ReadOptions:
     """`retryTimeoutMs`: how long to try again when a broker does not answer."""
 
 
-_KEYS: Final = {
+OPTION_NAMES: Final = {
     "namesrv": "namesrv",
     "topic": "topic",
     "startingOffsets": "starting_offsets",
@@ -59,7 +59,7 @@ def read_options(given: Mapping[str, str], known_columns: Iterable[str]) -> Read
 
     Names of options are matched without regard to case, as everywhere in Spark.
     """
-    by_lower = {key.lower(): key for key in _KEYS}
+    by_lower = {key.lower(): key for key in OPTION_NAMES}
     values: dict[str, object] = {}
     for name, text in given.items():
         key = by_lower.get(name.lower())
@@ -67,7 +67,7 @@ def read_options(given: Mapping[str, str], known_columns: Iterable[str]) -> Read
             near = difflib.get_close_matches(name.lower(), by_lower, n=1)
             hint = f" Did you mean {by_lower[near[0]]}?" if near else ""
             raise ClientError(f"The data source rocketmq has no option {name}.{hint}")
-        values[_KEYS[key]] = _value(key, text, tuple(known_columns))
+        values[OPTION_NAMES[key]] = _value(key, text, tuple(known_columns))
     for required in ("namesrv", "topic"):
         if not values.get(required):
             raise ClientError(f"The data source rocketmq needs the option {required}.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from core_broker.errors import ClientError
 from spark_jobs.columns import COLUMNS, spark_schema
 from spark_jobs.offsets import EARLIEST, LATEST
-from spark_jobs.options import read_options
+from spark_jobs.options import OPTION_NAMES, read_options
 
 GIVEN = {"namesrv": "a:1;b:2", "topic": "orders"}
 
@@ -50,3 +52,8 @@ def test_names_are_matched_without_regard_to_case() -> None:
 def test_a_wrong_option_is_named(wrong: dict[str, str], said: str) -> None:
     with pytest.raises(ClientError, match=said):
         read_options(GIVEN | wrong, COLUMNS)
+
+
+def test_the_documents_name_every_option_and_column() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "traces.md").read_text(encoding="utf-8")
+    assert [name for name in (*OPTION_NAMES, *COLUMNS) if f"`{name}`" not in text] == []

@@ -8,7 +8,7 @@ READY := .venv/.ready
 ARGS ?=
 # Two workers fit a two-core machine; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= 2
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(PY) -m pytest -n $(WORKERS)
 
 help: ## list the targets
 	@echo 'make TARGET [ARGS="…"]'

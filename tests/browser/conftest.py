@@ -1,7 +1,7 @@
 """A whole Gantry, started as a newcomer starts it, and a real Chromium in front of it.
 
-One Gantry serves all browser tests of a run; they carry the xdist group "browser" so that they run
-in one worker. Screenshots of failures are left in the test's temporary folder.
+One Gantry serves all browser tests of a run, since `tests/support/scheduling.py` keeps them in one
+worker. Screenshots of failures are left in the test's temporary folder.
 """
 
 from __future__ import annotations

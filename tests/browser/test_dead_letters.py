@@ -12,7 +12,7 @@ from tests.browser.conftest import Gantry
 from tests.browser.traffic import Traffic
 from tests.browser.waiting import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 LIVE_TIMEOUT_MS = 60_000
 

@@ -13,7 +13,7 @@ from core_broker.errors import GantryError
 from core_broker.message.topics import dlq_topic
 from tests.up.gantry import Gantry
 
-pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 FAST_RETRIES = " ".join(["1s"] * 18)
 DEADLINE_S = 120

@@ -15,8 +15,7 @@ from tests.up.gantry import Gantry, status_of
 
 ALL = {"namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server"}
 
-# All in one xdist worker: two Gantrys at a time would only make both slow.
-pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="session")

@@ -69,8 +69,12 @@ def test_what_was_sent_again_is_marked_and_skipped(page: Page, gantry: Gantry) -
         traffic.accepting.set()
         for outcome in ("1 sent, 0 failed, 0 skipped.", "0 sent, 0 failed, 1 skipped."):
             page.goto(gantry.page(f"dlq/{group}/"))
-            page.get_by_label(f"Select {msg_id}").check()
-            page.get_by_role("button", name="Send again").click()
+            send = page.get_by_role("button", name="Send again")
+            expect(send).to_be_disabled()
+            page.get_by_label("Select all on this page").check()
+            expect(page.get_by_text("1 selected")).to_be_visible()
+            expect(page.get_by_label(f"Select {msg_id}")).to_be_checked()
+            send.click()
             expect(page.get_by_text(outcome)).to_be_visible()
         wait_until(lambda: len(traffic.accepted) > 0, "the consumer to receive it")
         assert [each.msg_id for each in traffic.accepted].count(msg_id) == 1

@@ -14,7 +14,6 @@ from tests.browser.waiting import wait_until
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.xdist_group("browser"),
     pytest.mark.timeout(500),
     pytest.mark.usefixtures("spark"),
 ]
@@ -38,6 +37,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
     page.goto(gantry.page())
     page.get_by_role("link", name="Jobs").click()
     page.get_by_role("button", name="Read traces now").click()
+    expect(page.locator("#job-progress")).to_be_visible()
     seen = watch(page)
     assert seen[-1] == ("succeeded", 100.0)
     percents = [percent for _state, percent in seen]
@@ -81,13 +81,13 @@ def watch(page: Page) -> list[tuple[str, float]]:
 
 
 def is_drawn(page: Page) -> bool:
-    """Whether the chart holds pixels in the colour of its first line."""
+    """Whether the chart holds pixels in the colour of its upper line, that of what was consumed."""
     found: bool = page.evaluate(
         """() => {
             const canvas = document.querySelector("#throughput-chart canvas");
             const probe = document.createElement("canvas").getContext("2d");
             const root = getComputedStyle(document.documentElement);
-            probe.fillStyle = root.getPropertyValue("--gantry-in").trim();
+            probe.fillStyle = root.getPropertyValue("--gantry-out").trim();
             probe.fillRect(0, 0, 1, 1);
             const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
             const context = canvas.getContext("2d");

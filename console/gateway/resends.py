@@ -126,7 +126,10 @@ async def _resend_one(
     target: Target,
     routes: dict[str, TopicRouteData | RequestRefused],
 ) -> Outcome:
-    ref = (await desk.ask(view, offset_msg_id)).value
+    answer = await desk.ask(view, offset_msg_id)
+    ref = answer.value
+    if ref is None and answer.failures:
+        return Outcome(offset_msg_id, Result.FAILED, answer.failures[0].reason)
     if ref is None or ref.message.topic != dlq_topic(group):
         reason = format_lazy(_("“{group}” has no such dead letter any more."), group=group)
         return Outcome(offset_msg_id, Result.FAILED, reason)

@@ -20,7 +20,7 @@ from console.gateway.finding import find
 from console.gateway.messages import MessageRef
 from console.messages.body import view_body
 from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
-from console.messages.views import BodyDownload, no_such_message
+from console.messages.views import BodyDownload, found_message
 
 
 class MessageRowSerializer(serializers.Serializer[Any]):
@@ -151,10 +151,9 @@ class MessageResource(ClusterResource):
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> Response:
         """One message with its properties and body."""
         answer = self.cluster.ask(questions.view, offset_msg_id)
-        if answer.value is None:
-            raise no_such_message(offset_msg_id)
+        ref = found_message(answer, offset_msg_id)
         context = {"form": request.query_params.get("form", "")}
-        body = MessageSerializer(answer.value, context=context).data
+        body = MessageSerializer(ref, context=context).data
         return Response({**body, **told_with(answer)})
 
 
@@ -163,9 +162,7 @@ class MessageBody(ClusterResource):
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
         """The body as bytes, unpacked when it was sent compressed."""
         answer = self.cluster.ask(questions.view, offset_msg_id)
-        if answer.value is None:
-            raise no_such_message(offset_msg_id)
-        return BodyDownload.file(answer.value)
+        return BodyDownload.file(found_message(answer, offset_msg_id))
 
 
 def required(text: str | None, name: str, chars_max: int) -> str:

@@ -14,7 +14,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.gateway import GatewayError, NotThere
+from console.gateway import Answer, BrokerFailure, GatewayError, NotThere
 from console.gateway import messages as questions
 from console.gateway.finding import find
 from console.gateway.messages import MessageRef
@@ -216,18 +216,24 @@ class BodyDownload(ClusterPage):
 
 def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
     """The message at an offset id; raises NotThere with what may have happened to it."""
-    ref = page.cluster.ask(questions.view, offset_msg_id).value
-    if ref is None:
-        raise no_such_message(offset_msg_id)
-    return ref
+    return found_message(page.cluster.ask(questions.view, offset_msg_id), offset_msg_id)
 
 
-def no_such_message(offset_msg_id: str) -> NotThere:
+def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> MessageRef:
+    """The message of an answer; raises NotThere when it has none."""
+    if answer.value is None:
+        raise no_such_message(offset_msg_id, answer.failures)
+    return answer.value
+
+
+def no_such_message(offset_msg_id: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+    hint = gettext_lazy(
+        "It may have passed its retention time (fileReservedTime), or its broker is gone."
+    )
     return NotThere(
         format_lazy(gettext_lazy("The cluster has no message at “{id}”."), id=offset_msg_id[:64]),
-        hint=gettext_lazy(
-            "It may have passed its retention time (fileReservedTime), or its broker is gone."
-        ),
+        hint=gettext_lazy("A broker that did not answer may have it.") if failures else hint,
+        failures=failures,
     )
 
 

@@ -5,6 +5,7 @@ import json
 import socket
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -171,6 +172,21 @@ def test_an_id_with_another_address_makes_no_connection(
 def test_an_id_that_names_nothing(api: Api, text: str) -> None:
     assert api.get(f"/messages/{text}", status=404)["title"] == "Not found"
     assert api("get", f"/messages/{text}/body").status_code == 404
+
+
+def test_a_broker_that_does_not_answer_may_have_the_message(api: Api, traffic: Traffic) -> None:
+    with traffic.dead_broker("127.0.0.1:1") as name:
+        problem = poll(lambda: missing_from(api, name))
+        assert problem["hint"] == "A broker that did not answer may have it."
+        result = api("post", "/dlq/group/resend", {"ids": ["0" * 32]}).json()
+        assert "127.0.0.1:1" in result["outcomes"][0]["reason"]
+
+
+def missing_from(api: Api, broker: str) -> dict[str, Any]:
+    """The problem of an unknown id as soon as it names the broker."""
+    problem: dict[str, Any] = api.get(f"/messages/{'0' * 32}", status=404)
+    named = [each for each in problem.get("failures", ()) if each["broker"] == broker]
+    return problem if named else {}
 
 
 def test_a_message_of_a_broker_that_has_moved_is_still_found(

@@ -118,7 +118,7 @@ class DeadLetterGroupList(ClusterResource):
         )
 
 
-class DeadLetterGroupResource(ClusterResource):
+class DeadLetterGroupOne(ClusterResource):
     @extend_schema(responses=DeadLetterGroupAnswerSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """How many dead letters a group has; 404 when it has none."""

@@ -8,7 +8,7 @@ from console.deadletters import api
 
 urlpatterns = [
     path("dlq", api.DeadLetterGroupList.as_view(), name="api-dlq"),
-    path("dlq/<str:group>", api.DeadLetterGroupResource.as_view(), name="api-dlq-group"),
+    path("dlq/<str:group>", api.DeadLetterGroupOne.as_view(), name="api-dlq-group"),
     path("dlq/<str:group>/messages", api.DeadLetterList.as_view(), name="api-dlq-messages"),
     path("dlq/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
 ]

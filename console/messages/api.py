@@ -118,7 +118,7 @@ class MessageList(ClusterResource):
         )
 
 
-class MessageFind(ClusterResource):
+class FoundMessageList(ClusterResource):
     @extend_schema(
         parameters=[
             OpenApiParameter("q", OpenApiTypes.STR, required=True, description="Any id or key."),
@@ -136,7 +136,7 @@ class MessageFind(ClusterResource):
         return Response({"items": items, "is_cut": is_cut, **told_with(answer)})
 
 
-class MessageResource(ClusterResource):
+class MessageOne(ClusterResource):
     @extend_schema(
         parameters=[
             OpenApiParameter(

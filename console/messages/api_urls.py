@@ -8,7 +8,7 @@ from console.messages import api
 
 urlpatterns = [
     path("messages", api.MessageList.as_view(), name="api-messages"),
-    path("messages/find", api.MessageFind.as_view(), name="api-messages-find"),
-    path("messages/<str:offset_msg_id>", api.MessageResource.as_view(), name="api-message"),
+    path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
+    path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),
     path("messages/<str:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
 ]

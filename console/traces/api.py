@@ -71,7 +71,7 @@ class JourneyAnswerSerializer(JourneySerializer, AnsweredSerializer):
     """A journey, and when it was asked for."""
 
 
-class JourneyResource(ClusterResource):
+class JourneyOne(ClusterResource):
     @extend_schema(
         parameters=[
             OpenApiParameter(

@@ -7,4 +7,4 @@ from django.urls import path
 from console.traces import api
 
 # A message id is whatever a client put into UNIQ_KEY, slashes too.
-urlpatterns = [path("traces/<path:msg_id>", api.JourneyResource.as_view(), name="api-trace")]
+urlpatterns = [path("traces/<path:msg_id>", api.JourneyOne.as_view(), name="api-trace")]

@@ -63,6 +63,8 @@ class TraceHook:
         self._topic = topic
         self._waiting: deque[Sequence[TraceRecord]] = deque()
         self._producer: Producer | None = None
+        #: Held while a batch is under way.
+        self._sending = asyncio.Lock()
         self._flushes = Loop("trace", FLUSH_INTERVAL_S, self.flush, first_delay_s=FLUSH_INTERVAL_S)
 
     async def start(self, namesrv_addr: str, group: str, role: Role) -> None:
@@ -78,20 +80,23 @@ class TraceHook:
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        await self._flushes.stop()
         try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
+            async with asyncio.timeout(STOP_TIMEOUT_S), self._sending:
+                # The loop is between two batches now, so that ending it loses none.
+                await self._flushes.stop()
                 await self._send_waiting(producer)
         except (GantryError, TimeoutError) as error:
             log.warning("Trace records were lost at the end: %s", error)
+        await self._flushes.stop()
         self.dropped += sum(map(len, self._waiting))
         self._waiting.clear()
         await producer.stop()
 
     async def flush(self) -> None:
         """Send what is waiting now; records that cannot be sent are dropped, not kept."""
-        if self._producer is not None:
-            await self._send_waiting(self._producer)
+        async with self._sending:
+            if self._producer is not None:
+                await self._send_waiting(self._producer)
 
     def before_send(self, context: SendContext) -> None:
         """Nothing: a send is one record, written when it is over."""

@@ -70,6 +70,15 @@ def members(cluster: Cluster, group: str) -> int:
     return len(ids)
 
 
+def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
+    """Whether a group has told the broker how far it is in a topic."""
+    try:
+        stats = ask(cluster, lambda admin: admin.consume_stats(cluster.broker_addr, group))
+    except RequestRefused:
+        return False
+    return any(queue.topic == topic for queue in stats.offset_table)
+
+
 def eventually(condition: Callable[[], bool], what: str, seconds: float) -> None:
     """Look again and again until a condition holds; fail after the deadline."""
     deadline = time.monotonic() + seconds

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.compat.conftest import Maker
 from tests.compat.foreign import ForeignClient
-from tests.compat.looking import create_topic, eventually, stored_count
+from tests.compat.looking import create_topic, eventually, has_offset, stored_count
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
@@ -49,6 +49,7 @@ def test_commands_that_look_at_the_cluster(
     assert '"readQueueNums":2' in mqadmin("topicRoute", "-t", topic)
     assert mqadmin("topicClusterList", "-t", topic).strip() == "DefaultCluster"
     assert group in mqadmin("statsAll", "-t", topic)
+    eventually(lambda: has_offset(shared_cluster, group, topic), "a committed offset", 30)
     assert topic in mqadmin("consumerProgress", "-g", group)
     assert group in mqadmin("consumerProgress")
     assert "JAVA" in mqadmin("consumerConnection", "-g", group)

@@ -7,23 +7,16 @@ Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildInde
 """
 
 from core_broker.message import sysflag
-from core_broker.message.hashing import tags_code
 from core_broker.message.model import MessageInner
-from core_broker.message.properties import (
-    PROPERTY_DELAY_TIME_LEVEL,
-    PROPERTY_TAGS,
-    decode_properties,
-)
-from core_broker.message.topics import SCHEDULE_TOPIC
+from core_broker.message.properties import decode_properties
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
 from core_broker.store.index_file import IndexEntry
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
+from core_broker.store.tags_codes import TagsCodes
 
-#: Tags whose codes are kept; then all are forgotten.
-TAGS_MAX = 4096
 #: Entries for the index are collected up to so many while the log is read.
 SETTLED_ENTRIES = 1024
 #: Transaction types whose messages consumers see.
@@ -49,9 +42,8 @@ class Dispatcher:
         self._queues = queues
         self._index = index
         self._hasher = hasher
-        self._delay_levels_ms = delay_levels_ms
+        self._tags_code = TagsCodes(delay_levels_ms).code
         self._is_indexing = is_indexing
-        self._tags_codes: dict[str, int] = {}
         #: Queues that had to skip offsets, because messages before them are not in the log scanned.
         self.gaps: set[tuple[str, int]] = set()
         #: For the index: what was staged in this turn, and what is in the log.
@@ -123,25 +115,3 @@ class Dispatcher:
             queue.start_at(record.queue_offset)
         code = self._tags_code(record.topic, properties, record.store_timestamp)
         self._queues.enter(queue, record.offset, record.size, code)
-
-    # -- tags --
-
-    def _tags_code(self, topic: str, properties: dict[str, str], stored_at: int) -> int:
-        if topic == SCHEDULE_TOPIC:
-            level = self._delay_level(properties)
-            if level:
-                return stored_at + self._delay_levels_ms[level - 1]
-        tags = properties.get(PROPERTY_TAGS)
-        if not tags:
-            return 0
-        code = self._tags_codes.get(tags)
-        if code is None:
-            if len(self._tags_codes) >= TAGS_MAX:
-                self._tags_codes.clear()
-            code = self._tags_codes[tags] = tags_code(tags)
-        return code
-
-    def _delay_level(self, properties: dict[str, str]) -> int:
-        """The level of a delayed message, 0 without one; too high ones count as the highest."""
-        text = properties.get(PROPERTY_DELAY_TIME_LEVEL, "0")
-        return min(int(text), len(self._delay_levels_ms)) if text.isdecimal() else 0

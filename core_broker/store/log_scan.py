@@ -8,7 +8,7 @@ CommitLog.checkMessageAndReturnSize, and stricter.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from core_broker.message import sysflag
@@ -24,7 +24,6 @@ from core_broker.message.record import (
     RECORD_MAGIC_V2,
     STORE_TIMESTAMP_AT,
 )
-from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queues import is_folder_name
 
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -40,6 +39,15 @@ _RECORD_MAGICS = {RECORD_MAGIC_V1, RECORD_MAGIC_V2}
 #: What both magics begin with.
 _MAGIC_START = RECORD_MAGIC_V1.to_bytes(4, "big")[:3]
 _V6_EXTRA = 12
+
+
+class ReadableLog(Protocol):
+    """What is read: the log of a running store, or that of a folder as it lies there."""
+
+    segment_size: int
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes of one segment; fewer than `size` where the log does not have them."""
 
 
 class LogRecord(NamedTuple):
@@ -131,7 +139,7 @@ def _is_text(data: bytes) -> bool:
 class LogScan:
     """Walks over the records from `start` on; `end` and `flaw` tell where and why it stopped."""
 
-    def __init__(self, log: CommitLog, start: int, *, check_crc: bool) -> None:
+    def __init__(self, log: ReadableLog, start: int, *, check_crc: bool) -> None:
         self.end = start
         #: None when the log simply ends: nothing but zeros follows.
         self.flaw: Flaw | None = None
@@ -197,7 +205,7 @@ class LogScan:
         return data
 
 
-def find_record(log: CommitLog, start: int, end: int) -> int | None:
+def find_record(log: ReadableLog, start: int, end: int) -> int | None:
     """Return the first place from `start` to `end` where a record says that it lies there.
 
     Leads a reader over damage in the middle of the log.

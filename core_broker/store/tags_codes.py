@@ -1,0 +1,46 @@
+"""The number that a consume-queue unit keeps for the tags of its message.
+
+The Java hash of TAGS, 0 without; in the topic of delayed messages the time of delivery in ms.
+Compatible with RocketMQ's MessageExtBrokerInner.tagsString2tagsCode and
+CommitLog.checkMessageAndReturnSize.
+"""
+
+from core_broker.message.hashing import tags_code
+from core_broker.message.properties import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TAGS
+from core_broker.message.topics import SCHEDULE_TOPIC
+
+#: Tags whose codes are kept; then all are forgotten.
+TAGS_MAX = 4096
+#: A level with more digits is none; Java reads it as a 32-bit number.
+LEVEL_DIGITS_MAX = 9
+
+
+class TagsCodes:
+    """Computes tags codes, remembering those of tags seen before."""
+
+    def __init__(self, delay_levels_ms: tuple[int, ...]) -> None:
+        self._delay_levels_ms = delay_levels_ms
+        self._codes: dict[str, int] = {}
+
+    def code(self, topic: str, properties: dict[str, str], stored_at: int) -> int:
+        """Return the code of a message that was stored at a time in ms."""
+        if topic == SCHEDULE_TOPIC:
+            level = self._delay_level(properties)
+            if level:
+                return stored_at + self._delay_levels_ms[level - 1]
+        tags = properties.get(PROPERTY_TAGS)
+        if not tags:
+            return 0
+        code = self._codes.get(tags)
+        if code is None:
+            if len(self._codes) >= TAGS_MAX:
+                self._codes.clear()
+            code = self._codes[tags] = tags_code(tags)
+        return code
+
+    def _delay_level(self, properties: dict[str, str]) -> int:
+        """The level of a delayed message, 0 without one; too high ones count as the highest."""
+        text = properties.get(PROPERTY_DELAY_TIME_LEVEL, "0")
+        if not text.isdecimal() or len(text) > LEVEL_DIGITS_MAX:
+            return 0
+        return min(int(text), len(self._delay_levels_ms))

@@ -17,8 +17,9 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 API = "/api/v1/clusters/local"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _gateway_closes() -> Iterator[None]:
+    """No test sees an answer that the gateway kept from the one before."""
     yield
     gateway.close()
 
@@ -40,6 +41,14 @@ def traffic(shared_cluster: Cluster) -> Iterator[Traffic]:
     found = Traffic(shared_cluster.namesrv_addr, shared_cluster.broker_addr)
     yield found
     found.close()
+
+
+@pytest.fixture(autouse=True)
+def _empty_cluster(request: pytest.FixtureRequest) -> None:
+    """Lists are cut into pages: what other tests left must not push a test's own rows away."""
+    if "shared_cluster" in request.fixturenames:
+        traffic: Traffic = request.getfixturevalue("traffic")
+        traffic.clear()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Everything runs on one loop in a thread of its own, because Django's test client
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TypeVar
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from core_broker.client import (
     PushConsumer,
 )
 from core_broker.message.model import Message, MessageExt
+from core_broker.message.topics import is_system_group, is_system_topic, reply_topic
 from core_broker.remoting.bodies import (
     RegisterBrokerBody,
     SubscriptionGroupConfig,
@@ -54,6 +56,22 @@ class Traffic:
                 return await ask(admin)
 
         return self._loop.wait(run(), WAIT_S)
+
+    def clear(self) -> None:
+        """Delete every topic and group that is not the broker's own."""
+
+        async def delete(admin: AdminClient) -> None:
+            clusters = (await admin.cluster_info()).cluster_addr_table
+            own = {*clusters, *map(reply_topic, clusters), *chain(*clusters.values())}
+            for topic in await admin.topic_configs(self.broker_addr):
+                if not is_system_topic(topic) and topic not in own:
+                    await admin.delete_topic_in_broker(self.broker_addr, topic)
+                    await admin.delete_topic_in_namesrv(topic)
+            for group in await admin.group_configs(self.broker_addr):
+                if not is_system_group(group):
+                    await admin.delete_group(self.broker_addr, group)
+
+        self.admin(delete)
 
     def topic(self, prefix: str = "topic", **settings: int | bool) -> str:
         """Create a topic of a new name."""

@@ -10,6 +10,8 @@ from core_broker.remoting.bodies import (
     ConsumeStatsList,
     GetConsumerListByGroupResponseBody,
     ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
     decode_body,
@@ -54,11 +56,14 @@ class GroupAdmin(AdminBase):
         header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
         return await self._ask_body(ConsumeStats, addr, RequestCode.GET_CONSUME_STATS, header)
 
-    async def broker_consume_stats(self, addr: str) -> dict[str, list[ConsumeStats]]:
-        """All groups of a broker with their offsets, one ConsumeStats per topic."""
-        header = GetConsumeStatsInBrokerHeader(is_order=False)
+    async def broker_consume_stats(
+        self, addr: str, *, is_order: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, list[ConsumeStats]]:
+        """All groups of a broker with their offsets, one ConsumeStats per topic; with ``is_order``
+        only of topics that are configured as ordered."""
+        header = GetConsumeStatsInBrokerHeader(is_order=is_order)
         code = RequestCode.GET_BROKER_CONSUME_STATS
-        body = await self._ask_body(ConsumeStatsList, addr, code, header)
+        body = await self._ask_body(ConsumeStatsList, addr, code, header, timeout_ms=timeout_ms)
         return {group: stats for entry in body.consume_stats_list for group, stats in entry.items()}
 
     async def consumer_connections(self, addr: str, group: str) -> ConsumerConnection:
@@ -79,6 +84,11 @@ class GroupAdmin(AdminBase):
         header = GetProducerConnectionListRequestHeader(producer_group=group)
         code = RequestCode.GET_PRODUCER_CONNECTION_LIST
         return await self._ask_body(ProducerConnection, addr, code, header)
+
+    async def all_producers(self, addr: str) -> dict[str, list[ProducerInfo]]:
+        """Every producer that is connected to a broker, by group; RocketMQ 4.9.4 or later."""
+        code = RequestCode.GET_ALL_PRODUCER_INFO
+        return (await self._ask_body(ProducerTableInfo, addr, code)).data
 
     async def consumer_running_info(
         self, addr: str, group: str, client_id: str, jstack: bool = False

@@ -7,6 +7,8 @@ from core_broker.client.admin.settings_text import read_settings, write_settings
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import KVTable, decode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.ext_fields import Header
 from core_broker.remoting.headers import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -60,21 +62,32 @@ class NameServerAdmin(AdminBase):
             return read_settings((await self._ask_name_server(code)).body)
         return read_settings((await self._ask(addr, code)).body)
 
-    async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
-        """Change settings of all name servers."""
-        body = write_settings(settings)
-        await self._tell_name_servers(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+    async def update_namesrv_config(
+        self, settings: Mapping[str, str], addr: str | None = None
+    ) -> None:
+        """Change settings of one name server, or of all."""
+        code, body = RequestCode.UPDATE_NAMESRV_CONFIG, write_settings(settings)
+        if addr is None:
+            await self._tell_name_servers(code, body=body)
+        else:
+            await self._ask(addr, code, body=body)
 
-    async def wipe_write_perm(self, broker_name: str) -> int:
-        """Take a broker out of sending before its maintenance; the answer counts its topics."""
+    async def wipe_write_perm(self, broker_name: str, addr: str | None = None) -> int:
+        """Take a broker out of sending before its maintenance, on one name server or on all; the
+        answer counts its topics."""
         header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
-        code = RequestCode.WIPE_WRITE_PERM_OF_BROKER
-        answers = await self._tell_name_servers(code, header)
-        return answers[0].header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count
+        answer = await self._change_perm(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header, addr)
+        return answer.header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count
 
-    async def add_write_perm(self, broker_name: str) -> int:
+    async def add_write_perm(self, broker_name: str, addr: str | None = None) -> int:
         """Undo ``wipe_write_perm``; the answer counts the broker's topics."""
         header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
-        code = RequestCode.ADD_WRITE_PERM_OF_BROKER
-        answers = await self._tell_name_servers(code, header)
-        return answers[0].header(AddWritePermOfBrokerResponseHeader).add_topic_count
+        answer = await self._change_perm(RequestCode.ADD_WRITE_PERM_OF_BROKER, header, addr)
+        return answer.header(AddWritePermOfBrokerResponseHeader).add_topic_count
+
+    async def _change_perm(
+        self, code: RequestCode, header: Header, addr: str | None
+    ) -> RemotingCommand:
+        if addr is not None:
+            return await self._ask(addr, code, header)
+        return (await self._tell_name_servers(code, header))[0]

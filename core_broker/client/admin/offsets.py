@@ -2,10 +2,20 @@
 
 from core_broker.client.admin.base import RELAYED_TIMEOUT_MS, AdminBase
 from core_broker.client.name_servers import checked
-from core_broker.remoting.bodies import MessageQueue, ResetOffsetBody, decode_body
-from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.bodies import (
+    GetConsumerStatusBody,
+    MessageQueue,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+    ResetOffsetBody,
+    ResetOffsetBodyForC,
+    decode_body,
+)
+from core_broker.remoting.codes import LanguageCode, RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import (
     CloneGroupOffsetRequestHeader,
+    GetConsumerStatusRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,
@@ -14,6 +24,7 @@ from core_broker.remoting.headers import (
     GetMinOffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
+    QueryConsumeTimeSpanRequestHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
     SearchOffsetResponseHeader,
@@ -71,16 +82,50 @@ class OffsetAdmin(AdminBase):
         await self._ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def reset_offset(
-        self, addr: str, group: str, topic: str, timestamp_ms: int, *, force: bool = True
+        self,
+        addr: str,
+        group: str,
+        topic: str,
+        timestamp_ms: int,
+        *,
+        force: bool = True,
+        cplus: bool = False,
     ) -> dict[MessageQueue, int]:
         """Set the offsets of a group that is online to a time (-1: the end), through the broker,
-        which tells the consumers. Without ``force`` offsets only go back."""
+        which tells the consumers. Without ``force`` offsets only go back. ``cplus`` has the broker
+        tell them in the form that C++ clients read."""
         header = ResetOffsetRequestHeader(
             topic=topic, group=group, timestamp=timestamp_ms, is_force=force
         )
         code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+        command = RemotingCommand.request(code, header)
+        if cplus:
+            # The broker goes by the language of the one who asks.
+            command.language = LanguageCode.CPP
+        self._used = True
+        answer = checked(await self._remoting.invoke(addr, command, RELAYED_TIMEOUT_MS), addr)
+        return _reset_offsets(answer.body, cplus=cplus)
+
+    async def consumer_status(
+        self, addr: str, group: str, topic: str, client_id: str | None = None
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """The offsets that consumers hold themselves, by client id: of one, or of all that are
+        online; the broker passes the question on to them."""
+        header = GetConsumerStatusRequestHeader(
+            topic=topic, group=group, client_addr=client_id or None
+        )
+        code = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
         answer = await self._ask(addr, code, header, timeout_ms=RELAYED_TIMEOUT_MS)
-        return decode_body(ResetOffsetBody, answer.body).offset_table
+        if not answer.body:
+            return {}
+        return decode_body(GetConsumerStatusBody, answer.body).consumer_table
+
+    async def consume_time_span(self, addr: str, group: str, topic: str) -> list[QueueTimeSpan]:
+        """Store times at both ends of each queue, and where the group is in between."""
+        header = QueryConsumeTimeSpanRequestHeader(topic=topic, group=group)
+        code = RequestCode.QUERY_CONSUME_TIME_SPAN
+        body = await self._ask_body(QueryConsumeTimeSpanBody, addr, code, header)
+        return body.consume_time_span_set
 
     async def clone_group_offset(
         self, addr: str, source: str, target: str, topic: str | None = None
@@ -90,3 +135,13 @@ class OffsetAdmin(AdminBase):
             src_group=source, dest_group=target, topic=topic, offline=False
         )
         await self._ask(addr, RequestCode.CLONE_GROUP_OFFSET, header)
+
+
+def _reset_offsets(body: bytes, *, cplus: bool) -> dict[MessageQueue, int]:
+    if not body:
+        return {}
+    # A broker that is asked as for C++ answers with a list; 5.x answers with a table all the same.
+    if cplus and body.replace(b" ", b"").startswith(b'{"offsetTable":['):
+        entries = decode_body(ResetOffsetBodyForC, body).offset_table
+        return {MessageQueue(it.topic, it.broker_name, it.queue_id): it.offset for it in entries}
+    return decode_body(ResetOffsetBody, body).offset_table

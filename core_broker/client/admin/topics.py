@@ -19,6 +19,7 @@ from core_broker.remoting.headers import (
     DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
     GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
     GetTopicStatsInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
@@ -28,6 +29,21 @@ class TopicAdmin(AdminBase):
     async def topic_list(self) -> list[str]:
         """All topics the name server knows, in alphabetical order."""
         answer = await self._ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return sorted(decode_body(TopicList, answer.body).topic_list)
+
+    async def topics_of_cluster(self, cluster: str) -> list[str]:
+        """Topics with queues on a broker of the cluster; empty when there is no such cluster."""
+        header = GetTopicsByClusterRequestHeader(cluster=cluster)
+        answer = await self._ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, header)
+        return sorted(decode_body(TopicList, answer.body).topic_list)
+
+    async def system_topics(self, addr: str | None = None) -> list[str]:
+        """The topics a broker keeps for itself; without ``addr`` what the name server says: the
+        names of clusters and brokers, which are topics too."""
+        if addr is None:
+            answer = await self._ask_name_server(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+        else:
+            answer = await self._ask(addr, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
         return sorted(decode_body(TopicList, answer.body).topic_list)
 
     async def topic_route(self, topic: str) -> TopicRouteData:
@@ -60,9 +76,10 @@ class TopicAdmin(AdminBase):
         header = DeleteTopicRequestHeader(topic=topic)
         await self._ask(addr, RequestCode.DELETE_TOPIC_IN_BROKER, header)
 
-    async def delete_topic_in_namesrv(self, topic: str) -> None:
-        """Remove the route on every name server; brokers that still have it bring it back."""
-        header = DeleteTopicFromNamesrvRequestHeader(topic=topic)
+    async def delete_topic_in_namesrv(self, topic: str, cluster: str | None = None) -> None:
+        """Remove the route on every name server, or only that to the brokers of one cluster;
+        brokers that still have the topic bring it back. RocketMQ 4.9 knows no clusters here."""
+        header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
         await self._tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
 
     async def topic_stats(self, addr: str, topic: str) -> dict[MessageQueue, TopicOffset]:

@@ -95,6 +95,14 @@ class CloneGroupOffsetRequestHeader(Header):
     offline: Boolean = False
 
 
+class QueryCorrectionOffsetHeader(Header):
+    """Request of QUERY_CORRECTION_OFFSET (308); the groups are joined by commas."""
+
+    topic: str
+    filter_groups: str | None = None
+    compare_group: str | None = None
+
+
 class ViewBrokerStatsDataRequestHeader(Header):
     """Request of VIEW_BROKER_STATS_DATA (315)."""
 
@@ -126,3 +134,29 @@ class GetBrokerAclConfigResponseHeader(Header):
     broker_addr: str
     cluster_name: str
     all_acl_file_version: str | None = msgspec.field(default=None, name="allAclFileVersion")
+
+
+class CreateAccessConfigRequestHeader(Header):
+    """Request of UPDATE_AND_CREATE_ACL_CONFIG (50); lists of permissions are joined by commas."""
+
+    access_key: str
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: Boolean = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: str | None = None
+    group_perms: str | None = None
+
+
+class DeleteAccessConfigRequestHeader(Header):
+    """Request of DELETE_ACL_CONFIG (51)."""
+
+    access_key: str
+
+
+class UpdateGlobalWhiteAddrsConfigRequestHeader(Header):
+    """Request of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
+
+    global_white_addrs: str
+    acl_file_full_path: str | None = None

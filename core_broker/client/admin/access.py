@@ -1,0 +1,87 @@
+"""Access control of RocketMQ 4 (ACL 1.0): accounts, white list, versions of the files (50-53).
+
+A broker answers these only with aclEnable=true; 5.3.3 and later do not know them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core_broker.client.admin.base import AdminBase
+from core_broker.remoting.bodies import DataVersion, decode_body
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.headers import (
+    CreateAccessConfigRequestHeader,
+    DeleteAccessConfigRequestHeader,
+    GetBrokerAclConfigResponseHeader,
+    UpdateGlobalWhiteAddrsConfigRequestHeader,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAccount:
+    """An account of plain_acl.yml; None leaves what the broker has. Permissions are DENY, PUB, SUB
+    and PUB|SUB; those of topics and groups are written name=permission."""
+
+    access_key: str
+    secret_key: str | None = None
+    admin: bool = False
+    white_remote_address: str | None = None
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: Sequence[str] | None = None
+    group_perms: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessVersion:
+    """Which state of its access files a broker has."""
+
+    cluster: str
+    broker_name: str
+    broker_addr: str
+    versions: dict[str, DataVersion]
+    """By path of the file, on the broker's machine."""
+
+
+class AccessAdmin(AdminBase):
+    async def update_access_account(self, addr: str, account: AccessAccount) -> None:
+        """Create an account on one broker, or change it when it is there."""
+        header = CreateAccessConfigRequestHeader(
+            access_key=account.access_key,
+            secret_key=account.secret_key,
+            white_remote_address=account.white_remote_address,
+            admin=account.admin,
+            default_topic_perm=account.default_topic_perm,
+            default_group_perm=account.default_group_perm,
+            topic_perms=_joined(account.topic_perms),
+            group_perms=_joined(account.group_perms),
+        )
+        await self._ask(addr, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, header)
+
+    async def delete_access_account(self, addr: str, access_key: str) -> None:
+        header = DeleteAccessConfigRequestHeader(access_key=access_key)
+        await self._ask(addr, RequestCode.DELETE_ACL_CONFIG, header)
+
+    async def update_white_list(
+        self, addr: str, addresses: str, acl_file: str | None = None
+    ) -> None:
+        """Replace globalWhiteRemoteAddresses in the broker's default file, or in the given one."""
+        header = UpdateGlobalWhiteAddrsConfigRequestHeader(
+            global_white_addrs=addresses, acl_file_full_path=acl_file
+        )
+        await self._ask(addr, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, header)
+
+    async def access_version(self, addr: str) -> AccessVersion:
+        """The versions of a broker's access files; brokers before 4.9 know only one file."""
+        answer = await self._ask(addr, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
+        header = answer.header(GetBrokerAclConfigResponseHeader)
+        if header.all_acl_file_version:
+            text = header.all_acl_file_version.encode()
+            versions = decode_body(dict[str, DataVersion], text)
+        else:
+            versions = {"": decode_body(DataVersion, header.version.encode())}
+        return AccessVersion(header.cluster_name, header.broker_name, header.broker_addr, versions)
+
+
+def _joined(perms: Sequence[str] | None) -> str | None:
+    return None if perms is None else ",".join(perms)

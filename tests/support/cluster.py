@@ -48,6 +48,11 @@ class Program:
 
     def start(self, settings: dict[str, Any]) -> None:
         """Start it and wait for its ready line."""
+        self.begin(settings)
+        self._wait_ready()
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Start it and do not wait."""
         lines = [f"{java_key(name)}={property_text(value)}\n" for name, value in settings.items()]
         self._settings_file.write_text("".join(lines))
         environment = {
@@ -64,7 +69,6 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        self._wait_ready()
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -167,6 +171,10 @@ class Cluster:
     def kill_broker(self) -> None:
         """kill -9 the broker."""
         self.broker.kill()
+
+    def begin_broker(self) -> None:
+        """Start the broker again and do not wait for it."""
+        self.broker.begin(self._settings)
 
     def stop_broker(self) -> int:
         """Stop the broker in order; returns its exit code."""

@@ -4,6 +4,7 @@
     ├── SettingsError        the operator must change a setting (all problems at once)
     ├── CannotListen         an address or port of the settings cannot be used
     ├── ProtocolError        a peer sent bytes that are not the protocol
+    │   └── FilterSyntaxError  a filter expression that does not parse, and where
     ├── TransportError       the question may not have been answered
     │   ├── ConnectFailed
     │   ├── RequestTimeout
@@ -75,6 +76,17 @@ class CannotListen(GantryError):
 
 class ProtocolError(GantryError):
     """A peer sent bytes that are not the remoting protocol, or a header field of the wrong kind."""
+
+
+class FilterSyntaxError(ProtocolError):
+    """A filter expression does not parse; `position` counts its characters from 0."""
+
+    def __init__(self, message: str, expression: str, position: int) -> None:
+        self.position = position
+        before = expression[:position]
+        line = before.count("\n") + 1
+        column = position - (before.rfind("\n") + 1) + 1
+        super().__init__(f"{message} at line {line}, column {column}.")
 
 
 class TransportError(GantryError):
@@ -235,6 +247,13 @@ class StoreReadOnly(StoreError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The store takes no messages now: {reason}.")
+
+
+class StoreBusy(StoreError):
+    """Too many reads wait for the disk; one may be tried again later."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"The disk of the store is too slow: {waiting} reads wait for it.")
 
 
 class ClientError(GantryError):

@@ -1,0 +1,142 @@
+"""The nodes of a parsed filter expression.
+
+Every node knows where it begins in the text, for the errors that later checks find, and how deep
+the tree below it is. A chain of ANDs or ORs is one node.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a literal is to RocketMQ; numbers keep the type that Java gives them."""
+
+    STRING = "string"
+    INT = "int"
+    LONG = "long"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    NULL = "null"
+
+
+NUMBERS = frozenset({Kind.INT, Kind.LONG, Kind.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Any part of an expression."""
+
+    at: int
+    #: How many nodes lie on the longest way down from here, this one included.
+    depth: int = field(init=False, default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((child.depth for child in children(self)), default=0)
+        object.__setattr__(self, "depth", depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant, with its text for error messages."""
+
+    kind: Kind
+    value: str | int | float | bool | None
+    text: str
+
+    @property
+    def is_number(self) -> bool:
+        """True for the three kinds of numbers."""
+        return self.kind in NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Node):
+    """The value of a message's property, a string; unknown when the message has none."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Node):
+    """A minus sign; of anything but a number it is unknown."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Node):
+    """A part that is true, false or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Condition):
+    """A property where a condition must stand: false when it is there, else unknown."""
+
+    operand: Property
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Condition):
+    """The opposite; of unknown it is unknown."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Equality(Condition):
+    """left = right."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Condition):
+    """left < right, or one of <=, > and >=."""
+
+    symbol: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Condition):
+    """operand IS NULL."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Condition):
+    """A property IN a list of strings; unknown without the property."""
+
+    operand: Property
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Condition):
+    """Conditions joined by AND."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Condition):
+    """Conditions joined by OR."""
+
+    parts: tuple[Node, ...]
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes right below one."""
+    match node:
+        case Equality(left=left, right=right) | Order(left=left, right=right):
+            return (left, right)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            return parts
+        case Negation(operand=operand) | Not(operand=operand) | IsNull(operand=operand):
+            return (operand,)
+        case Truth(operand=operand) | Membership(operand=operand):
+            return (operand,)
+    return ()

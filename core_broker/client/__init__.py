@@ -10,14 +10,18 @@ from core_broker.client.consumer.push_consumer import PushConsumer
 from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
 from core_broker.client.producer import Producer
 from core_broker.client.results import (
+    ConsumeOrderlyStatus,
     ConsumeStatus,
     PullResult,
     PullStatus,
     RawPull,
+    ReconsumeLater,
     SendResult,
     SendStatus,
+    SuspendQueue,
 )
 from core_broker.client.settings import ConsumerSettings, ProducerSettings
+from core_broker.client.subscription import MessageSelector
 from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import (
     ConsumeFromWhere,
@@ -33,21 +37,25 @@ __all__ = [
     "ClientHook",
     "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerSettings",
     "Message",
     "MessageExt",
     "MessageModel",
     "MessageQueue",
+    "MessageSelector",
     "Producer",
     "ProducerSettings",
     "PullResult",
     "PullStatus",
     "PushConsumer",
     "RawPull",
+    "ReconsumeLater",
     "SendContext",
     "SendResult",
     "SendStatus",
     "SubscriptionGroupConfig",
+    "SuspendQueue",
     "TopicConfig",
 ]

@@ -6,16 +6,18 @@ Compatible with RocketMQ's MQClientInstance; here each producer or consumer has 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from core_broker.client.identity import new_client_id
 from core_broker.client.loops import Loop
 from core_broker.client.name_servers import NameServers, checked
+from core_broker.client.pulling import Pull
 from core_broker.client.route_cache import RouteCache
 from core_broker.errors import GantryError
 from core_broker.remoting.bodies import HeartbeatData, encode_body
 from core_broker.remoting.client import RemotingClient, RpcHook
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
@@ -49,6 +51,7 @@ class ClientInstance:
             name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._lost
         )
         self._announced: set[str] = set()
+        self._without_lite_pull: set[str] = set()
         self._heartbeat = heartbeat
         self._heartbeats = Loop(f"{name} heartbeat", HEARTBEAT_INTERVAL_S, self.send_heartbeats)
         self.routes = RouteCache(
@@ -84,6 +87,17 @@ class ClientInstance:
         """Ask a broker; raises RequestRefused for any answer but success."""
         command = RemotingCommand.request(code, header, body)
         return checked(await self.remoting.invoke(addr, command, timeout_ms), addr)
+
+    async def pull(self, addr: str, pull: Pull, timeout_ms: int) -> RemotingCommand:
+        """Ask for messages. A broker that does not know lite pulls is asked the older way, from
+        then on at once."""
+        if pull.lite and addr not in self._without_lite_pull:
+            answer = await self.remoting.invoke(addr, pull.request(), timeout_ms)
+            if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                return answer
+            self._without_lite_pull.add(addr)
+        request = replace(pull, lite=False).request()
+        return await self.remoting.invoke(addr, request, timeout_ms)
 
     def wake_heartbeats(self) -> None:
         """Send heartbeats soon, without waiting for them."""
@@ -124,6 +138,8 @@ class ClientInstance:
     def _lost(self, _connection: Connection) -> None:
         """A broker forgets its clients with their connections."""
         self._announced.clear()
+        # It may come back in another version.
+        self._without_lite_pull.clear()
 
     async def _unregister(self) -> None:
         data = self._heartbeat(self.client_id)

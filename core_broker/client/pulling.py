@@ -1,4 +1,4 @@
-"""The pull request and its answer (code 11), for consumers, tools and Spark alike. Pure.
+"""The pull request and its answer (codes 11 and 361), for consumers, tools and Spark alike. Pure.
 
 Compatible with RocketMQ's PullMessageRequestHeader, PullSysFlag and PullAPIWrapper.
 """
@@ -10,7 +10,12 @@ from core_broker.client.results import PullResult, PullStatus, RawPull
 from core_broker.client.subscription import matches_tags
 from core_broker.errors import RequestRefused
 from core_broker.message.record import decode_records
-from core_broker.message.sysflag import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from core_broker.message.sysflag import (
+    PULL_COMMIT_OFFSET,
+    PULL_LITE,
+    PULL_SUBSCRIPTION,
+    PULL_SUSPEND,
+)
 from core_broker.remoting.bodies import EXPRESSION_TAG, MessageQueue, SubscriptionData
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -40,6 +45,8 @@ class Pull:
     """An offset to commit on the way; 0 for none."""
     suspend_ms: int = 0
     """How long the broker may hold the question when there is nothing; 0 answers at once."""
+    lite: bool = False
+    """Ask with LITE_PULL_MESSAGE (361), which brokers before 5.0 do not know."""
 
     def request(self) -> RemotingCommand:
         sys_flag = 0
@@ -49,6 +56,8 @@ class Pull:
             sys_flag |= PULL_SUSPEND
         if self.subscription is not None:
             sys_flag |= PULL_SUBSCRIPTION
+        if self.lite:
+            sys_flag |= PULL_LITE
         header = PullMessageRequestHeader(
             consumer_group=self.group,
             topic=self.queue.topic,
@@ -63,7 +72,8 @@ class Pull:
             expression_type=self.expression_type,
             broker_name=self.queue.broker_name or None,
         )
-        return RemotingCommand.request(RequestCode.PULL_MESSAGE, header)
+        code = RequestCode.LITE_PULL_MESSAGE if self.lite else RequestCode.PULL_MESSAGE
+        return RemotingCommand.request(code, header)
 
 
 def read_raw_pull(answer: RemotingCommand, addr: str) -> RawPull:

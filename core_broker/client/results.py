@@ -68,3 +68,27 @@ class ConsumeStatus(StrEnum):
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
+
+
+@dataclass(frozen=True, slots=True)
+class ReconsumeLater:
+    """RECONSUME_LATER with a delay of the listener's choice."""
+
+    delay_level: int = 0
+    """A delay level of the broker; 0 lets the broker choose by the number of tries, and -1 makes
+    a dead letter of the message at once."""
+
+
+class ConsumeOrderlyStatus(StrEnum):
+    """What a listener answers that consumes in order."""
+
+    SUCCESS = "SUCCESS"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+    """Not consumed: the queue pauses, then the same messages come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendQueue:
+    """SUSPEND_CURRENT_QUEUE_A_MOMENT with a pause of the listener's choice, 10 ms to 30 s."""
+
+    milliseconds: int

@@ -47,8 +47,8 @@ class ProducerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerSettings:
-    """How a push consumer consumes."""
+class GroupSettings:
+    """What all members of a group have in common, however they consume."""
 
     model: MessageModel = MessageModel.CLUSTERING
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -56,19 +56,29 @@ class ConsumerSettings:
     consume_timestamp_ms: int | None = None
     """For CONSUME_FROM_TIMESTAMP; None is half an hour before the start."""
     allocate: AllocateStrategy = averagely
+    pull_count: int = 32
+    cache: CacheLimits = field(default_factory=CacheLimits)
+    """What each queue may hold before its pulling pauses."""
+    commit_interval_s: float = 5.0
+    rebalance_interval_s: float = 20.0
+    local_offsets: Path | None = None
+    """Folder of the offsets of a broadcasting consumer; None is ~/.rocketmq_offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings(GroupSettings):
+    """How a push consumer consumes."""
+
     concurrency: int = 20
     """Calls of the listener at the same time."""
     batch_max: int = 1
     """Messages in one call of the listener."""
     consume_timeout_ms: int = 15 * 60 * 1000
     """A listener that takes longer is cancelled and its messages are retried."""
-    max_reconsume_times: int = 16
-    pull_count: int = 32
-    cache: CacheLimits = field(default_factory=CacheLimits)
-    """What each queue may hold before its pulling pauses."""
-    commit_interval_s: float = 5.0
-    rebalance_interval_s: float = 20.0
+    max_reconsume_times: int = -1
+    """Tries after the first one; -1 is 16 for a concurrent listener and no end for an orderly
+    one, where a message that does not succeed holds up its queue."""
+    suspend_current_queue_ms: int = 1000
+    """How long a queue pauses after an orderly listener did not succeed."""
     drain_timeout_s: float = 5.0
     """How long ``stop`` waits for listeners that are running."""
-    local_offsets: Path | None = None
-    """Folder of the offsets of a broadcasting consumer; None is ~/.rocketmq_offsets."""

@@ -4,9 +4,36 @@ Compatible with RocketMQ's FilterAPI.buildSubscriptionData. A TAG expression is 
 by ``||``. The broker compares only 32-bit hashes of tags, so the client compares the text again.
 """
 
+from dataclasses import dataclass
+from typing import Self
+
 from core_broker.errors import ClientError
 from core_broker.message.hashing import java_string_hash
-from core_broker.remoting.bodies import EXPRESSION_TAG, SUBSCRIBE_ALL, SubscriptionData
+from core_broker.remoting.bodies import (
+    EXPRESSION_SQL92,
+    EXPRESSION_TAG,
+    SUBSCRIBE_ALL,
+    SubscriptionData,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSelector:
+    """What of a topic a consumer wants: ``by_tag("A || B")`` or ``by_sql("a > 1 AND b = 'x'")``."""
+
+    expression: str = SUBSCRIBE_ALL
+    kind: str = EXPRESSION_TAG
+
+    @classmethod
+    def by_tag(cls, expression: str) -> Self:
+        """Messages with one of the tags; the client compares the tags again."""
+        return cls(expression, EXPRESSION_TAG)
+
+    @classmethod
+    def by_sql(cls, expression: str) -> Self:
+        """Messages whose properties meet an SQL92 condition; the broker decides, and must have
+        enablePropertyFilter=true."""
+        return cls(expression, EXPRESSION_SQL92)
 
 
 def build_subscription(

@@ -64,8 +64,10 @@ class GivesBack:
 
     def __init__(self) -> None:
         self.given: list[int] = []
+        self.levels: list[int] = []
         self.takes = True
 
-    async def give_back(self, failed: MessageExt) -> bool:
+    async def give_back(self, failed: MessageExt, delay_level: int = 0) -> bool:
         self.given.append(failed.queue_offset)
+        self.levels.append(delay_level)
         return self.takes

@@ -5,12 +5,13 @@ Compatible with RocketMQ's ClientRemotingProcessor.
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from core_broker.client.consumer.delivery import Delivery, ReturnType, Verdict, for_listener
+from core_broker.client.consumer.listening import ReturnType, Verdict, for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.errors import ProtocolError
+from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
 from core_broker.remoting.bodies import (
     ConsumeMessageDirectlyResult,
@@ -46,6 +47,9 @@ _RESULTS: Final = {
 }
 
 
+Call = Callable[[list[MessageExt]], Awaitable[Verdict]]
+
+
 class BrokerRequests:
     """The dispatch of one consumer's connections."""
 
@@ -58,7 +62,9 @@ class BrokerRequests:
         queues: Callable[[], list[MessageQueue]],
         offsets: OffsetStore,
         running_info: Callable[[], ConsumerRunningInfo],
-        delivery: Delivery,
+        call: Call | None,
+        is_orderly: bool = False,
+        namespace: str = "",
     ) -> None:
         self._group = group
         self._rebalance = rebalance
@@ -66,7 +72,9 @@ class BrokerRequests:
         self._queues = queues
         self._offsets = offsets
         self._running_info = running_info
-        self._delivery = delivery
+        self._call = call
+        self._is_orderly = is_orderly
+        self._namespace = namespace
         self._direct: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
@@ -130,7 +138,8 @@ class BrokerRequests:
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | None:
         header = request.header(ConsumeMessageDirectlyResultRequestHeader)
-        if header.consumer_group != self._group:
+        call = self._call
+        if header.consumer_group != self._group or call is None:
             return self._not_here(header.consumer_group)
         if len(self._direct) >= DIRECT_CALLS_MAX:
             remark = f"{DIRECT_CALLS_MAX} messages are being consumed directly already"
@@ -139,8 +148,9 @@ class BrokerRequests:
         message.broker_name = header.broker_name
 
         async def consume() -> None:
-            verdict = await self._delivery.call([for_listener(message, self._group)])
-            connection.answer(request, RemotingCommand.response(body=encode_body(_result(verdict))))
+            verdict = await call([for_listener(message, self._group, self._namespace)])
+            result = _result(verdict, is_orderly=self._is_orderly)
+            connection.answer(request, RemotingCommand.response(body=encode_body(result)))
 
         self._keep(consume())
         return None
@@ -180,8 +190,9 @@ def _read_offsets(body: bytes) -> dict[MessageQueue, int]:
     }
 
 
-def _result(verdict: Verdict) -> ConsumeMessageDirectlyResult:
+def _result(verdict: Verdict, *, is_orderly: bool) -> ConsumeMessageDirectlyResult:
     return ConsumeMessageDirectlyResult(
+        order=is_orderly,
         consume_result=_RESULTS[verdict.return_type],
         remark=f"{type(verdict.error).__name__}: {verdict.error}" if verdict.error else None,
         spent_time_mills=verdict.elapsed_ms,

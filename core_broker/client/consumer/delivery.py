@@ -6,31 +6,21 @@ other; a queue's offset follows its slowest message.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
+from core_broker.client.consumer.listening import AnyListener, ListenerCalls, Verdict
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
-from core_broker.client.hooks import ConsumeContext, HookChain
-from core_broker.client.identity import new_uniq_key, now_ms
-from core_broker.client.results import ConsumeStatus
+from core_broker.client.hooks import HookChain
+from core_broker.client.identity import now_ms
 from core_broker.client.settings import ConsumerSettings
-from core_broker.errors import ProtocolError
-from core_broker.message import sysflag
 from core_broker.message.model import MessageExt
-from core_broker.message.properties import PROPERTY_RETRY_TOPIC
-from core_broker.message.topics import retry_topic
 from core_broker.remoting.bodies import MessageModel
 
 log = logging.getLogger(__name__)
-
-Listener = Callable[[list[MessageExt]], Awaitable[ConsumeStatus | None]]
-
-GiveBack = Callable[[MessageExt], Awaitable[bool]]
-"""Return a message that was not consumed; False when nobody took it."""
 
 BATCHES_WAITING_MAX: Final = 10_000
 """Batches that wait for a free call of the listener; pulling pauses when there are more."""
@@ -38,14 +28,21 @@ LOCAL_RETRY_DELAY_S: Final = 5.0
 """When no broker took a failed message back, the client consumes it again after this time."""
 
 
-class ReturnType(IntEnum):
-    """RocketMQ's ConsumeReturnType."""
+class GiveBack(Protocol):
+    """Return a message that was not consumed; False when nobody took it."""
 
-    SUCCESS = 0
-    TIME_OUT = 1
-    EXCEPTION = 2
-    RETURN_NULL = 3
-    FAILED = 4
+    async def __call__(self, message: MessageExt, delay_level: int = 0, /) -> bool: ...
+
+
+class Destination(Protocol):
+    """Where pulled messages go: to a listener beside each other or in order, or to ``poll``."""
+
+    async def submit(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
+        """Take messages over; waits while too many are waiting already."""
+
+    async def let_go(self, process_queue: ProcessQueue) -> bool:
+        """The queue moves on. True when nobody works on its messages in order any more, so that
+        another member may have it; False when a call has not ended in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +53,13 @@ class Batch:
     messages: list[MessageExt]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a call of the listener ended."""
-
-    return_type: ReturnType
-    elapsed_ms: int
-    error: Exception | None = None
-
-
 class Delivery:
     """Workers that call the listener of one consumer."""
 
     def __init__(
         self,
         group: str,
-        listener: Listener,
+        listener: AnyListener,
         settings: ConsumerSettings,
         *,
         offsets: OffsetStore,
@@ -80,12 +68,10 @@ class Delivery:
         stats: Callable[[str], ConsumerStats],
     ) -> None:
         self._group = group
-        self._listener = listener
+        self._calls = ListenerCalls(group, listener, settings.consume_timeout_ms, hooks, stats)
         self._settings = settings
         self._offsets = offsets
         self._give_back = give_back
-        self._hooks = hooks
-        self._stats = stats
         self._waiting: asyncio.Queue[Batch] = asyncio.Queue(BATCHES_WAITING_MAX)
         self._workers: list[asyncio.Task[None]] = []
         self._later: set[asyncio.TimerHandle] = set()
@@ -121,21 +107,13 @@ class Delivery:
             batch = Batch(process_queue, list(messages[start : start + size]))
             await self._waiting.put(batch)
 
+    async def let_go(self, process_queue: ProcessQueue) -> bool:
+        """Calls that run go on, but they no longer count: order was never promised."""
+        return True
+
     async def call(self, messages: list[MessageExt]) -> Verdict:
-        """Call the listener, whatever it does."""
-        started_ms = now_ms()
-        error: Exception | None = None
-        try:
-            async with asyncio.timeout(self._settings.consume_timeout_ms / 1000) as limit:
-                status = await self._listener(messages)
-            kind = _RETURN_TYPES.get(status, ReturnType.RETURN_NULL)
-        except Exception as failure:
-            # The shell around the listener: whatever it raises means "not consumed".
-            error = failure
-            kind = ReturnType.TIME_OUT if limit.expired() else ReturnType.EXCEPTION
-            ids = ", ".join(message.msg_id for message in messages)
-            log.warning("The listener of %s failed for %s", self._group, ids, exc_info=failure)
-        return Verdict(kind, now_ms() - started_ms, error)
+        """Call the listener for a tool, outside of any queue."""
+        return await self._calls.call(messages)
 
     async def _work(self) -> None:
         while True:
@@ -155,29 +133,24 @@ class Delivery:
                     self._idle.set()
 
     async def _consume(self, batch: Batch) -> None:
-        context = self._before(batch)
-        verdict = await self.call(batch.messages)
-        success = verdict.return_type is ReturnType.SUCCESS
-        self._after(context, verdict)
         queue = batch.process_queue.queue
-        self._stats(queue.topic).consumed(
-            now_ms(), len(batch.messages), verdict.elapsed_ms, success=success
-        )
+        verdict = await self._calls.consume(queue, batch.messages)
         if batch.process_queue.dropped:
             # Another member has the queue by now and will see these messages too.
             return
-        done = batch.messages if success else await self._not_consumed(batch)
+        done = batch.messages if verdict.success else await self._not_consumed(batch, verdict)
         offset = batch.process_queue.finish(done, now_ms())
         if offset is not None and not batch.process_queue.dropped:
             self._offsets.update(queue, offset)
 
-    async def _not_consumed(self, batch: Batch) -> list[MessageExt]:
+    async def _not_consumed(self, batch: Batch, verdict: Verdict) -> list[MessageExt]:
         """Give messages back; the answer is those that this client is done with."""
         if self._settings.model is MessageModel.BROADCASTING:
             ids = ", ".join(message.msg_id for message in batch.messages)
             log.warning("Broadcast messages are not retried: %s gave up %s", self._group, ids)
             return batch.messages
-        taken = await asyncio.gather(*map(self._give_back, batch.messages))
+        level = verdict.delay_level
+        taken = await asyncio.gather(*(self._give_back(m, level) for m in batch.messages))
         left = []
         for message, was_taken in zip(batch.messages, taken, strict=True):
             if not was_taken:
@@ -199,42 +172,3 @@ class Delivery:
 
         timer = asyncio.get_running_loop().call_later(LOCAL_RETRY_DELAY_S, again)
         self._later.add(timer)
-
-    def _before(self, batch: Batch) -> ConsumeContext | None:
-        if not self._hooks:
-            return None
-        queue = batch.process_queue.queue
-        context = ConsumeContext(self._group, queue, batch.messages, new_uniq_key(), now_ms())
-        self._hooks.before_consume(context)
-        return context
-
-    def _after(self, context: ConsumeContext | None, verdict: Verdict) -> None:
-        if context is not None:
-            context.cost_ms = verdict.elapsed_ms
-            context.success = verdict.return_type is ReturnType.SUCCESS
-            context.return_type = verdict.return_type
-            self._hooks.after_consume(context)
-
-
-_RETURN_TYPES: Final[dict[ConsumeStatus | None, ReturnType]] = {
-    ConsumeStatus.CONSUME_SUCCESS: ReturnType.SUCCESS,
-    ConsumeStatus.RECONSUME_LATER: ReturnType.FAILED,
-    None: ReturnType.RETURN_NULL,
-}
-
-
-def for_listener(message: MessageExt, group: str) -> MessageExt:
-    """Show a stored message as the application sent it: its own topic, its body unpacked.
-
-    A body that does not unpack stays packed, and ``decompressed_body`` says why.
-    """
-    if message.topic == retry_topic(group):
-        message.topic = message.properties.get(PROPERTY_RETRY_TOPIC, message.topic)
-    if message.sys_flag & sysflag.COMPRESSED:
-        try:
-            message.body = message.decompressed_body()
-        except ProtocolError as error:
-            log.warning("The body of %s does not unpack: %s", message.msg_id, error)
-        else:
-            message.sys_flag &= ~(sysflag.COMPRESSED | sysflag.COMPRESSION_MASK)
-    return message

@@ -1,12 +1,14 @@
 """Where a consumer keeps its offsets: on the broker when clustering, in a file when broadcasting.
 
 Compatible with RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore. The file is
-``<folder>/<client id>/<group>/offsets.json``: {"offsetTable":{<MessageQueue>:<offset>}}.
+``<folder>/<client id>/<group>/offsets.json``: {"offsetTable":{<MessageQueue>:<offset>}}; the one
+before it is ``offsets.json.bak``.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -113,6 +115,8 @@ class LocalOffsets(RememberedOffsets):
     def __init__(self, folder: Path, client_id: str, group: str) -> None:
         super().__init__()
         self._path = folder / client_id / group / "offsets.json"
+        self._backup = self._path.with_suffix(".json.bak")
+        self._is_whole = False
         self._loaded: dict[MessageQueue, int] | None = None
 
     async def read(self, queue: MessageQueue) -> int | None:
@@ -125,7 +129,7 @@ class LocalOffsets(RememberedOffsets):
         if table == known:
             return
         try:
-            await asyncio.to_thread(self._save, table)
+            await _in_thread(self._save, table)
         except OSError as error:
             log.warning("The offsets in %s were not saved: %s", self._path, error)
         else:
@@ -137,16 +141,34 @@ class LocalOffsets(RememberedOffsets):
         return self._loaded
 
     def _load(self) -> dict[MessageQueue, int]:
-        try:
-            return decode_body(ResetOffsetBody, self._path.read_bytes()).offset_table
-        except FileNotFoundError:
-            return {}
-        except (OSError, ProtocolError) as error:
-            log.warning("The offsets in %s cannot be read, starting afresh: %s", self._path, error)
-            return {}
+        for path in (self._path, self._backup):
+            try:
+                table = decode_body(ResetOffsetBody, path.read_bytes()).offset_table
+            except FileNotFoundError:
+                continue
+            except (OSError, ProtocolError) as error:
+                log.warning("The offsets in %s cannot be read: %s", path, error)
+            else:
+                self._is_whole = path is self._path
+                return table
+        return {}
 
     def _save(self, table: dict[MessageQueue, int]) -> None:
+        """Write beside the file and rename, so that there is a whole one at any time."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".tmp")
+        fresh = self._path.with_suffix(".json.tmp")
         fresh.write_bytes(encode_body(ResetOffsetBody(offset_table=table)))
+        if self._is_whole:
+            shutil.copyfile(self._path, self._backup)
         fresh.replace(self._path)
+        self._is_whole = True
+
+
+async def _in_thread(
+    work: Callable[[dict[MessageQueue, int]], None], table: dict[MessageQueue, int]
+) -> None:
+    """Away from the event loop. An interpreter that ends starts no threads: then do it here."""
+    try:
+        await asyncio.to_thread(work, table)
+    except RuntimeError:
+        work(table)

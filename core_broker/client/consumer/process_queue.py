@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageQueue, ProcessQueueInfo
@@ -71,6 +72,10 @@ class ProcessQueue:
         self._offset_next = max(self._offset_next, offset_next)
         return fresh
 
+    def first(self, count: int) -> list[MessageExt]:
+        """The unfinished messages with the lowest offsets."""
+        return list(islice(self._unfinished.values(), count))
+
     def finish(self, messages: Sequence[MessageExt], now_ms: int) -> int | None:
         """Forget finished messages; the answer is the offset that may be committed now."""
         self.last_consume_ms = now_ms
@@ -89,8 +94,8 @@ class ProcessQueue:
             return Hold.SPAN_TOO_WIDE
         return None
 
-    def info(self, offset_committed: int) -> ProcessQueueInfo:
-        """What code 307 tells about this queue."""
+    def info(self, offset_committed: int, locked_ms: int = 0) -> ProcessQueueInfo:
+        """What code 307 tells about this queue; it is locked since ``locked_ms``, 0 for not."""
         offsets = list(self._unfinished)
         return ProcessQueueInfo(
             commit_offset=offset_committed,
@@ -98,6 +103,8 @@ class ProcessQueue:
             cached_msg_max_offset=offsets[-1] if offsets else 0,
             cached_msg_count=len(offsets),
             cached_msg_size_in_mib=self._bytes // _MIB,
+            locked=locked_ms > 0,
+            last_lock_timestamp=locked_ms,
             droped=self.dropped,
             last_pull_timestamp=self.last_pull_ms,
             last_consume_timestamp=self.last_consume_ms,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core_broker.client.consumer.delivery import Delivery, for_listener
+from core_broker.client.consumer.delivery import Destination
+from core_broker.client.consumer.listening import for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import Hold, ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
@@ -17,10 +18,10 @@ from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult, PullStatus
-from core_broker.client.settings import ConsumerSettings
+from core_broker.client.settings import GroupSettings
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.message.model import MessageExt
-from core_broker.remoting.bodies import MASTER_ID, MessageModel, SubscriptionData
+from core_broker.remoting.bodies import MASTER_ID, MessageModel, MessageQueue, SubscriptionData
 from core_broker.remoting.codes import ResponseCode
 
 log = logging.getLogger(__name__)
@@ -43,16 +44,22 @@ class PullContext:
 
     instance: ClientInstance
     group: str
-    settings: ConsumerSettings
+    settings: GroupSettings
     subscriptions: Mapping[str, SubscriptionData]
     """By topic; the application may change them while the consumer runs."""
     offsets: OffsetStore
-    delivery: Delivery
+    delivery: Destination
     stats: Callable[[str], ConsumerStats]
     announce: Callable[[], None]
     """A broker does not know our subscription: send a heartbeat soon."""
     moved: Callable[[ProcessQueue, int], None]
     """The offset is outside of the queue: drop it and begin at another one."""
+    passed: Callable[[MessageQueue, int], None]
+    """Nothing before this offset is unfinished: what was filtered out counts as consumed."""
+    is_paused: Callable[[MessageQueue], bool] = lambda _: False
+    lite: bool = False
+    """A consumer that the application polls: it tells its subscription with every pull."""
+    namespace: str = ""
 
 
 class Puller:
@@ -120,21 +127,23 @@ class Puller:
         context = self._context
         subscription = context.subscriptions[self._queue.topic]
         clustering = context.settings.model is MessageModel.CLUSTERING
-        committed = context.offsets.remembered(self._queue) if clustering else None
         # The commit on the way is meant for the master.
+        commits = clustering and not context.lite and self._broker_id == MASTER_ID
+        committed = context.offsets.remembered(self._queue) if commits else None
         pull = Pull(
             queue=self._queue,
             group=context.group,
             offset=self._offset,
             count=context.settings.pull_count,
-            subscription=None,
+            subscription=subscription.sub_string if context.lite else None,
             sub_version=subscription.sub_version,
             expression_type=subscription.expression_type,
-            commit_offset=(committed or 0) if self._broker_id == MASTER_ID else 0,
+            commit_offset=committed or 0,
             suspend_ms=SUSPEND_MS,
+            lite=context.lite,
         )
         addr = context.instance.routes.addr(self._queue.broker_name, self._broker_id)
-        answer = await context.instance.remoting.invoke(addr, pull.request(), PULL_TIMEOUT_MS)
+        answer = await context.instance.pull(addr, pull, PULL_TIMEOUT_MS)
         raw = read_raw_pull(answer, addr)
         return decode_pull(raw, self._queue.broker_name, subscription)
 
@@ -157,10 +166,11 @@ class Puller:
             await self._context.delivery.submit(self.process_queue, self._shown(fresh))
         elif not self.process_queue.count:
             # Nothing here is ours: let the committed offset keep up with what was filtered out.
-            self._context.offsets.update(self._queue, result.next_offset)
+            self._context.passed(self._queue, result.next_offset)
 
     def _shown(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
-        return [for_listener(message, self._context.group) for message in messages]
+        group, namespace = self._context.group, self._context.namespace
+        return [for_listener(message, group, namespace) for message in messages]
 
     def _refused(self, refused: RequestRefused) -> float:
         if refused.code == ResponseCode.FLOW_CONTROL:
@@ -173,6 +183,8 @@ class Puller:
         return PAUSE_AFTER_ERROR_S
 
     def _is_held(self) -> bool:
+        if self._context.is_paused(self._queue):
+            return True
         hold = self.process_queue.hold(self._context.settings.cache)
         if hold is not self._last_hold and hold is not None:
             log.warning("Pulling from %s pauses: %s", self._queue, hold)

@@ -1,19 +1,22 @@
 """The push consumer: it pulls, and the application's listener is called.
 
-Compatible with RocketMQ's DefaultMQPushConsumer with a concurrent listener.
+Compatible with RocketMQ's DefaultMQPushConsumer, with a concurrent or an orderly listener.
 """
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from core_broker.client.consumer.delivery import Listener
+from core_broker.client.consumer.group_member import Member
+from core_broker.client.consumer.listening import AnyListener, Listener, OrderlyListener
 from core_broker.client.consumer.running_consumer import RunningConsumer
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
+from core_broker.client.namespaces import with_namespace
 from core_broker.client.settings import ConsumerSettings
-from core_broker.client.subscription import build_subscription
+from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
 from core_broker.message.topics import retry_topic, validate_group, validate_topic
 from core_broker.remoting.bodies import (
@@ -43,6 +46,9 @@ class PushConsumer:
     delivers those again later and, after ``max_reconsume_times``, moves them to the group's
     dead-letter topic. Bodies come unpacked, topics as they were sent.
 
+    With ``orderly_listener`` instead, each queue has one owner in the group and its messages come
+    one after the other. What is not consumed comes again after a pause, before all that follows.
+
     Belongs to the event loop it was started on. A listener that blocks the loop also blocks
     heartbeats and pulls; hand such work to a thread.
     """
@@ -53,40 +59,65 @@ class PushConsumer:
         namesrv_addr: str,
         hooks: Sequence[ClientHook] = (),
         *,
+        message_model: MessageModel | None = None,
+        namespace: str = "",
         settings: ConsumerSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
-        validate_group(group)
-        self.group = group
-        self._namesrv_addr = namesrv_addr
-        self._settings = settings or ConsumerSettings()
-        self._hooks = tuple(hooks)
-        self._rpc_hooks = tuple(rpc_hooks)
-        self._listener: Listener | None = None
+        self.group = with_namespace(namespace, group)
+        validate_group(self.group)
+        settings = settings or ConsumerSettings()
+        self._settings = replace(settings, model=message_model) if message_model else settings
+        self._member = Member(self.group, namesrv_addr, namespace, tuple(hooks), tuple(rpc_hooks))
+        self._listener: AnyListener | None = None
+        self._is_orderly = False
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._running: RunningConsumer | None = None
 
     def subscribe(
-        self, topic: str, expression: str = SUBSCRIBE_ALL, *, kind: str = EXPRESSION_TAG
+        self,
+        topic: str,
+        expression: str | MessageSelector = SUBSCRIBE_ALL,
+        *,
+        kind: str = EXPRESSION_TAG,
     ) -> None:
         """Consume a topic, or change what of it; before the start or while running.
 
         All members of a group must subscribe alike: RocketMQ goes by the newest subscription.
         """
+        topic = with_namespace(self._member.namespace, topic)
         validate_topic(topic)
+        selector = expression
+        if not isinstance(selector, MessageSelector):
+            selector = MessageSelector(selector, kind)
         self._subscriptions[topic] = build_subscription(
-            topic, expression, version=now_ms(), kind=kind
+            topic, selector.expression, version=now_ms(), kind=selector.kind
         )
+        if self._running:
+            self._running.subscriptions_changed()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Consume a topic no more; its queues are given up by the next rebalance."""
+        self._subscriptions.pop(with_namespace(self._member.namespace, topic), None)
         if self._running:
             self._running.subscriptions_changed()
 
     def listener(self, listener: Listener) -> Listener:
         """Set the function that is called with messages; may be used as a decorator."""
-        self._listener = listener
+        self._listener, self._is_orderly = listener, False
+        return listener
+
+    def orderly_listener(self, listener: OrderlyListener) -> OrderlyListener:
+        """Set the function that is called with messages in the order of their queue; it answers
+        with a ConsumeOrderlyStatus. May be used as a decorator."""
+        self._listener, self._is_orderly = listener, True
         return listener
 
     async def start(self) -> None:
-        """Join the group. No server needs to be there yet; what is missing is logged."""
+        """Join the group. No server needs to be there yet; what is missing is logged.
+
+        Raises RequestRefused when a broker that is there does not take an SQL92 expression.
+        """
         if self._listener is None:
             raise ClientError(f"The consumer {self.group} has no listener.")
         if not self._subscriptions:
@@ -97,14 +128,13 @@ class PushConsumer:
             own = retry_topic(self.group)
             self._subscriptions[own] = build_subscription(own, version=now_ms())
         running = RunningConsumer(
-            self.group,
-            self._namesrv_addr,
+            self._member,
             self._settings,
             self._subscriptions,
             self._listener,
-            self._hooks,
-            self._rpc_hooks,
+            is_orderly=self._is_orderly,
         )
+        await running.check_filters()
         await running.start()
         self._running = running
 

@@ -1,39 +1,22 @@
-"""Which queues this member of a group has, and starting and stopping their consuming.
+"""The queues this member of a group has, and starting and stopping their consuming.
 
 Compatible with RocketMQ's RebalanceImpl and RebalancePushImpl. Every member computes the same
 allocation from the same lists; a queue that moves on is committed first, so that its new owner goes
-on where this one stopped.
+on where this one stopped. Where order matters, a queue is locked before it is read and given up
+only when no listener works on it any more: there are never two owners at a time.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from core_broker.client.consumer.allocate import sorted_client_ids, sorted_queues
 from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.client.consumer.puller import PullContext, Puller
+from core_broker.client.consumer.queue_locks import QueueLocks
 from core_broker.client.identity import now_ms
-from core_broker.client.settings import CONSUME_TIMESTAMP_AGE_MS
 from core_broker.errors import GantryError
-from core_broker.message.topics import RETRY_PREFIX
-from core_broker.remoting.bodies import (
-    ConsumeFromWhere,
-    GetConsumerListByGroupResponseBody,
-    MessageModel,
-    MessageQueue,
-    decode_body,
-)
-from core_broker.remoting.codes import RequestCode
-from core_broker.remoting.headers import (
-    GetConsumerListByGroupRequestHeader,
-    GetMaxOffsetRequestHeader,
-    GetMaxOffsetResponseHeader,
-    GetMinOffsetRequestHeader,
-    GetMinOffsetResponseHeader,
-    SearchOffsetRequestHeader,
-    SearchOffsetResponseHeader,
-)
+from core_broker.remoting.bodies import MessageQueue
 
 log = logging.getLogger(__name__)
 
@@ -44,27 +27,51 @@ PAUSE_WHEN_INCOMPLETE_S: Final = 1.0
 class Rebalancer:
     """Owner of the table of process queues of one consumer."""
 
-    def __init__(self, context: PullContext, started_ms: int) -> None:
+    def __init__(
+        self,
+        context: PullContext,
+        *,
+        topics: Callable[[], Iterable[str]],
+        allocated: Callable[[str], Awaitable[list[MessageQueue]]],
+        start_offset: Callable[[MessageQueue], Awaitable[int]],
+        locks: QueueLocks | None = None,
+    ) -> None:
         self._context = context
-        self._timestamp_ms = (
-            context.settings.consume_timestamp_ms
-            if context.settings.consume_timestamp_ms is not None
-            else started_ms - CONSUME_TIMESTAMP_AGE_MS
-        )
+        self._topics = topics
+        self._allocated = allocated
+        self._start_offset = start_offset
+        self._locks = locks
         self._incomplete_runs = 0
         self._pullers: dict[MessageQueue, Puller] = {}
         self._resets: dict[MessageQueue, int] = {}
+        self._seeks: dict[MessageQueue, int] = {}
+        self._abandoned: set[MessageQueue] = set()
 
     @property
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
         return {queue: puller.process_queue for queue, puller in self._pullers.items()}
 
     def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Have the queues that are held go on elsewhere; done by the next rebalance."""
+        """Have the group go on elsewhere in queues that are held; done by the next rebalance."""
         for queue, offset in offsets.items():
             if queue in self._pullers:
                 self._drop(queue)
                 self._resets[queue] = offset
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Have this member go on elsewhere; what the group has committed stays as it is."""
+        if queue in self._pullers:
+            self._drop(queue)
+            self._abandoned.add(queue)
+        self._seeks[queue] = offset
+
+    def drop_lost(self, queues: Iterable[MessageQueue]) -> None:
+        """Let go of queues whose locks somebody else may have; nothing of them is committed."""
+        for queue in queues:
+            if queue in self._pullers:
+                log.warning("Consumer %s lost its lock on %s", self._context.group, queue)
+                self._drop(queue)
+                self._abandoned.add(queue)
 
     def _drop(self, queue: MessageQueue) -> None:
         """Let go at once: what is being consumed no longer counts."""
@@ -73,13 +80,15 @@ class Rebalancer:
         puller.stop()
 
     async def run_once(self) -> float | None:
-        """Bring what is consumed in line with the group. When somebody could not be asked, the
-        answer is after how many seconds to try again."""
-        await self._apply_resets()
-        complete = True
-        for topic in list(self._context.subscriptions):
+        """Bring what is consumed in line with the group. When that was not possible everywhere,
+        the answer is after how many seconds to try again."""
+        complete = await self._apply_resets()
+        topics = set(self._topics())
+        unwanted = {queue for queue in self._pullers if queue.topic not in topics}
+        complete &= await self._give_up(unwanted)
+        for topic in sorted(topics):
             try:
-                await self._rebalance(topic)
+                complete &= await self._rebalance(topic)
             except GantryError as error:
                 complete = False
                 log.info("Consumer %s, topic %s: %s", self._context.group, topic, error)
@@ -96,37 +105,43 @@ class Rebalancer:
         await asyncio.gather(*(puller.ended() for puller in self._pullers.values()))
 
     async def persist(self) -> None:
-        await self._context.offsets.persist(list(self._pullers))
+        """Commit what is consumed; where order matters, only while the queue is locked."""
+        held = [queue for queue in self._pullers if self._is_ours(queue)]
+        await self._context.offsets.persist(held)
 
-    async def _apply_resets(self) -> None:
+    async def unlock_all(self) -> None:
+        if self._locks:
+            await self._locks.unlock(list(self._pullers))
+
+    def _is_ours(self, queue: MessageQueue) -> bool:
+        return self._locks is None or self._locks.holds(queue)
+
+    async def _apply_resets(self) -> bool:
         resets, self._resets = self._resets, {}
+        abandoned, self._abandoned = self._abandoned, set()
         for queue, offset in resets.items():
             if queue in self._pullers:
                 self._drop(queue)
             self._context.offsets.update(queue, offset, force=True)
-        await self._release(resets)
+        for queue in abandoned - set(resets):
+            self._context.offsets.forget(queue)
+        return await self._release({*resets, *abandoned} & set(self._pullers))
 
-    async def _rebalance(self, topic: str) -> None:
+    async def _rebalance(self, topic: str) -> bool:
         wanted = set(await self._allocated(topic))
         held = {queue for queue in self._pullers if queue.topic == topic}
         dead = {queue for queue in held if not self._pullers[queue].is_running}
         gone = (held - wanted) | dead
-        for queue in gone:
-            self._drop(queue)
-        await self._release(gone)
+        complete = await self._give_up(gone)
         # A queue whose reset came in meanwhile waits until that is applied.
         new = sorted(wanted - set(self._pullers) - set(self._resets))
         failure: GantryError | None = None
         for queue in new:
             try:
-                offset = await self._start_offset(queue)
+                complete &= await self._begin(queue)
             except GantryError as error:
                 # Its broker is away; the queues of the other brokers must not wait for it.
                 failure = error
-                continue
-            puller = Puller(self._context, ProcessQueue(queue, now_ms()), offset)
-            self._pullers[queue] = puller
-            puller.start()
         if gone or new:
             log.info(
                 "Consumer %s has %d queues of %s (%d new, %d given up)",
@@ -138,75 +153,39 @@ class Rebalancer:
             )
         if failure:
             raise failure
+        return complete
 
-    async def _release(self, queues: Iterable[MessageQueue]) -> None:
-        queues = list(queues)
-        await self._context.offsets.persist(queues)
+    async def _begin(self, queue: MessageQueue) -> bool:
+        """Start to pull; False when another member has the queue's lock still."""
+        if self._locks and not await self._locks.lock(queue):
+            return False
+        # Asked only now: who had the lock committed before giving it back.
+        offset = self._seeks.pop(queue, None)
+        if offset is None:
+            offset = self._seeks.pop(queue, await self._start_offset(queue))
+        puller = Puller(self._context, ProcessQueue(queue, now_ms()), offset)
+        self._pullers[queue] = puller
+        puller.start()
+        return True
+
+    async def _give_up(self, queues: Iterable[MessageQueue]) -> bool:
+        queues = set(queues)
         for queue in queues:
+            self._drop(queue)
+        return await self._release(queues)
+
+    async def _release(self, queues: Iterable[MessageQueue]) -> bool:
+        """Commit dropped queues and forget them. False when a listener still works on one: it
+        stays in the table, locked, until that has ended."""
+        queues = list(queues)
+        released = await asyncio.gather(
+            *(self._context.delivery.let_go(self._pullers[queue].process_queue) for queue in queues)
+        )
+        free = [queue for queue, is_free in zip(queues, released, strict=True) if is_free]
+        await self._context.offsets.persist([queue for queue in free if self._is_ours(queue)])
+        for queue in free:
             self._context.offsets.forget(queue)
             self._pullers.pop(queue, None)
-
-    async def _allocated(self, topic: str) -> list[MessageQueue]:
-        route = await self._context.instance.routes.route(topic)
-        queues = sorted_queues(route.subscribe_queues)
-        if self._context.settings.model is MessageModel.BROADCASTING:
-            return queues
-        # A broker that was just learnt must know us before it lists the group's members.
-        await self._context.instance.announce()
-        members = await self._members(queues)
-        return self._context.settings.allocate(
-            self._context.instance.client_id, queues, sorted_client_ids(members)
-        )
-
-    async def _members(self, queues: list[MessageQueue]) -> list[str]:
-        """Ask one broker of the topic; the first that answers is believed."""
-        header = GetConsumerListByGroupRequestHeader(consumer_group=self._context.group)
-        code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
-        failure: GantryError | None = None
-        for broker_name in dict.fromkeys(queue.broker_name for queue in queues):
-            try:
-                addr = self._context.instance.routes.addr(broker_name)
-                answer = await self._context.instance.ask(addr, code, header)
-            except GantryError as error:
-                failure = error
-                continue
-            return decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list
-        if failure:
-            raise failure
-        return []
-
-    async def _start_offset(self, queue: MessageQueue) -> int:
-        """Where the group stopped; else where ``consume_from`` says."""
-        stored = await self._context.offsets.read(queue)
-        if stored is not None:
-            return stored
-        where = self._context.settings.consume_from
-        if queue.topic.startswith(RETRY_PREFIX):
-            # What was sent back waits there since before this member came.
-            return 0
-        if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
-            return await self._min_offset(queue)
-        if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
-            return await self._offset_at(queue, self._timestamp_ms)
-        return await self._max_offset(queue)
-
-    async def _min_offset(self, queue: MessageQueue) -> int:
-        header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        addr = self._context.instance.routes.addr(queue.broker_name)
-        answer = await self._context.instance.ask(addr, RequestCode.GET_MIN_OFFSET, header)
-        return answer.header(GetMinOffsetResponseHeader).offset
-
-    async def _max_offset(self, queue: MessageQueue) -> int:
-        header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        addr = self._context.instance.routes.addr(queue.broker_name)
-        answer = await self._context.instance.ask(addr, RequestCode.GET_MAX_OFFSET, header)
-        return answer.header(GetMaxOffsetResponseHeader).offset
-
-    async def _offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        header = SearchOffsetRequestHeader(
-            topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
-        )
-        addr = self._context.instance.routes.addr(queue.broker_name)
-        code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-        answer = await self._context.instance.ask(addr, code, header)
-        return answer.header(SearchOffsetResponseHeader).offset
+        if self._locks:
+            await self._locks.unlock(free)
+        return len(free) == len(queues)

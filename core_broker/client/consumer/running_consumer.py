@@ -1,203 +1,144 @@
-"""The parts of a started push consumer, put together: what it owns, how it starts and ends."""
+"""A started push consumer: its listener, behind what all members of a group have in common."""
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import logging
+from collections.abc import Mapping
 
-from core_broker.client.consumer.broker_requests import BrokerRequests
-from core_broker.client.consumer.delivery import Delivery, Listener
-from core_broker.client.consumer.offset_stores import BrokerOffsets, LocalOffsets, OffsetStore
-from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.client.consumer.delivery import Delivery
+from core_broker.client.consumer.group_member import GroupMember, Member
+from core_broker.client.consumer.listening import AnyListener
+from core_broker.client.consumer.orderly_delivery import OrderlyDelivery
 from core_broker.client.consumer.puller import PullContext
-from core_broker.client.consumer.rebalance import PAUSE_WHEN_INCOMPLETE_S, Rebalancer
+from core_broker.client.consumer.queue_locks import QueueLocks
 from core_broker.client.consumer.send_back import SendBack
-from core_broker.client.consumer.stats import ConsumerStats
-from core_broker.client.hooks import ClientHook, HookChain
-from core_broker.client.identity import now_ms
-from core_broker.client.instance import ClientInstance
-from core_broker.client.loops import Loop
+from core_broker.client.hooks import HookChain
 from core_broker.client.sender import Sender
 from core_broker.client.settings import ConsumerSettings, ProducerSettings
+from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.topics import CLIENT_INNER_PRODUCER_GROUP
 from core_broker.remoting.bodies import (
-    ConsumerData,
-    ConsumerRunningInfo,
+    EXPRESSION_TAG,
+    CheckClientRequestBody,
     ConsumeType,
-    HeartbeatData,
     MessageModel,
     MessageQueue,
     SubscriptionData,
+    encode_body,
 )
-from core_broker.remoting.client import RpcHook
-from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.connection import Connection
+from core_broker.remoting.codes import RequestCode, ResponseCode
 
-CLIENT_VERSION = "V4_9_8"
-BROADCAST_INSTANCE_NAME = "DEFAULT"
-"""A broadcasting consumer finds its local offsets again by a client id that does not change."""
+log = logging.getLogger(__name__)
+
+RECONSUME_TIMES_DEFAULT = 16
 
 
-class RunningConsumer:
-    """Lives from start to stop of a PushConsumer. Its tasks know it, but not the PushConsumer, so
-    that one which is dropped without a stop can still complain."""
+class RunningConsumer(GroupMember):
+    """Lives from start to stop of a PushConsumer."""
 
     def __init__(
         self,
-        group: str,
-        namesrv_addr: str,
+        member: Member,
         settings: ConsumerSettings,
         subscriptions: Mapping[str, SubscriptionData],
-        listener: Listener,
-        hooks: Sequence[ClientHook],
-        rpc_hooks: Sequence[RpcHook],
+        listener: AnyListener,
+        *,
+        is_orderly: bool,
     ) -> None:
-        self._group = group
-        self._settings = settings
-        self._subscriptions = subscriptions
-        self._hooks = HookChain(hooks)
-        self._started_ms = now_ms()
-        self._stats: dict[str, ConsumerStats] = defaultdict(ConsumerStats)
-        broadcasting = settings.model is MessageModel.BROADCASTING
-        self.instance = ClientInstance(
-            namesrv_addr,
-            name=f"consumer {group}",
-            instance_name=BROADCAST_INSTANCE_NAME if broadcasting else None,
-            heartbeat=self._heartbeat,
-            dispatch=self._dispatch,
-            rpc_hooks=rpc_hooks,
-        )
-        self._offsets = self._offset_store()
-        self._delivery = self._make_delivery(listener)
-        self._rebalancer = Rebalancer(self._pull_context(), self._started_ms)
-        self._rebalances = Loop(
-            f"consumer {group} rebalance",
-            settings.rebalance_interval_s,
-            self._rebalancer.run_once,
-        )
-        self._commits = Loop(
-            f"consumer {group} commit",
-            settings.commit_interval_s,
-            self._rebalancer.persist,
-            first_delay_s=settings.commit_interval_s,
-        )
-        self._requests = BrokerRequests(
-            group,
-            rebalance=self._rebalances.wake,
-            reset=self._rebalancer.reset,
-            queues=lambda: list(self._rebalancer.process_queues),
-            offsets=self._offsets,
-            running_info=self.running_info,
-            delivery=self._delivery,
-        )
-
-    async def start(self) -> None:
-        """Begin; no server needs to be there yet."""
-        await self._hooks.start(self.instance.namesrv_addr, self._group, "CONSUME")
-        self._delivery.start()
-        self.instance.start()
-        self._rebalances.start()
-        self._commits.start()
-
-    async def stop(self) -> None:
-        """Pull no more, let running listeners end, commit, take leave."""
-        await self._rebalances.stop()
-        await self._rebalancer.stop_pulling()
-        await self._requests.stop()
-        await self._delivery.stop()
-        await self._commits.stop()
-        await self._rebalancer.persist()
-        await self._hooks.stop()
-        await self.instance.stop()
-
-    def subscriptions_changed(self) -> None:
-        """Tell the brokers and consume accordingly."""
-        self.instance.wake_heartbeats()
-        self._rebalances.wake()
-
-    def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
-        return self._rebalancer.process_queues
-
-    def running_info(self) -> ConsumerRunningInfo:
-        """What the consumer tells about itself in answer to code 307."""
-        now = now_ms()
-        settings = self._settings
-        return ConsumerRunningInfo(
-            properties={
-                "PROP_NAMESERVER_ADDR": self.instance.namesrv_addr,
-                "PROP_CLIENT_VERSION": CLIENT_VERSION,
-                "PROP_CONSUME_TYPE": ConsumeType.CONSUME_PASSIVELY,
-                "PROP_CONSUMEORDERLY": "false",
-                "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-                "PROP_THREADPOOL_CORE_SIZE": str(settings.concurrency),
-                "consumerGroup": self._group,
-                "messageModel": settings.model,
-                "consumeFromWhere": settings.consume_from,
-                "consumeMessageBatchMaxSize": str(settings.batch_max),
-                "pullBatchSize": str(settings.pull_count),
-                "maxReconsumeTimes": str(settings.max_reconsume_times),
-            },
-            subscription_set=list(self._subscriptions.values()),
-            mq_table={
-                queue: process_queue.info(self._offsets.remembered(queue) or 0)
-                for queue, process_queue in self._rebalancer.process_queues.items()
-            },
-            status_table={topic: stats.status(now) for topic, stats in self._stats.items()},
-        )
-
-    def _make_delivery(self, listener: Listener) -> Delivery:
-        settings = self._settings
-        sender = Sender(
-            self.instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
-        )
-        send_back = SendBack(self.instance, sender, self._group, settings.max_reconsume_times)
-        return Delivery(
-            self._group,
-            listener,
-            settings,
-            offsets=self._offsets,
-            give_back=send_back.give_back,
-            hooks=self._hooks,
-            stats=self._stats.__getitem__,
-        )
-
-    def _pull_context(self) -> PullContext:
-        return PullContext(
+        super().__init__(member, settings, subscriptions, ConsumeType.CONSUME_PASSIVELY)
+        self._consumer_settings = settings
+        self._is_orderly = is_orderly
+        if is_orderly and settings.model is MessageModel.CLUSTERING:
+            self._locks = QueueLocks(self.instance, self.group)
+        self._delivery = self._orderly(listener) if is_orderly else self._concurrent(listener)
+        context = PullContext(
             self.instance,
-            self._group,
-            self._settings,
-            self._subscriptions,
-            self._offsets,
+            self.group,
+            settings,
+            subscriptions,
+            self.offsets,
             self._delivery,
             stats=self._stats.__getitem__,
             announce=self.instance.wake_heartbeats,
             moved=self._moved,
+            passed=self.offsets.update,
+            namespace=self.namespace,
+        )
+        self._assemble(context, call=self._delivery.call, is_orderly=is_orderly)
+
+    async def check_filters(self) -> None:
+        """Have a broker compile the expressions that are not tags (46). Raises RequestRefused
+        when it says no; a broker that is away says nothing."""
+        try:
+            for subscription in self._subscriptions.values():
+                if subscription.expression_type != EXPRESSION_TAG:
+                    await self._check_filter(subscription)
+        except RequestRefused:
+            await self.instance.stop()
+            raise
+
+    async def _check_filter(self, subscription: SubscriptionData) -> None:
+        body = CheckClientRequestBody(
+            client_id=self.instance.client_id, group=self.group, subscription_data=subscription
+        )
+        try:
+            route = await self.instance.routes.route(subscription.topic)
+            addr = self.instance.routes.addr(route.data.queue_datas[0].broker_name)
+        except (GantryError, IndexError) as error:
+            log.info("Nobody can check the filter of %s: %s", subscription.topic, error)
+            return
+        try:
+            await self.instance.ask(addr, RequestCode.CHECK_CLIENT_CONFIG, body=encode_body(body))
+        except RequestRefused as refused:
+            if refused.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+        except GantryError as error:
+            log.info("The filter of %s was not checked: %s", subscription.topic, error)
+
+    async def start(self) -> None:
+        self._delivery.start()
+        await super().start()
+
+    async def _drain(self) -> None:
+        await self._delivery.stop()
+
+    def _concurrent(self, listener: AnyListener) -> Delivery:
+        return Delivery(
+            self.group,
+            listener,
+            self._consumer_settings,
+            offsets=self.offsets,
+            give_back=self._send_back().give_back,
+            hooks=self._hooks,
+            stats=self._stats.__getitem__,
         )
 
-    def _heartbeat(self, client_id: str) -> HeartbeatData:
-        return HeartbeatData(
-            client_id=client_id,
-            consumer_data_set=[
-                ConsumerData(
-                    group_name=self._group,
-                    consume_type=ConsumeType.CONSUME_PASSIVELY,
-                    message_model=self._settings.model,
-                    consume_from_where=self._settings.consume_from,
-                    subscription_data_set=list(self._subscriptions.values()),
-                )
-            ],
+    def _orderly(self, listener: AnyListener) -> OrderlyDelivery:
+        return OrderlyDelivery(
+            self.group,
+            listener,
+            self._consumer_settings,
+            offsets=self.offsets,
+            to_dead_letters=self._send_back().to_dead_letters,
+            hooks=self._hooks,
+            stats=self._stats.__getitem__,
+            holds=self._may_consume,
         )
 
-    def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        return self._requests.dispatch(connection, request)
+    def _may_consume(self, queue: MessageQueue) -> bool:
+        return self._locks is None or self._locks.holds(queue)
 
-    def _moved(self, process_queue: ProcessQueue, offset: int) -> None:
-        self._rebalancer.reset({process_queue.queue: offset})
-        # Not at once: a broker that keeps answering so must not be asked in a tight loop.
-        asyncio.get_running_loop().call_later(PAUSE_WHEN_INCOMPLETE_S, self._rebalances.wake)
+    def _send_back(self) -> SendBack:
+        sender = Sender(
+            self.instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
+        )
+        times = self._consumer_settings.max_reconsume_times
+        times = RECONSUME_TIMES_DEFAULT if times < 0 else times
+        return SendBack(self.instance, sender, self.group, times, self.namespace)
 
-    def _offset_store(self) -> OffsetStore:
-        if self._settings.model is MessageModel.CLUSTERING:
-            return BrokerOffsets(self.instance, self._group)
-        folder = self._settings.local_offsets or Path.home() / ".rocketmq_offsets"
-        return LocalOffsets(folder, self.instance.client_id, self._group)
+    def _own_properties(self) -> dict[str, str]:
+        settings = self._consumer_settings
+        return {
+            "PROP_CONSUMEORDERLY": str(self._is_orderly).lower(),
+            "PROP_THREADPOOL_CORE_SIZE": str(settings.concurrency),
+            "consumeMessageBatchMaxSize": str(settings.batch_max),
+            "maxReconsumeTimes": str(settings.max_reconsume_times),
+        }

@@ -10,6 +10,7 @@ from typing import Final
 
 from core_broker.client.identity import new_uniq_key
 from core_broker.client.instance import ClientInstance
+from core_broker.client.namespaces import with_namespace
 from core_broker.client.sender import Sender
 from core_broker.client.sending import prepare
 from core_broker.errors import GantryError
@@ -37,36 +38,62 @@ class SendBack:
     """Gives failed messages of one group back to the brokers."""
 
     def __init__(
-        self, instance: ClientInstance, sender: Sender, group: str, max_reconsume_times: int
+        self,
+        instance: ClientInstance,
+        sender: Sender,
+        group: str,
+        max_reconsume_times: int,
+        namespace: str = "",
     ) -> None:
         self._instance = instance
         self._sender = sender
         self._group = group
         self._max_reconsume_times = max_reconsume_times
+        self._namespace = namespace
 
-    async def give_back(self, message: MessageExt) -> bool:
+    async def give_back(self, message: MessageExt, delay_level: int = BROKER_DECIDES_DELAY) -> bool:
         """True when the cluster has the message again; False when nobody took it."""
         try:
-            await self._ask_broker(message)
+            await self._ask_broker(message, delay_level)
         except GantryError as error:
             log.warning("%s could not be sent back, sending a copy: %s", message.msg_id, error)
         else:
             return True
+        return await self._send(self._copy(message))
+
+    async def to_dead_letters(self, message: MessageExt, _delay_level: int = 0) -> bool:
+        """Have the broker put a message away that was consumed in order and never succeeded.
+
+        The broker's record knows nothing of the tries, which were all here, so it gets a copy with
+        their number, more than the group allows. True when it has it.
+        """
+        copy = self._copy(message)
+        copy.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times)
+        del copy.properties[PROPERTY_DELAY_TIME_LEVEL]
+        return await self._send(copy)
+
+    def _copy(self, message: MessageExt) -> Message:
+        copy = retry_copy(message, self._group, self._max_reconsume_times)
+        origin = copy.properties[PROPERTY_RETRY_TOPIC]
+        copy.properties[PROPERTY_RETRY_TOPIC] = with_namespace(self._namespace, origin)
+        return copy
+
+    async def _send(self, copy: Message) -> bool:
         try:
-            copy = retry_copy(message, self._group, self._max_reconsume_times)
             await self._sender.send(prepare(copy, new_uniq_key()), SEND_BACK_TIMEOUT_MS)
         except GantryError as error:
-            log.warning("%s could not be sent to the retry topic: %s", message.msg_id, error)
+            msg_id = copy.properties[PROPERTY_ORIGIN_MESSAGE_ID]
+            log.warning("%s could not be sent to the retry topic: %s", msg_id, error)
             return False
         return True
 
-    async def _ask_broker(self, message: MessageExt) -> None:
+    async def _ask_broker(self, message: MessageExt, delay_level: int) -> None:
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.offset_physical,
             group=self._group,
-            delay_level=BROKER_DECIDES_DELAY,
+            delay_level=delay_level,
             origin_msg_id=message.msg_id,
-            origin_topic=message.topic,
+            origin_topic=with_namespace(self._namespace, message.topic),
             max_reconsume_times=self._max_reconsume_times,
         )
         addr = self._instance.routes.addr(message.broker_name or "")

@@ -8,7 +8,8 @@ import pytest
 
 from core_broker.client import ConsumeContext, ConsumerSettings, ConsumeStatus
 from core_broker.client.consumer import delivery as delivery_module
-from core_broker.client.consumer.delivery import Delivery, Listener, ReturnType, for_listener
+from core_broker.client.consumer.delivery import Delivery
+from core_broker.client.consumer.listening import Listener, ReturnType, for_listener
 from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import ClientHook, HookChain

@@ -121,6 +121,25 @@ async def test_a_broken_file_is_told_and_begun_afresh(
     assert await local(tmp_path).read(QUEUE) == 5
 
 
+async def test_a_broken_file_is_replaced_by_the_one_before_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offsets = local(tmp_path)
+    for offset in (5, 6):
+        offsets.update(QUEUE, offset)
+        await offsets.persist([QUEUE])
+    path = tmp_path / "1.2.3.4@DEFAULT" / "G" / "offsets.json"
+    path.write_bytes(b'{"offsetTa')
+    again = local(tmp_path)
+    assert await again.read(QUEUE) == 5
+    assert "cannot be read" in caplog.text
+    again.update(QUEUE, 7)
+    await again.persist([QUEUE])
+    assert await local(tmp_path).read(QUEUE) == 7
+    path.write_bytes(b"broken again before the backup was renewed")
+    assert await local(tmp_path).read(QUEUE) == 5
+
+
 async def test_a_folder_that_cannot_be_written_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

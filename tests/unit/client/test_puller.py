@@ -75,6 +75,7 @@ class Rig:
             stats=self.stats.__getitem__,
             announce=self._announce,
             moved=lambda _queue, offset: self.moved.append(offset),
+            passed=self.offsets.update,
         )
         self.process_queue = ProcessQueue(QUEUE, 0)
         self.puller = Puller(context, self.process_queue, 5)

@@ -6,9 +6,12 @@ record that is in its queue already is passed over, so this may begin anywhere b
 Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildIndex.
 """
 
+import logging
+
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import decode_properties
+from core_broker.message.record import RECORD_BYTES_MIN
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
 from core_broker.store.index_file import IndexEntry
@@ -17,11 +20,14 @@ from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.tags_codes import TagsCodes
 
+#: A single message may follow a gap of so many in its queue, which take 20 bytes each.
+GAP_MAX = 100_000
 #: Entries for the index are collected up to so many while the log is read.
 SETTLED_ENTRIES = 1024
 #: Transaction types whose messages consumers see.
 QUEUED = frozenset({sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT})
 
+log = logging.getLogger(__name__)
 
 #: Where a message lies: physical offset, size, store time.
 Place = tuple[int, int, int]
@@ -46,6 +52,9 @@ class Dispatcher:
         self._is_indexing = is_indexing
         #: Queues that had to skip offsets, because messages before them are not in the log scanned.
         self.gaps: set[tuple[str, int]] = set()
+        #: Queue → a message whose offset does not follow, with its tags code, until another one
+        #: confirms it. One flipped bit must not hide the messages of a queue.
+        self._doubtful: dict[ConsumeQueue, tuple[LogRecord, int]] = {}
         #: For the index: what was staged in this turn, and what is in the log.
         self._staged: list[IndexEntry] = []
         self._to_index: list[IndexEntry] = []
@@ -107,11 +116,53 @@ class Dispatcher:
         queue = self._queues.get_or_create(record.topic, record.queue_id)
         if record.offset + record.size <= queue.end_physical:
             return
+        code = self._tags_code(record.topic, properties, record.store_timestamp)
+        doubtful = self._doubtful.pop(queue, None)
+        if queue.next_offset in (0, record.queue_offset):
+            self._enter(queue, record, code)
+        elif doubtful is None:
+            self._doubtful[queue] = (record, code)
+            return
+        elif record.queue_offset == doubtful[0].queue_offset + 1:
+            # Two that agree: messages between are damaged, or the topic was created again.
+            self._enter(queue, *doubtful)
+            self._enter(queue, record, code)
+            return
+        elif record.queue_offset == queue.next_offset + 1:
+            self._enter(queue, record, code)
+        else:
+            self._doubtful[queue] = (record, code)
+        if doubtful is not None:
+            _report(doubtful[0])
+
+    def decide_doubtful(self) -> None:
+        """Enter messages behind a gap, or the first of a topic that was created again.
+
+        Comes at the end of the log, where nothing follows that would confirm their offsets.
+        """
+        for queue, (record, code) in self._doubtful.items():
+            missing = record.queue_offset - queue.next_offset
+            room = (record.offset - queue.end_physical) // RECORD_BYTES_MIN
+            if record.queue_offset == 0 or 0 < missing <= min(room, GAP_MAX):
+                self._enter(queue, record, code)
+            else:
+                _report(record)
+        self._doubtful.clear()
+
+    def _enter(self, queue: ConsumeQueue, record: LogRecord, code: int) -> None:
         if record.queue_offset < queue.next_offset:
-            # The topic was deleted and created again: its offsets began anew.
             queue.cut(record.queue_offset)
         if record.queue_offset > queue.next_offset:
             self.gaps.add((record.topic, record.queue_id))
             queue.start_at(record.queue_offset)
-        code = self._tags_code(record.topic, properties, record.store_timestamp)
         self._queues.enter(queue, record.offset, record.size, code)
+
+
+def _report(record: LogRecord) -> None:
+    log.error(
+        "The record at %d cannot be message %d of queue %d of topic %s; it is left out there",
+        record.offset,
+        record.queue_offset,
+        record.queue_id,
+        record.topic,
+    )

@@ -27,6 +27,7 @@ LOCK_TEXT = b"lock"
 # `struct flock` of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi0q")
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -113,6 +114,12 @@ class Files(Protocol):
 
     def lock(self, path: Path) -> Lock:
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""
+
+    def boot_id(self) -> str:
+        """Name this run of the operating system, "" when it has no name.
+
+        As long as it is the same, everything written can be read, synced or not.
+        """
 
 
 class DiskFile:
@@ -225,6 +232,13 @@ class DiskFiles:
         stat = os.statvfs(folder)
         used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
         return DiskUsage(used, stat.f_bavail * stat.f_frsize)
+
+    def boot_id(self) -> str:
+        """Name this run of the operating system, "" when it has no name."""
+        try:
+            return _BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
 
     def lock(self, path: Path) -> "DiskLock":
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""

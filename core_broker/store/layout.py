@@ -56,7 +56,10 @@ class StorePaths:
 
     @property
     def abort(self) -> Path:
-        """Exists while a broker runs, and after it crashed."""
+        """Exists while a broker runs, and after it crashed.
+
+        Names the run of the operating system it belongs to (`Files.boot_id`); Java does not mind.
+        """
         return self.root / "abort"
 
     @property

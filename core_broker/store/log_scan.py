@@ -78,6 +78,8 @@ def parse_record(data: bytes, at: int, offset: int, *, check_crc: bool) -> LogRe
     size, magic, crc, queue_id, queue_offset, physical, flags = _START.unpack_from(data, at)
     if physical != offset:
         return Flaw(offset, f"a record of offset {physical} lies here")
+    if queue_id < 0 or not 0 <= queue_offset <= offset // RECORD_BYTES_MIN:
+        return Flaw(offset, f"it cannot be message {queue_offset} of queue {queue_id}")
     stored_at = at + STORE_TIMESTAMP_AT + (_V6_EXTRA if flags & sysflag.BORN_HOST_V6 else 0)
     (store_timestamp,) = _LONG.unpack_from(data, stored_at)
     # Behind it: store host, reconsume times, prepared transaction offset.

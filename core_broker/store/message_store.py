@@ -157,7 +157,7 @@ class MessageStore:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to take messages, on this event loop from now on."""
-        replace_file(self._files, self._paths.abort, b"")
+        replace_file(self._files, self._paths.abort, self._files.boot_id().encode())
         for lane in self._lanes:
             lane.start(loop)
         self._health.set_open(True)

@@ -1,11 +1,12 @@
 """Bringing a store folder back into order at the start.
 
 Only the commit log counts. Everything before a point, the newest checkpoint, is known to be on the
-disk. From there on the log is read: the first thing that is not a whole record ends it, what
-follows is made zeros, and queues and index are built again for all that was read. When a queue or
-the index lacks something from before that point, the whole log is read for them; damage there is
-reported and stepped over, never cut off. Compatible with RocketMQ's CommitLog.recoverNormally and
-recoverAbnormally, and its checkpoint rules where Gantry's own checkpoint is missing.
+disk. From there on the log is read and queues and index are built again. The last whole record ends
+it, what follows is made zeros. When a queue or the index lacks something from before that point,
+the whole log is read for them. Damage with whole records behind it is reported and stepped over;
+only what a power cut kept from the disk is cut off (log_end.py). Compatible with RocketMQ's
+CommitLog.recoverNormally and recoverAbnormally, and its checkpoint rules where Gantry's own
+checkpoint is missing.
 """
 
 import logging
@@ -19,16 +20,19 @@ from core_broker.store.checkpoint import (
     load_checkpoint,
     load_dispatch_checkpoint,
 )
+from core_broker.store.consume_queue import BLANK_SIZE
 from core_broker.store.dispatcher import Dispatcher
-from core_broker.store.files import Files
+from core_broker.store.files import Files, read_file
 from core_broker.store.layout import StoreParts, StorePaths
-from core_broker.store.log_scan import Flaw, LogScan, find_record
+from core_broker.store.log_end import is_hole, next_whole_record
+from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.reader import LogReader
 
 #: Called with what is being done and which share of it is done.
 Progress = Callable[[str, float], None]
 #: Progress is told each time so many bytes of the log were read.
 PROGRESS_BYTES = 32 * 1024 * 1024
+NOTHING = "there is nothing but zeros"
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +79,13 @@ class Recovery:
         self._config = config
         self._progress = progress
         self._result = Recovered()
+        #: The power went while the store was open, as far as can be told.
+        self._may_have_holes = True
 
     def run(self) -> Recovered:
         """Load everything and recover; afterwards the log is open for appending at its end."""
         is_clean = not self._files.exists(self._paths.abort)
+        self._may_have_holes = not (is_clean or self._is_same_boot())
         self._files.remove_tree(self._paths.trash)
         self._progress("loading", 0.0)
         self._log.load()
@@ -103,6 +110,11 @@ class Recovery:
             self._rebuild_gaps()
         self._finish(checkpoint, whole, is_clean=is_clean)
         return self._result
+
+    def _is_same_boot(self) -> bool:
+        """Tell whether the operating system, and all that it had in memory, outlived the crash."""
+        boot_id = self._files.boot_id()
+        return bool(boot_id) and read_file(self._files, self._paths.abort) == boot_id.encode()
 
     # -- where to begin --
 
@@ -189,6 +201,18 @@ class Recovery:
             if end >= self._log.min_offset
         )
 
+    def _newest_record(self) -> int:
+        """Where the newest record lies that is known so far, -1 without one."""
+        newest = self._result.last_record
+        for queue in self._queues:
+            unit = queue.unit(queue.max_offset - 1) if queue.max_offset else None
+            if unit is not None and unit.size != BLANK_SIZE:
+                newest = max(newest, unit.offset_physical)
+        return newest
+
+    def _newest_timestamp(self) -> int:
+        return self._reader.store_timestamp(self._newest_record())
+
     def _drop_all(self) -> None:
         """Without a commit log there is nothing that queues and index could point to."""
         for queue in list(self._queues):
@@ -208,29 +232,50 @@ class Recovery:
         while at is not None and at < whole:
             scan = self._scan(at, whole, "rebuilding queues and index")
             if scan.end >= whole:
-                return
-            flaw = scan.flaw or Flaw(scan.end, "there is nothing but zeros")
+                break
+            flaw = scan.flaw or Flaw(scan.end, NOTHING)
             self._report(flaw, "The records behind it are kept.")
             at = find_record(self._log, scan.end + 1, whole)
+        self._dispatcher.decide_doubtful()
 
     def _read_end(self, whole: int) -> None:
-        """Dispatch everything from the whole point on; the first flaw ends the log."""
-        scan = self._scan(whole, self._log.loaded_end, "reading the end of the commit log")
-        self._result.end = scan.end
-        flaw = scan.flaw or self._cut_off_segment(scan.end)
-        if flaw is not None:
-            self._report(flaw, "The log ends there.")
-            self._result.is_cut = True
+        """Dispatch everything from the whole point on, up to where the log ends.
 
-    def _cut_off_segment(self, end: int) -> Flaw | None:
-        """Tell if segments behind the end of the log hold records, which are lost then."""
-        size = self._log.segment_size
-        start = end - end % size + size
-        while start < self._log.loaded_end:
-            if self._reader.store_timestamp(start) > 0:
-                return Flaw(end, f"there is nothing, but records lie at {start} again")
-            start += size
-        return None
+        Damage is stepped over when whole records follow; see log_end.py for what else it may be.
+        """
+        at, end = whole, self._log.loaded_end
+        while True:
+            scan = self._scan(at, end, "reading the end of the commit log")
+            self._result.end = scan.end
+            following = self._following(scan.end, end)
+            if following is None:
+                if scan.flaw is not None:
+                    self._cut(scan.flaw, "The log ends there.")
+                break
+            flaw = scan.flaw or Flaw(scan.end, NOTHING)
+            if self._is_torn(scan.end, following):
+                self._cut(flaw, f"The log ends there; the record at {following.offset} is dropped.")
+                break
+            self._report(flaw, f"The records from {following.offset} on are kept.")
+            at = following.offset
+        self._dispatcher.decide_doubtful()
+
+    def _following(self, start: int, end: int) -> LogRecord | None:
+        check_crc = self._config.check_crc_on_recover
+        return next_whole_record(self._log, start + 1, end, check_crc=check_crc)
+
+    def _is_torn(self, end: int, following: LogRecord) -> bool:
+        """Tell whether a record behind a flaw was not there when the log reached the flaw, or
+
+        was written behind something that never reached the disk.
+        """
+        if following.store_timestamp < self._newest_timestamp():
+            return True  # left behind by an earlier use of the segment
+        return self._may_have_holes and is_hole(self._log, end, following.offset)
+
+    def _cut(self, flaw: Flaw, consequence: str) -> None:
+        log.warning("%s: %s. %s", self._place(flaw), flaw.reason, consequence)
+        self._result.is_cut = True
 
     def _scan(self, start: int, end: int, what: str) -> LogScan:
         scan = LogScan(self._log, start, check_crc=self._config.check_crc_on_recover)
@@ -256,9 +301,11 @@ class Recovery:
 
     def _report(self, flaw: Flaw, consequence: str) -> None:
         self._result.flaws += 1
-        path = self._log.path_of(flaw.offset)
+        log.error("%s: %s. %s", self._place(flaw), flaw.reason, consequence)
+
+    def _place(self, flaw: Flaw) -> str:
         within = flaw.offset % self._log.segment_size
-        log.error("%s at %d (offset %d): %s. %s", path, within, *flaw, consequence)
+        return f"{self._log.path_of(flaw.offset)} at {within} (offset {flaw.offset})"
 
     def _tell(self, what: str, share: float) -> None:
         log.info("Recovery: %s, %.0f %%", what, share * 100)
@@ -272,13 +319,10 @@ class Recovery:
             queue.cut_physical(result.end)
             queue.advance_min(self._log.min_offset)
         self._index.cut_physical(result.end)
-        for queue in self._queues:
-            unit = queue.unit(queue.max_offset - 1) if queue.max_offset else None
-            if unit is not None:
-                result.last_record = max(result.last_record, unit.offset_physical)
-        result.store_timestamp = max(
-            self._reader.store_timestamp(result.last_record), checkpoint.physic_msg_timestamp
-        )
+        result.last_record = self._newest_record()
+        result.store_timestamp = self._newest_timestamp()
+        if result.last_record < 0:
+            result.store_timestamp = checkpoint.physic_msg_timestamp
         result.must_checkpoint = not is_clean or result.is_cut or result.records > 0
         self._log.open_at(
             result.end,

@@ -57,6 +57,7 @@ class SimulatedFiles:
         self.capacity = capacity
         self.fault: Fault | None = None
         self.life = 0
+        self._boots = 0
         self._clock_ms = clock_ms
         self._nodes: dict[Path, _Node] = {}
         self._durable_names: dict[Path, _Node] = {}
@@ -69,6 +70,7 @@ class SimulatedFiles:
     def power_cut(self) -> None:
         """Lose what a power cut may lose. Open files are dead; locks are free."""
         self.life += 1
+        self._boots += 1
         self._locked.clear()
         self.fault = None
         kept = self.random.randint(0, len(self._unsynced_names))
@@ -178,6 +180,10 @@ class SimulatedFiles:
         """Return how full the disk under a folder is."""
         used = self.used
         return DiskUsage(used, max(0, self.capacity - used))
+
+    def boot_id(self) -> str:
+        """Name this run of the operating system: a power cut begins another."""
+        return f"boot {self._boots}"
 
     def lock(self, path: Path) -> "SimulatedLock":
         """Lock a file against other stores, or raise StoreLocked."""

@@ -113,10 +113,46 @@ def test_a_delay_counts_in_that_topic_only(parts: Parts) -> None:
 def test_a_gap_is_noted_and_offsets_stay_those_of_the_records(parts: Parts) -> None:
     parts.dispatch(0)
     parts.dispatch(5)
+    parts.dispatch(6)
     queue = parts.queues.get("T", 0)
     assert queue is not None
-    assert queue.max_offset == 6
+    assert queue.max_offset == 7
     assert parts.dispatcher.gaps == {("T", 0)}
+
+
+def test_the_last_message_of_a_queue_may_follow_a_gap_that_has_room_for_what_is_missing(
+    parts: Parts,
+) -> None:
+    parts.dispatch(0)
+    parts.dispatch(5)
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    assert queue.max_offset == 1  # not yet: nothing confirms it
+    parts.dispatcher.decide_doubtful()
+    assert queue.max_offset == 6
+
+
+@pytest.mark.parametrize("damaged", [3, 100, 9 << 40])
+def test_one_damaged_offset_hides_no_other_message(
+    parts: Parts, damaged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(30):
+        parts.dispatch(number, queue_offset=damaged if number == 10 else None)
+    parts.dispatcher.decide_doubtful()
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    places = [each.offset_physical for each in queue.units(0, 99) if each.size == 100]
+    assert places == [number * 100 for number in range(30) if number != 10]
+    assert f"The record at 1000 cannot be message {damaged} of queue 0" in caplog.text
+
+
+def test_a_damaged_offset_of_the_last_message_takes_no_memory(parts: Parts) -> None:
+    parts.dispatch(0)
+    parts.dispatch(1, queue_offset=9 << 40)
+    parts.dispatcher.decide_doubtful()
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    assert (queue.max_offset, queue.tail_bytes) == (1, 20)
 
 
 def test_offsets_that_begin_anew_are_those_of_a_topic_created_again(parts: Parts) -> None:

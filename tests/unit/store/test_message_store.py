@@ -13,6 +13,7 @@ from core_broker.message.record import decode_record, encode_record
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store import MessageStore, PutStatus
 from core_broker.store.appender import STAGED_BYTES_MAX
+from core_broker.store.files import DiskFiles
 from core_broker.store.segments import Segment
 from tests.support.stores import (
     NOW_MS,
@@ -223,7 +224,7 @@ def test_a_folder_in_use_is_refused(bench: Bench, tmp_path: Path) -> None:
 
 def test_the_abort_file_is_there_while_the_store_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path).open()
-    assert (tmp_path / "abort").read_bytes() == b""
+    assert (tmp_path / "abort").read_text() == DiskFiles().boot_id()
     bench.store.close()
     assert not (tmp_path / "abort").exists()
 

@@ -1,0 +1,54 @@
+"""Where the commit log ends: at a tail that did not reach the disk, or only with its last record.
+
+Recovery meets something that is no record although whole records follow. Either it is damage, and
+what follows must be kept; or the power went, and the disk has later writes but not this one. Then
+everything from here on was never flushed, and is cut off, so that what is lost is a tail and never
+something in between.
+
+Only a power cut leaves such holes: what a killed process wrote is whole in the memory of the
+operating system. Holes are whole sectors of zeros, since segments are filled with zeros before they
+are written.
+"""
+
+from struct import Struct
+
+from core_broker.message.record import MAGIC_AT
+from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
+
+#: Damage is looked at in pieces of this size.
+CHUNK_BYTES = 1024 * 1024
+
+_INT = Struct(">I")
+
+
+def next_whole_record(
+    log: ReadableLog, start: int, end: int, *, check_crc: bool
+) -> LogRecord | None:
+    """Return the first whole record from `start` to `end`."""
+    at = find_record(log, start, end)
+    while at is not None:
+        record = next(iter(LogScan(log, at, check_crc=check_crc)), None)
+        if record is not None:
+            return record
+        at = find_record(log, at + 1, end)
+    return None
+
+
+def is_hole(log: ReadableLog, start: int, end: int) -> bool:
+    """Tell whether something between a flaw and the next record never reached the disk."""
+    first_sector = min(end, start - start % SECTOR + SECTOR)
+    head = log.read(start, first_sector - start)
+    if not any(head):
+        # The size of a record begins with zeros, its magic does not.
+        if len(head) > MAGIC_AT:
+            return True
+        size = log.read(start, _INT.size)
+        if len(size) == _INT.size and _INT.unpack(size)[0] != end - start:
+            return True
+    at = first_sector
+    while at + SECTOR <= end and (data := log.read(at, min(CHUNK_BYTES, end - at))):
+        whole = len(data) - len(data) % SECTOR
+        if any(not any(data[each : each + SECTOR]) for each in range(0, whole, SECTOR)):
+            return True
+        at += whole or SECTOR
+    return False

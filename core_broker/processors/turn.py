@@ -10,7 +10,9 @@ messages and answers that come later do not make the server do so; they ask for 
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from functools import partial
 
 from core_broker.errors import StoreReadOnly
 from core_broker.store import MessageStore
@@ -28,12 +30,17 @@ class Turn:
         self._store = store
         self._wake = wake
         self._flush_waits: list[Flushed] = []
+        #: Producers that wait for the disk.
+        self.flush_waiters = 0
         self._is_ending_soon = False
         self._failure: StoreReadOnly | None = None
+        #: Begin and end of the last write to the log, in seconds of the monotonic clock.
+        self.last_write = (0.0, 0.0)
 
     def when_flushed(self, flushed: Flushed) -> None:
         """Call back once what this turn put is on disk, or when that failed."""
         self._flush_waits.append(flushed)
+        self.flush_waiters += 1
         self.end_soon()
 
     def end_soon(self) -> None:
@@ -47,15 +54,21 @@ class Turn:
         if self._failure is not None:
             raise self._failure
         waits, self._flush_waits = self._flush_waits, []
+        began = time.monotonic()
         try:
             self._store.write_staged()
+            self.last_write = (began, time.monotonic())
         except StoreReadOnly:
             for flushed in waits:
-                flushed(False)
+                self._flushed(flushed, False)
             raise
         for flushed in waits:
-            self._store.on_flushed(self._store.max_offset_physical, flushed)
+            self._store.on_flushed(self._store.max_offset_physical, partial(self._flushed, flushed))
         self._wake()
+
+    def _flushed(self, flushed: Flushed, is_on_disk: bool) -> None:
+        self.flush_waiters -= 1
+        flushed(is_on_disk)
 
     def _end_alone(self) -> None:
         self._is_ending_soon = False

@@ -15,6 +15,7 @@ from core_broker.errors import ClientError, ConnectionClosed, ProtocolError, Req
 from core_broker.remoting.codes import CommandFlag, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FRAME_BYTES_MAX, FrameSplitter
+from core_broker.remoting.kernel_age import KernelAge
 
 if TYPE_CHECKING:
     from core_broker.remoting.endpoint import Endpoint
@@ -43,16 +44,21 @@ class Connection(asyncio.BufferedProtocol):
         self._limits = endpoint.limits
         self._buffer = endpoint.read_buffer
         self._splitter = FrameSplitter(endpoint.limits.frame_bytes_max)
+        self._age = KernelAge()
+        #: The requests in hand have waited since then at least: seconds of the monotonic clock.
+        self.arrived = 0.0
         self._transport: asyncio.Transport
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._is_dirty = False
         self._backlog: list[RemotingCommand] = []
+        self._backlog_arrived = 0.0
         self._stalled = False
         self._write_paused = False
         self._held = 0
         self._asked: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._unfinished = 0
+        self._unfinished_at_look = 0
         self._looks = 0
         self._closing = ""
 
@@ -65,6 +71,11 @@ class Connection(asyncio.BufferedProtocol):
     def held(self) -> int:
         """Requests of the peer that wait for their answers."""
         return self._held
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes that the system has not taken yet."""
+        return 0 if self.closed else self._transport.get_write_buffer_size()
 
     @property
     def is_drained(self) -> bool:
@@ -137,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             if not self._write_paused:
                 self._looks = 0
             self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
-            if self._transport.get_write_buffer_size() > self._limits.write_bytes_max:
+            if self._write_paused and self._reads_too_slowly():
                 self._cut_off()
                 return
         if self._closing:
@@ -154,8 +165,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def looked_at(self) -> int:
         """How often the idle sweep has come by since the last traffic, this time included."""
+        came = self._unfinished - self._unfinished_at_look
+        self._unfinished_at_look = self._unfinished
         # While we wait for an answer, the deadline of the question decides.
-        self._looks = 0 if self._asked else self._looks + 1
+        if self._asked or came > self._limits.drip_bytes_max:
+            self._looks = 0
+        else:
+            self._looks += 1
         return self._looks
 
     # asyncio's callbacks
@@ -175,11 +191,20 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived."""
-        self._looks = 0
         if self._closing:
             return
+        endpoint = self._endpoint
+        if not endpoint.turn_began:
+            endpoint.begin_turn()
+        self.arrived = endpoint.turn_began
+        if self._age.pending or nbytes == len(self._buffer):
+            self.arrived = self._age.since(self._transport, nbytes, endpoint.turn_began)
         splitter = self._splitter
-        self._run(splitter.feed(self._buffer[:nbytes]))
+        commands = splitter.feed(self._buffer[:nbytes])
+        if commands:
+            # Bytes that make no request are no traffic, or a peer could drip them for ever.
+            self._looks = 0
+            self._run(commands)
         if splitter.fault is not None:
             self._give_up(splitter.fault)
         elif splitter.pending_bytes != self._unfinished:
@@ -193,11 +218,13 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The peer reads too slowly."""
         self._write_paused = True
+        self._endpoint.slow_readers.add(self)
         self._stall()
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._write_paused = False
+        self._endpoint.slow_readers.discard(self)
         if self._stalled:
             self._resume()
 
@@ -223,6 +250,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(command)
             if self._stalled or self._closing:
                 self._backlog.extend(waiting)
+                self._backlog_arrived = self.arrived
                 return
 
     def _receive(self, command: RemotingCommand) -> None:
@@ -325,9 +353,15 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         self._stalled = False
         backlog, self._backlog = self._backlog, []
+        self.arrived = self._backlog_arrived
         self._run(backlog)
         if not self._stalled and not self._transport.is_closing():
             self._transport.resume_reading()
+
+    def _reads_too_slowly(self) -> bool:
+        unsent = self._transport.get_write_buffer_size()
+        limits, endpoint = self._limits, self._endpoint
+        return unsent > limits.write_bytes_max or endpoint.unsent_bytes > limits.unsent_bytes_max
 
     def _cut_off(self) -> None:
         if not self._transport.is_closing():

@@ -9,6 +9,7 @@ written is ever acknowledged.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,8 +40,9 @@ _log = logging.getLogger(__name__)
 class Limits:
     """Everything that a peer could otherwise make grow without end."""
 
-    #: Connections at the same time; one more is closed at once.
-    connections_max: int = 10_000
+    #: Connections at the same time; one more is closed at once. Servers lower it to what the
+    #: process has descriptors for.
+    connections_max: int = 65_535
     #: A frame may claim this many bytes; a larger claim closes the connection.
     frame_bytes_max: int = FRAME_BYTES_MAX
     #: Bytes of frames that have not arrived whole, all peers together; the one that adds is closed.
@@ -53,8 +55,12 @@ class Limits:
     write_high_water_bytes: int = 1024 * 1024
     #: With this many bytes unsent the peer is cut off.
     write_bytes_max: int = 64 * 1024 * 1024
+    #: Bytes unsent to all peers that read too slowly; the one that adds to them is cut off.
+    unsent_bytes_max: int = 256 * 1024 * 1024
     #: A connection without traffic in either direction is closed after this, or a quarter more.
     idle_close_s: float = 120.0
+    #: Less than this of an unfinished frame in a quarter of that time is no traffic.
+    drip_bytes_max: int = 4 * 1024
 
 
 @dataclass(slots=True)
@@ -97,6 +103,10 @@ class Endpoint:
         self.counters = Counters()
         self.connections: set[Connection] = set()
         self.unfinished_bytes = 0
+        #: Peers whose write buffers are over the high-water mark.
+        self.slow_readers: set[Connection] = set()
+        #: When the turn under way began to read, in seconds of the monotonic clock; 0 outside.
+        self.turn_began = 0.0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
         self._before_write = before_write
         self._on_close = on_close
@@ -119,6 +129,7 @@ class Endpoint:
     def lost(self, connection: "Connection") -> None:
         """Forget a connection and tell whoever wants to know."""
         self.connections.discard(connection)
+        self.slow_readers.discard(connection)
         if not self.connections:
             self._all_lost.set()
         if self._on_close is None:
@@ -127,6 +138,20 @@ class Endpoint:
             self._on_close(connection)
         except Exception:  # noqa: BLE001 - one peer's end must not stop the loop
             _log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
+
+    def begin_turn(self) -> None:
+        """Note when this turn began to read; whatever is read in it waited since then at least."""
+        # Not the loop's own clock: uvloop's stands still while a turn runs.
+        self.turn_began = time.monotonic()
+        asyncio.get_running_loop().call_soon(self._forget_turn)
+
+    def _forget_turn(self) -> None:
+        self.turn_began = 0.0
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits in the write buffers of the peers that read too slowly."""
+        return sum(connection.unsent_bytes for connection in self.slow_readers)
 
     def mark_dirty(self, connection: "Connection") -> None:
         """The connection has something to write at the end of this turn."""

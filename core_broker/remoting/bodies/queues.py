@@ -51,6 +51,12 @@ class ResetOffsetBodyForC(Struct, rename="camel", kw_only=True):
     offset_table: list[MessageQueueForC] = []
 
 
+class QueryCorrectionOffsetBody(Struct, rename="camel", kw_only=True):
+    """Answer to 308: where consuming has to go back to, by queue id."""
+
+    correction_offsets: dict[int, int] = {}
+
+
 class GetConsumerStatusBody(Struct, rename="camel", kw_only=True):
     """Answer to 221 (offset by queue) and 223 (the same by client id)."""
 

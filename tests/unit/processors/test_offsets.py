@@ -9,6 +9,7 @@ from core_broker.remoting.headers import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
+    QueryCorrectionOffsetHeader,
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
@@ -128,3 +129,37 @@ async def test_all_offsets(desk: Desk) -> None:
     assert response.body == b'{"offsetTable":{"T@CG":{"0":3}}}'
     response = await desk.ask(RequestCode.GET_ALL_DELAY_OFFSET)
     assert response.body == b'{"offsetTable":{}}'
+
+
+class TestCorrection:
+    """QUERY_CORRECTION_OFFSET (308)."""
+
+    @staticmethod
+    async def ask(desk: Desk, **fields: str) -> bytes:
+        header = QueryCorrectionOffsetHeader(topic="T", **fields)
+        response = await desk.ask(RequestCode.QUERY_CORRECTION_OFFSET, header)
+        assert (response.code, response.remark) == (0, None)
+        return response.body
+
+    async def test_the_slowest_group_decides(self, desk: Desk, topic: str) -> None:
+        assert await self.ask(desk) == b'{"correctionOffsets":{}}'
+        await update(desk, topic, 9, queue_id=0, group="A")
+        await update(desk, topic, 7, queue_id=0, group="B")
+        await update(desk, topic, 3, queue_id=1, group="B")
+        assert await self.ask(desk) == b'{"correctionOffsets":{0:7,1:3}}'
+        assert await self.ask(desk, filter_groups="") == b'{"correctionOffsets":{0:7,1:3}}'
+
+    async def test_groups_can_be_left_out_and_keep_their_offsets(
+        self, desk: Desk, topic: str
+    ) -> None:
+        await update(desk, topic, 9, group="A")
+        await update(desk, topic, 7, group="B")
+        assert await self.ask(desk, filter_groups="X,B") == b'{"correctionOffsets":{0:9}}'
+        assert desk.ctx.offsets.committed("B", topic, 0) == 7
+
+    async def test_a_group_behind_all_others_needs_none(self, desk: Desk, topic: str) -> None:
+        await update(desk, topic, 9, group="A")
+        await update(desk, topic, 7, group="B")
+        last = await self.ask(desk, filter_groups="B", compare_group="B")
+        assert last == b'{"correctionOffsets":{0:9223372036854775807}}'
+        assert await self.ask(desk, compare_group="A") == b'{"correctionOffsets":{0:7}}'

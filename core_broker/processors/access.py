@@ -1,0 +1,49 @@
+"""Access control by way of requests: codes 50 to 54, while there is none.
+
+aclEnable=true is refused at the start, so these answer as a broker with aclEnable=false does. A
+Java broker runs into a null pointer there: it answers 209, 210 and 211 without a remark, and leaves
+52 and 54 unanswered, so that tools wait for their time-out. Compatible with RocketMQ's
+AdminBrokerProcessor in the codes; here the remark says why, and 52 and 54 have an answer.
+"""
+
+from core_broker.processors.context import Handler
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+
+SWITCHED_OFF = "access control is switched off on this broker (aclEnable=false)"
+
+
+def access_handlers() -> dict[int, Handler]:
+    """The handlers by request code."""
+    return {
+        RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _refuse_update,
+        RequestCode.DELETE_ACL_CONFIG: _refuse_deletion,
+        RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _refuse_addresses,
+        RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _refuse_look,
+        RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _refuse_look,
+    }
+
+
+def _refuse_update(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """UPDATE_AND_CREATE_ACL_CONFIG (50)."""
+    return _refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED)
+
+
+def _refuse_deletion(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """DELETE_ACL_CONFIG (51)."""
+    return _refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED)
+
+
+def _refuse_addresses(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
+    return _refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED)
+
+
+def _refuse_look(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """GET_BROKER_CLUSTER_ACL_INFO (52) and GET_BROKER_CLUSTER_ACL_CONFIG (54)."""
+    return _refusal(ResponseCode.SYSTEM_ERROR)
+
+
+def _refusal(code: ResponseCode) -> RemotingCommand:
+    return RemotingCommand.response(code, SWITCHED_OFF)

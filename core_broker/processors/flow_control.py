@@ -1,0 +1,116 @@
+"""Refusing what has waited too long or would wait too long: SYSTEM_BUSY (2), before any work.
+
+RocketMQ's requests wait in the queues of thread pools. Here they wait in three places: behind the
+other requests of their turn, in a connection's receive buffer, and behind answers that their peer
+does not read. A connection knows since when its requests have waited at least
+(`Connection.arrived`); what is refused has certainly waited that long.
+
+    [TIMEOUT_CLEAN_QUEUE]  waited longer than waitTimeMillsIn…Queue
+    [PCBUSY_CLEAN_QUEUE]   sends that already waited when a slow write began
+    [REJECTREQUEST]        sends that came while a slow write went on
+    [OVERLOAD]             too many sends wait for the disk, or too many pulls for messages
+
+A write is slow when it takes longer than osPageCacheBusyTimeOutMills. brokerFastFailureEnable
+switches the first two. Compatible with RocketMQ's
+BrokerFastFailure, SendMessageProcessor.rejectRequest and NettyRemotingAbstract in codes and texts.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sized
+from operator import attrgetter
+
+from core_broker.config import BrokerConfig
+from core_broker.processors.context import BrokerContext
+from core_broker.processors.turn import Turn
+from core_broker.remoting.codes import RequestCode as Code
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import BUSY_REMARK, Connection
+
+REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+#: A turn that begins so soon after a write reads what came while the write went on.
+AFTER_WRITE_S = 0.05
+
+SENDS = frozenset(
+    {
+        Code.SEND_MESSAGE,
+        Code.SEND_MESSAGE_V2,
+        Code.SEND_BATCH_MESSAGE,
+        Code.CONSUMER_SEND_MSG_BACK,
+    }
+)
+PULLS = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
+
+_send_wait_ms = attrgetter("wait_time_mills_in_send_queue")
+_pull_wait_ms = attrgetter("wait_time_mills_in_pull_queue")
+_WAIT_MS: dict[int, Callable[[BrokerConfig], int]] = {
+    **dict.fromkeys(SENDS, _send_wait_ms),
+    **dict.fromkeys(PULLS, _pull_wait_ms),
+    Code.HEART_BEAT: attrgetter("wait_time_mills_in_heartbeat_queue"),
+    Code.END_TRANSACTION: attrgetter("wait_time_mills_in_transaction_queue"),
+}
+#: The codes that can be refused; all others are always handled.
+CONTROLLED = frozenset(_WAIT_MS)
+
+
+class FlowControl:
+    """Decides about the requests whose codes are in CONTROLLED."""
+
+    def __init__(
+        self,
+        ctx: BrokerContext,
+        turn: Turn,
+        held_pulls: Sized,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ctx = ctx
+        self._turn = turn
+        self._held_pulls = held_pulls
+        self._clock = clock
+        #: How many were refused, by the name in the remark.
+        self.refused: Counter[str] = Counter()
+
+    def refusal(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        """The answer to a request that is not to be handled; None when it is."""
+        config, code = self._ctx.config, request.code
+        waited_ms = (self._clock() - connection.arrived) * 1000
+        if code in SENDS:
+            if (remark := self._slow_disk(connection, waited_ms)) is not None:
+                return self._refuse(remark)
+            waiting, capacity = (
+                self._turn.flush_waiters,
+                config.send_thread_pool_queue_capacity,
+            )
+        elif code in PULLS:
+            waiting, capacity = len(self._held_pulls), config.pull_thread_pool_queue_capacity
+        else:
+            waiting, capacity = 0, 1
+        if waiting >= capacity:
+            return self._refuse(BUSY_REMARK)
+        if waited_ms > _WAIT_MS[code](config) and config.broker_fast_failure_enable:
+            return self._refuse(_cleaned("TIMEOUT_CLEAN_QUEUE", waited_ms, connection))
+        return None
+
+    def _slow_disk(self, connection: Connection, waited_ms: float) -> str | None:
+        """Why a send is refused after a slow write; None when the disk keeps up."""
+        config = self._ctx.config
+        began, ended = self._turn.last_write
+        if (ended - began) * 1000 <= config.os_page_cache_busy_time_out_mills:
+            return None
+        if connection.arrived < began:
+            if not config.broker_fast_failure_enable:
+                return None
+            return _cleaned("PCBUSY_CLEAN_QUEUE", waited_ms, connection)
+        return REJECTED if connection.arrived < ended + AFTER_WRITE_S else None
+
+    def _refuse(self, remark: str) -> RemotingCommand:
+        self.refused[remark[1 : remark.index("]")]] += 1
+        return RemotingCommand.response(ResponseCode.SYSTEM_BUSY, remark)
+
+
+def _cleaned(name: str, waited_ms: float, connection: Connection) -> str:
+    return (
+        f"[{name}]broker busy, start flow control for a while, "
+        f"period in queue: {round(waited_ms)}ms, size of queue: {connection.held}"
+    )

@@ -1,0 +1,37 @@
+"""processors/access.py: what tools for access control are told by a broker that has none."""
+
+import pytest
+
+from core_broker.processors.access import SWITCHED_OFF
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from tests.support.desk import Desk
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "answer"),
+    [
+        (
+            RequestCode.UPDATE_AND_CREATE_ACL_CONFIG,
+            {"accessKey": "rocketmq", "secretKey": "12345678"},
+            ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,
+        ),
+        (
+            RequestCode.DELETE_ACL_CONFIG,
+            {"accessKey": "rocketmq"},
+            ResponseCode.DELETE_ACL_CONFIG_FAILED,
+        ),
+        (
+            RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+            {"globalWhiteAddrs": "10.0.0.*"},
+            ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED,
+        ),
+        (RequestCode.GET_BROKER_CLUSTER_ACL_INFO, {}, ResponseCode.SYSTEM_ERROR),
+        (RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, {}, ResponseCode.SYSTEM_ERROR),
+    ],
+)
+async def test_every_code_of_access_control_says_that_it_is_switched_off(
+    desk: Desk, code: RequestCode, fields: dict[str, str], answer: ResponseCode
+) -> None:
+    response = await desk.ask(code, fields)
+    assert (response.code, response.remark) == (answer, SWITCHED_OFF)
+    assert not desk.saver.saved

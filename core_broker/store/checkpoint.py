@@ -59,9 +59,11 @@ class DispatchCheckpoint:
 
 def load_checkpoint(files: Files, path: Path) -> Checkpoint:
     """Read the checkpoint; a missing or short one counts as zeros, so that all is read again."""
-    if not files.exists(path):
-        return Checkpoint()
-    data = read_file(files, path)
+    return parse_checkpoint(read_file(files, path)) if files.exists(path) else Checkpoint()
+
+
+def parse_checkpoint(data: bytes) -> Checkpoint:
+    """Read the bytes of a checkpoint; too few of them count as zeros."""
     if len(data) < _TIMES.size:
         return Checkpoint()
     return Checkpoint(*_TIMES.unpack_from(data))
@@ -87,10 +89,13 @@ def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
 
 def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | None:
     """Read Gantry's own checkpoint; None when it is missing or makes no sense."""
-    if not files.exists(path):
-        return None
+    return parse_dispatch_checkpoint(read_file(files, path)) if files.exists(path) else None
+
+
+def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
+    """Read the bytes of Gantry's own checkpoint; None when they make no sense."""
     try:
-        found = json.loads(read_file(files, path))
+        found = json.loads(data)
         return DispatchCheckpoint(
             int(found["physicalOffset"]),
             int(found["minPhysicalOffset"]),
@@ -101,7 +106,7 @@ def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | N
             },
             {str(name): int(end) for name, end in found["indexEndOffsets"].items()},
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 

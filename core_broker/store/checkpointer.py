@@ -8,7 +8,7 @@ Compatible with RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,7 @@ class Checkpointer:
                 self._queues.mark_dirty(paths)
                 self._report(error)
 
-        self._lane.submit(lambda: self._sync(paths), done)
+        self._lane.submit(lambda: sync_files(self._files, paths), done)
 
     def _start_thorough(self, store_timestamp: int) -> None:
         taken = self._take(store_timestamp)
@@ -138,33 +138,19 @@ class Checkpointer:
                 self._log.written,
                 self._log.min_offset,
                 self._log.last_record,
-                _queue_ranges(self._queues),
+                queue_ranges(self._queues),
                 self._index.ends(),
             ),
         )
 
     def _run(self, taken: _Pass) -> None:
-        self._sync(taken.queue_paths)
+        sync_files(self._files, taken.queue_paths)
         for flush in taken.index:
             flush.run()
         if taken.index:
             self._files.sync_dir(self._index.folder)
         save_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint, taken.dispatch)
         save_checkpoint(self._files, self._paths.checkpoint, taken.checkpoint)
-
-    def _sync(self, paths: dict[Path, int]) -> None:
-        for path in paths:
-            try:
-                file = self._files.open(path)
-            except FileNotFoundError:
-                continue  # its topic was deleted meanwhile
-            try:
-                file.sync()
-            finally:
-                file.close()
-        for folder in {path.parent for path in paths}:
-            if self._files.exists(folder):
-                self._files.sync_dir(folder)
 
     def _finish(self, taken: _Pass, error: Exception | None) -> None:
         self._index.flushed(taken.index, is_done=error is None)
@@ -182,7 +168,26 @@ class Checkpointer:
             log.error("The checkpoint stays where it is, since %s", reason)
 
 
-def _queue_ranges(queues: ConsumeQueues) -> QueueRanges:
+def sync_files(files: Files, paths: Iterable[Path]) -> None:
+    """Sync files and the names in their folders; what is gone meanwhile is passed over."""
+    folders = set()
+    for path in paths:
+        folders.add(path.parent)
+        try:
+            file = files.open(path)
+        except FileNotFoundError:
+            continue  # its topic was deleted meanwhile
+        try:
+            file.sync()
+        finally:
+            file.close()
+    for folder in folders:
+        if files.exists(folder):
+            files.sync_dir(folder)
+
+
+def queue_ranges(queues: ConsumeQueues) -> QueueRanges:
+    """Return the first offset of each queue that has messages, and the one behind its last."""
     ranges: QueueRanges = {}
     for queue in queues:
         if queue.max_offset:

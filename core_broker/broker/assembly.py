@@ -12,6 +12,7 @@ from core_broker.config import BrokerConfig
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
+from core_broker.processors.transaction_checks import TransactionChecks
 from core_broker.state.config_files import read_config
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.delay_levels import DelayLevels
@@ -32,6 +33,7 @@ class Parts:
     registration: Registration
     jobs: Jobs
     delays: DelayDelivery
+    checks: TransactionChecks
     saver: TableSaver
     lane: ThreadLane
 
@@ -88,7 +90,8 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     )
     requests = RequestTable(ctx)
     delays = DelayDelivery(ctx, requests.turn)
-    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, saver, lane)
+    checks = TransactionChecks(ctx, requests.turn)
+    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, checks, saver, lane)
 
 
 def load_tables(parts: Parts) -> None:

@@ -50,7 +50,7 @@ class Broker:
         )
         self._exposure = Exposure(self._ctx, self._parts.requests, self._server)
         self._metrics = Metrics()
-        self._delivering: asyncio.Task[None] | None = None
+        self._workers: list[asyncio.Task[None]] = []
         self._has_tables = False
         self._is_stopped = False
 
@@ -88,7 +88,8 @@ class Broker:
         await self._listen()
         self._parts.jobs.start()
         loop = asyncio.get_running_loop()
-        self._delivering = loop.create_task(self._parts.delays.run())
+        for work in (self._parts.delays.run(), self._parts.checks.run()):
+            self._workers.append(loop.create_task(work))
         self._expose()
         await self._parts.registration.start(self.addr)
         self.readiness.set("started")
@@ -107,7 +108,7 @@ class Broker:
         self._parts.requests.pulls.release_all()
         await self._server.close(DRAIN_S)
         await self._parts.jobs.stop()
-        tasks = [*self._ctx.tasks, *([self._delivering] if self._delivering else [])]
+        tasks = [*self._ctx.tasks, *self._workers]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,6 +5,7 @@ Compatible with RocketMQ's AdminBrokerProcessor.
 
 import logging
 
+from core_broker.message.topics import TRANS_OP_HALF_TOPIC
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -26,7 +27,8 @@ class CleaningProcessor:
     def unused_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """CLEAN_UNUSED_TOPIC (316): queues of topics that no longer exist."""
         for topic in self._ctx.store.topics_on_disk():
-            if self._ctx.topics.get(topic) is None:
+            # The op queue of transactions belongs to no topic of the table; the broker needs it.
+            if self._ctx.topics.get(topic) is None and topic != TRANS_OP_HALF_TOPIC:
                 log.info("removing the queues of %s, which is no topic any more", topic)
                 self._ctx.store.delete_topic(topic)
         return RemotingCommand.response()

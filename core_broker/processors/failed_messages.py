@@ -20,6 +20,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.state.topics import UNIT_SUB
 
 DLQ_QUEUES = 1
+SYSTEM_QUEUES = 1
 
 
 def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
@@ -59,6 +60,11 @@ def ensure_retry_topic(
 def ensure_dlq_topic(ctx: BrokerContext, group: str) -> TopicConfig:
     """The dead-letter topic of a group; raises RequestRefused when its name cannot be one."""
     return _ensure(ctx, dlq_topic(group), DLQ_QUEUES, ctx.config.dlq_topic_perm, 0)
+
+
+def ensure_system_topic(ctx: BrokerContext, name: str) -> TopicConfig:
+    """A topic that the broker itself writes to, with one queue."""
+    return _ensure(ctx, name, SYSTEM_QUEUES, PERM_READ | PERM_WRITE, 0)
 
 
 def _ensure(ctx: BrokerContext, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig:

@@ -24,11 +24,15 @@ from core_broker.message.properties import (
     PROPERTY_WAIT_STORE_MSG_OK,
     decode_properties,
 )
-from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX
+from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX, TRANS_HALF_TOPIC
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.delays import asked_level, delay
-from core_broker.processors.failed_messages import ensure_dlq_topic, group_of_failure
+from core_broker.processors.failed_messages import (
+    ensure_dlq_topic,
+    ensure_system_topic,
+    group_of_failure,
+)
 from core_broker.processors.put_answers import (
     message_id,
     put_refusal,
@@ -42,6 +46,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from core_broker.state.half_messages import make_half
 from core_broker.store import PutResult, PutStatus
 
 #: A batch may hold this many messages, so that one request does not stop all others.
@@ -51,6 +56,8 @@ VERSION_WITH_RECONSUME_LIMIT = 121
 
 #: Properties that send a message another way than straight into its topic.
 _DETOURS = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
+#: Kinds of messages that have no place in a queue.
+_HIDDEN = frozenset({sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK})
 
 
 class SendProcessor:
@@ -148,10 +155,7 @@ class SendProcessor:
         if _DETOURS.isdisjoint(properties) and not inner.sys_flag & sysflag.TRANSACTION_MASK:
             properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
         else:
-            self._refuse_transaction(inner)
-            level = asked_level(inner)
-            if level > 0:
-                delay(inner, level, ctx.delay_levels)
+            self._detour(inner, header)
         result = ctx.store.put(inner)
         if result.status is not PutStatus.PUT_OK:
             raise put_refusal(ctx.config, result.status)
@@ -178,13 +182,29 @@ class SendProcessor:
             inner.properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
             self._ctx.statistics.buried(group.group_name)
 
-    def _refuse_transaction(self, inner: MessageInner) -> None:
-        is_half = inner.properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
-        if is_half or inner.sys_flag & sysflag.TRANSACTION_MASK:
+    def _detour(self, inner: MessageInner, header: SendMessageRequestHeader) -> None:
+        """Send a message to the half messages, or into its delay."""
+        level = asked_level(inner)
+        # What a consumer sends to its retry topic may have been transactional once.
+        is_retried = header.reconsume_times > 0 and header.topic.startswith(RETRY_PREFIX)
+        if _is_half(inner) and not is_retried:
+            # A delay begins with the commit.
+            if self._ctx.config.reject_transaction_message:
+                raise RequestRefused(
+                    ResponseCode.NO_PERMISSION,
+                    f"the broker[{self._ctx.host[0]}] sending transaction message is forbidden",
+                )
+            ensure_system_topic(self._ctx, TRANS_HALF_TOPIC)
+            make_half(inner, header.producer_group)
+            return
+        if inner.sys_flag & sysflag.TRANSACTION_MASK in _HIDDEN:
             raise RequestRefused(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{self._ctx.host[0]}] sending transaction message is forbidden",
+                ResponseCode.MESSAGE_ILLEGAL,
+                "the message has the flag of a transaction but not the property TRAN_MSG; "
+                "nobody would ever receive it",
             )
+        if level > 0:
+            delay(inner, level, self._ctx.delay_levels)
 
     def _put_batch(
         self, batch: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
@@ -228,6 +248,10 @@ class SendProcessor:
         return ",".join(ids), results[0]
 
 
+def _is_half(inner: MessageInner) -> bool:
+    return inner.properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
+
+
 def _check_batch(batch: MessageInner) -> None:
     if len(batch.topic) > TOPIC_BYTES_MAX:
         raise RequestRefused(
@@ -238,7 +262,8 @@ def _check_batch(batch: MessageInner) -> None:
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {batch.topic}",
         )
-    if batch.sys_flag & sysflag.TRANSACTION_MASK or asked_level(batch) > 0:
+    is_transaction = batch.sys_flag & sysflag.TRANSACTION_MASK or _is_half(batch)
+    if is_transaction or asked_level(batch) > 0:
         raise RequestRefused(
             ResponseCode.MESSAGE_ILLEGAL, "a batch can be neither delayed nor transactional"
         )

@@ -1,7 +1,6 @@
 """Which request code is handled where. A code that is not here is answered with code 3.
 
-Transactions (37), filters beyond tags, request-reply (324, 325), access control and everything of
-RocketMQ 5 but 361 are not here.
+Filters beyond tags, access control and everything of RocketMQ 5 but 361 are not here.
 """
 
 from functools import partial
@@ -17,12 +16,14 @@ from core_broker.processors.offsets import OffsetProcessor
 from core_broker.processors.pull import PullProcessor, Question
 from core_broker.processors.query import QueryProcessor
 from core_broker.processors.relays import RelayProcessor
+from core_broker.processors.replies import ReplyProcessor
 from core_broker.processors.runtime_info import RuntimeInfoProcessor
 from core_broker.processors.send import SendProcessor
 from core_broker.processors.send_back import SendBackProcessor
 from core_broker.processors.settings import SettingsProcessor
 from core_broker.processors.statistics import StatisticsProcessor
 from core_broker.processors.topics import TopicProcessor
+from core_broker.processors.transactions import TransactionProcessor
 from core_broker.processors.turn import Turn
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.codes import ResponseCode
@@ -67,12 +68,17 @@ class RequestTable:
         """What producers and consumers ask."""
         send = SendProcessor(self._ctx, self.turn)
         send_back = SendBackProcessor(self._ctx, self.turn)
+        replies = ReplyProcessor(self._ctx, self.turn)
+        transactions = TransactionProcessor(self._ctx, self.turn)
         offsets = OffsetProcessor(self._ctx)
         locks = LockProcessor(self._ctx)
         return {
             Code.SEND_MESSAGE: send.send,
             Code.SEND_MESSAGE_V2: send.send_v2,
             Code.SEND_BATCH_MESSAGE: send.send_v2,
+            Code.SEND_REPLY_MESSAGE: replies.reply,
+            Code.SEND_REPLY_MESSAGE_V2: replies.reply_v2,
+            Code.END_TRANSACTION: transactions.end,
             Code.CONSUMER_SEND_MSG_BACK: send_back.send_back,
             Code.PULL_MESSAGE: self.pulls.pull,
             Code.LITE_PULL_MESSAGE: self.pulls.pull,
@@ -121,6 +127,7 @@ class RequestTable:
             Code.QUERY_MESSAGE: query.by_key,
             Code.VIEW_MESSAGE_BY_ID: query.by_offset,
             Code.QUERY_CONSUME_QUEUE: query.queue_units,
+            Code.RESUME_CHECK_HALF_MESSAGE: TransactionProcessor(self._ctx, self.turn).resume,
             Code.GET_CONSUMER_RUNNING_INFO: relays.running_info,
             Code.CONSUME_MESSAGE_DIRECTLY: relays.consume_directly,
             Code.INVOKE_BROKER_TO_RESET_OFFSET: relays.reset_offset,

@@ -13,11 +13,21 @@ class ProducerSessions:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Channel, ClientChannel]] = {}
         self._groups_of: dict[Channel, set[str]] = {}
+        #: The id that each connection named last, and the connection each id was seen on last.
+        self._id_of: dict[Channel, str] = {}
+        self._by_client_id: dict[str, ClientChannel] = {}
+        #: How often a producer of any group was chosen.
+        self._turns = 0
 
     def register(self, group: str, client: ClientChannel) -> None:
         """Note a heartbeat of a producer."""
         self._groups.setdefault(group, {})[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group)
+        known = self._id_of.get(client.channel)
+        if known is not None and known != client.client_id:
+            self._forget_client(client.channel)
+        self._id_of[client.channel] = client.client_id
+        self._by_client_id[client.client_id] = client
 
     def unregister(self, group: str, channel: Channel) -> None:
         """Forget a producer that says good-bye to one group."""
@@ -30,6 +40,13 @@ class ProducerSessions:
         groups.discard(group)
         if not groups:
             del self._groups_of[channel]
+            self._forget_client(channel)
+
+    def _forget_client(self, channel: Channel) -> None:
+        client_id = self._id_of.pop(channel)
+        # The client may have come back on another connection meanwhile.
+        if self._by_client_id[client_id].channel == channel:
+            del self._by_client_id[client_id]
 
     def disconnect(self, channel: Channel) -> None:
         """Forget everything a closed connection had registered."""
@@ -48,6 +65,18 @@ class ProducerSessions:
     def members(self, group: str) -> list[ClientChannel]:
         """The producers of a group; empty when the group is unknown."""
         return list(self._groups.get(group, {}).values())
+
+    def next_of(self, group: str) -> ClientChannel | None:
+        """A producer of a group, another one each time; None when there is none."""
+        members = self._groups.get(group)
+        if not members:
+            return None
+        self._turns += 1
+        return list(members.values())[self._turns % len(members)]
+
+    def client(self, client_id: str) -> ClientChannel | None:
+        """The connection on which a client was seen last."""
+        return self._by_client_id.get(client_id)
 
     @property
     def groups(self) -> list[str]:

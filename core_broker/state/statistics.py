@@ -110,6 +110,12 @@ class Statistics:
             puts = self._puts[topic] = TopicPuts()
         return puts
 
+    def put(self, topic: str, queue_id: int, size: int) -> None:
+        """Count one message that the broker stored."""
+        puts = self.puts_of(topic)
+        puts.count_of[queue_id] += 1
+        puts.bytes_of[queue_id] += size
+
     def add(self, name: str, key: str, value: int = 1, times: int = 1) -> None:
         """Count something that does not happen for every message."""
         item = self._item(name, key)

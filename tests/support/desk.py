@@ -16,6 +16,7 @@ from core_broker.message.record import decode_records
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
+from core_broker.processors.transaction_checks import TransactionChecks
 from core_broker.remoting.bodies import TopicConfig, encode_body
 from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, RequestCode
 from core_broker.remoting.command import RemotingCommand
@@ -148,6 +149,7 @@ class Desk:
         )
         self.requests = RequestTable(self.ctx)
         self.delays = DelayDelivery(self.ctx, self.requests.turn)
+        self.checks = TransactionChecks(self.ctx, self.requests.turn)
         store.arrival_listeners.append(self.requests.held_pulls.arrived)
         store.arrival_listeners.append(self.delays.arrived)
         self._opaque = 0
@@ -237,6 +239,15 @@ class Desk:
     ) -> RemotingCommand:
         """Send one message."""
         return await self.ask(code, send_header(topic, properties, **fields), body, version=version)
+
+    async def check_half_messages(self) -> None:
+        """One round of the checks, with a disk that confirms."""
+        round_ = asyncio.create_task(self.checks.check())
+        while not round_.done():
+            await asyncio.sleep(0)
+            for lane in self.lanes:
+                lane.run()
+        await round_
 
     async def pull(self, topic: str, offset: int = 0, **fields: Any) -> RemotingCommand:
         """Pull without waiting."""

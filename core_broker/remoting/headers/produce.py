@@ -1,4 +1,4 @@
-"""Headers of sending: codes 10, 310, 320, 324, 325, 326, 36, 37, 39.
+"""Headers of sending: codes 10, 310, 320, 323 to 326, 36, 37, 39.
 
 Compatible with the RocketMQ classes of the same names. Code 310 carries the fields of code 10 under
 one-letter names to save bytes; attributes have the long names in both.
@@ -97,6 +97,13 @@ class CheckTransactionStateRequestHeader(Header):
     msg_id: str | None = None
     transaction_id: str | None = None
     offset_msg_id: str | None = None
+    topic: str | None = None
+
+
+class ResumeCheckHalfMessageRequestHeader(Header):
+    """Request of RESUME_CHECK_HALF_MESSAGE (323); `msg_id` is an offset id."""
+
+    msg_id: str | None = None
     topic: str | None = None
 
 

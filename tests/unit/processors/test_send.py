@@ -230,15 +230,6 @@ class TestRefusals:
         desk.ctx.is_accepting = False
         assert refusal(await desk.send(topic))[0] == 14
 
-    async def test_half_messages_clearly(self, desk: Desk, topic: str) -> None:
-        for properties, sys_flag in (("TRAN_MSG\x01true\x02PGROUP\x01P", 4), ("", 4), ("", 8)):
-            code, remark = refusal(await desk.send(topic, b"", properties, sys_flag=sys_flag))
-            assert (code, remark) == (
-                16,
-                "the broker[127.0.0.1] sending transaction message is forbidden",
-            )
-        assert await desk.messages(topic) == []
-
     async def test_too_large(self, make_desk: MakeDesk) -> None:
         desk = make_desk(max_message_size=1000)
         topic = desk.topic()

@@ -61,6 +61,7 @@ class TestBatch:
         body = self.body(b"1")
         assert (await desk.send(topic, body, "DELAY\x011", batch=True)).code == 13
         assert (await desk.send(topic, body, batch=True, sys_flag=4)).code == 13
+        assert (await desk.send(topic, body, "TRAN_MSG\x01true", batch=True)).code == 13
         response = await desk.send("%RETRY%G", body, batch=True)
         assert (response.code, response.remark) == (
             13,

@@ -1,0 +1,360 @@
+"""Rounds of checks: whom the broker asks, what it stores again, what it gives up."""
+
+from typing import Any
+
+import pytest
+
+from core_broker.errors import StoreReadOnly
+from core_broker.message.model import MessageExt
+from core_broker.message.record import decode_record
+from core_broker.message.topics import (
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+    TRANSACTION_GROUP,
+)
+from core_broker.processors import transaction_checks
+from core_broker.processors.transaction_checks import TransactionChecks
+from core_broker.remoting.bodies import HeartbeatData, ProducerData
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import CheckTransactionStateRequestHeader
+from core_broker.state.half_messages import op_message
+from core_broker.store import PutResult, PutStatus
+from tests.support.desk import Desk, Peer
+from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.test_transactions import COMMIT, HALF, ROLLBACK, begin, end
+
+pytestmark = pytest.mark.usefixtures("topic")
+
+TIMEOUT_MS = 6_000
+
+
+async def producer(desk: Desk, client_id: str = "p1", group: str = "PG") -> Peer:
+    """A producer that sent a heartbeat."""
+    peer = desk.peer()
+    beat = HeartbeatData(client_id=client_id, producer_data_set=[ProducerData(group_name=group)])
+    assert (await desk.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
+    return peer
+
+
+async def old(desk: Desk, properties: str = HALF, **fields: Any) -> MessageExt:
+    """A half message that is to be checked now."""
+    half = await begin(desk, properties, **{"born_timestamp": desk.now_ms, **fields})
+    desk.now_ms += TIMEOUT_MS
+    return half
+
+
+def progress(desk: Desk) -> tuple[int | None, int | None]:
+    committed = desk.ctx.offsets.committed
+    return (
+        committed(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0),
+        committed(TRANSACTION_GROUP, TRANS_OP_HALF_TOPIC, 0),
+    )
+
+
+def asked(peer: Peer) -> list[RemotingCommand]:
+    return [each for each in peer.told if each.code == RequestCode.CHECK_TRANSACTION_STATE]
+
+
+async def test_a_producer_is_asked_about_a_copy(desk: Desk) -> None:
+    peer = await producer(desk)
+    half = await old(desk, flag=3)
+    await desk.check_half_messages()
+    first, copy = await desk.messages(TRANS_HALF_TOPIC)
+    assert (first.queue_offset, copy.queue_offset) == (0, 1)
+    assert copy.properties == first.properties | {"TRANSACTION_CHECK_TIMES": "1"}
+    assert (copy.body, copy.flag, copy.born_timestamp) == (b"half", 3, half.born_timestamp)
+    (question,) = asked(peer)
+    assert question.ext_fields == {
+        "commitLogOffset": str(copy.offset_physical),
+        "msgId": "U1",
+        "offsetMsgId": copy.offset_msg_id,
+        "tranStateTableOffset": "1",
+        "transactionId": "U1",
+    }
+    shown = decode_record(question.body)
+    assert (shown.topic, shown.queue_id) == ("T", 2)
+    assert (shown.queue_offset, shown.offset_physical) == (1, copy.offset_physical)
+    assert shown.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    assert progress(desk) == (1, 0)
+
+
+async def test_the_answer_ends_it(desk: Desk) -> None:
+    peer = await producer(desk)
+    await old(desk)
+    await desk.check_half_messages()
+    question = asked(peer)[0].header(CheckTransactionStateRequestHeader)
+    copy = (await desk.messages(TRANS_HALF_TOPIC))[-1]
+    assert question.commit_log_offset == copy.offset_physical
+    assert (await end(desk, copy, COMMIT, from_transaction_check=True)).code == 0
+    for _ in range(3):
+        desk.now_ms += 60_000
+        await desk.check_half_messages()
+    assert len(asked(peer)) == 1
+    assert len(await desk.messages(TRANS_HALF_TOPIC)) == 2
+    assert [each.body for each in await desk.messages("T", 2)] == [b"half"]
+    assert progress(desk) == (2, 1)
+
+
+@pytest.mark.parametrize("how", [COMMIT, ROLLBACK])
+async def test_what_has_ended_is_not_asked_about(desk: Desk, how: int) -> None:
+    peer = await producer(desk)
+    halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(5)]
+    for number in (3, 0, 4, 1):
+        await end(desk, halves[number], how)
+    desk.now_ms += TIMEOUT_MS
+    await desk.check_half_messages()
+    assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["5"]
+    assert progress(desk) == (5, 4)
+
+
+async def test_young_ones_wait(desk: Desk) -> None:
+    peer = await producer(desk)
+    await begin(desk, born_timestamp=desk.now_ms)
+    desk.now_ms += TIMEOUT_MS - 1
+    await desk.check_half_messages()
+    assert asked(peer) == []
+    desk.now_ms += 1
+    await desk.check_half_messages()
+    assert len(asked(peer)) == 1
+    # The copy is of this round, so that it is asked about once.
+    assert len(await desk.messages(TRANS_HALF_TOPIC)) == 2
+
+
+async def test_the_producers_of_a_group_take_turns(desk: Desk) -> None:
+    peers = [await producer(desk, f"p{number}") for number in range(3)]
+    stranger = await producer(desk, "x", "other")
+    for _ in range(6):
+        await begin(desk, born_timestamp=desk.now_ms)
+    desk.now_ms += TIMEOUT_MS
+    await desk.check_half_messages()
+    assert [len(asked(peer)) for peer in peers] == [2, 2, 2]
+    assert asked(stranger) == []
+
+
+async def test_one_that_left_is_passed_over(desk: Desk) -> None:
+    gone, there = await producer(desk, "p1"), await producer(desk, "p2")
+    gone.close("gone")
+    for _ in range(4):
+        await begin(desk, born_timestamp=desk.now_ms)
+    desk.now_ms += TIMEOUT_MS
+    await desk.check_half_messages()
+    assert len(asked(there)) == 4
+
+
+async def test_without_a_producer_it_is_kept_and_counted(desk: Desk) -> None:
+    await old(desk)
+    await desk.check_half_messages()
+    copy = (await desk.messages(TRANS_HALF_TOPIC))[-1]
+    assert copy.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    peer = await producer(desk)
+    desk.now_ms += 60_000
+    await desk.check_half_messages()
+    assert asked(peer)[0].ext_fields["tranStateTableOffset"] == "2"
+
+
+async def test_given_up_after_the_last_check(make_desk: MakeDesk) -> None:
+    desk = make_desk(transaction_check_max=2)
+    desk.topic()
+    peer = await producer(desk)
+    await old(desk)
+    for _ in range(5):
+        await desk.check_half_messages()
+        desk.now_ms += 60_000
+    assert len(asked(peer)) == 2
+    (given,) = await desk.messages(TRANS_CHECK_MAX_TIME_TOPIC)
+    assert given.properties["TRANSACTION_CHECK_TIMES"] == "2"
+    assert (given.queue_id, given.body) == (0, b"half")
+    assert desk.ctx.topics.get(TRANS_CHECK_MAX_TIME_TOPIC) is not None
+    assert progress(desk) == (3, 0)
+
+
+async def test_given_up_when_its_files_may_go(make_desk: MakeDesk) -> None:
+    desk = make_desk(file_reserved_time=1)
+    desk.topic()
+    peer = await producer(desk)
+    await begin(desk, born_timestamp=desk.now_ms - 3_600_001)
+    await desk.check_half_messages()
+    assert asked(peer) == []
+    assert len(await desk.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
+
+
+class TestImmunity:
+    SHIELDED = HALF + "\x02CHECK_IMMUNITY_TIME_IN_SECONDS\x01100"
+
+    async def test_nobody_is_asked_before_its_end(self, desk: Desk) -> None:
+        peer = await producer(desk)
+        await old(desk, self.SHIELDED)
+        for _ in range(2):
+            await desk.check_half_messages()
+            desk.now_ms += 10_000
+        assert asked(peer) == []
+        copy = (await desk.messages(TRANS_HALF_TOPIC))[-1]
+        assert copy.queue_offset == 2
+        assert copy.properties["TRAN_PREPARED_QUEUE_OFFSET"] == "0"
+        assert "TRANSACTION_CHECK_TIMES" not in copy.properties
+        desk.now_ms += 100_000
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 1
+
+    async def test_its_producer_may_end_it_by_its_first_place(self, desk: Desk) -> None:
+        peer = await producer(desk)
+        half = await old(desk, self.SHIELDED)
+        await desk.check_half_messages()
+        assert (await end(desk, half, COMMIT)).code == 0
+        desk.now_ms += 200_000
+        await desk.check_half_messages()
+        assert asked(peer) == []
+        assert len(await desk.messages("T", 2)) == 1
+        assert progress(desk) == (2, 1)
+
+
+async def test_a_late_answer_ends_the_copy_too(desk: Desk) -> None:
+    """The transaction took longer than the timeout: it was asked about, and then committed."""
+    peer = await producer(desk)
+    half = await old(desk)
+    await desk.check_half_messages()
+    await end(desk, half, COMMIT)
+    for _ in range(3):
+        desk.now_ms += 60_000
+        await desk.check_half_messages()
+    assert len(asked(peer)) == 1
+    assert len(await desk.messages("T", 2)) == 1
+
+
+class TestProgress:
+    async def test_survives_a_restart(self, desk: Desk) -> None:
+        peer = await producer(desk)
+        halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(3)]
+        await end(desk, halves[1], COMMIT)
+        await end(desk, halves[2], ROLLBACK)
+        desk.now_ms += TIMEOUT_MS
+        await desk.check_half_messages()
+        assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3"]
+        desk.checks = TransactionChecks(desk.ctx, desk.requests.turn)
+        desk.now_ms += 60_000
+        await desk.check_half_messages()
+        assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3", "4"]
+
+    @pytest.mark.parametrize("forged", [-5, 10**15])
+    async def test_does_not_follow_what_clients_commit(self, desk: Desk, forged: int) -> None:
+        """Anybody can commit offsets of any group; half messages are found all the same."""
+        peer = await producer(desk)
+        await old(desk)
+        await desk.check_half_messages()
+        for topic in (TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC):
+            desk.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, forged)
+        desk.now_ms += 60_000
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 2
+        assert progress(desk) == (2, 0)
+
+    @pytest.mark.parametrize("kept", [-5, 10**15])
+    async def test_begins_inside_of_the_queues(self, desk: Desk, kept: int) -> None:
+        """The log may have lost its end in a crash, and the offsets not."""
+        peer = await producer(desk)
+        await end(desk, await old(desk), COMMIT)
+        for topic in (TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC):
+            desk.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, kept)
+        await desk.check_half_messages()
+        assert progress(desk) == (1, 1)
+        await old(desk)
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 1
+
+    async def test_is_kept_after_the_disk_has_the_copies(self, desk: Desk) -> None:
+        await old(desk)
+        lanes, desk.lanes = desk.lanes, []
+        rounds = desk.checks.check()
+        waiting = rounds.send(None)
+        assert waiting is not None
+        assert progress(desk) == (None, None)
+        assert len(await desk.messages(TRANS_HALF_TOPIC)) == 2
+        rounds.close()
+        desk.lanes = lanes
+
+    async def test_nothing_moves_when_the_store_takes_nothing(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        peer = await producer(desk)
+        await old(desk)
+        with monkeypatch.context() as broken:
+            refused = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            broken.setattr(desk.ctx.store, "put", lambda inner: refused)
+            await desk.check_half_messages()
+        assert (asked(peer), progress(desk)[0]) == ([], 0)
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 1
+
+    async def test_nothing_moves_when_the_copies_are_not_written(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        peer = await producer(desk)
+        await old(desk)
+        write = desk.ctx.store.write_staged
+        calls = []
+
+        def write_staged() -> None:
+            calls.append(1)
+            if len(calls) == 2:
+                raise StoreReadOnly("the disk is full")
+            write()
+
+        with monkeypatch.context() as broken:
+            broken.setattr(desk.ctx.store, "write_staged", write_staged)
+            with pytest.raises(StoreReadOnly):
+                await desk.check_half_messages()
+        assert (asked(peer), progress(desk)) == ([], (None, None))
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 1
+
+
+class TestBounds:
+    async def test_many_messages_take_several_turns(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(transaction_checks, "HALVES_READ_PER_TURN_MAX", 2)
+        monkeypatch.setattr(transaction_checks, "HALVES_SEEN_PER_TURN_MAX", 3)
+        monkeypatch.setattr(transaction_checks, "OPS_PER_TURN_MAX", 2)
+        peer = await producer(desk)
+        halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(20)]
+        for half in halves[::2]:
+            await end(desk, half, COMMIT)
+        desk.now_ms += TIMEOUT_MS
+        await desk.check_half_messages()
+        assert len(asked(peer)) == 10
+        assert progress(desk) == (20, 10)
+
+    async def test_properties_without_room_for_a_count(self, desk: Desk) -> None:
+        """A half message that cannot be stored again with its count does not stop the others."""
+        peer = await producer(desk)
+        await old(desk, HALF + "\x02K\x01long")
+        put = desk.ctx.store.put
+
+        def narrow(inner: Any) -> PutResult:
+            if "TRANSACTION_CHECK_TIMES" in inner.properties and "K" in inner.properties:
+                return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+            return put(inner)
+
+        desk.ctx.store.put = narrow  # type: ignore[method-assign]
+        await old(desk)
+        await desk.check_half_messages()
+        assert len(await desk.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
+        assert len(asked(peer)) == 1
+
+    async def test_ops_of_rocketmq_5_name_several(self, desk: Desk) -> None:
+        peer = await producer(desk)
+        halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(3)]
+        await end(desk, halves[0], COMMIT)
+        (op,) = await desk.messages(TRANS_OP_HALF_TOPIC)
+        inner = op_message(halves[1], ("127.0.0.1", 1), desk.now_ms)
+        inner.body = b"1,2,"
+        desk.ctx.store.put(inner)
+        inner.body = b"x,,-1,99999999999999999999999,"
+        desk.ctx.store.put(inner)
+        desk.now_ms += TIMEOUT_MS
+        await desk.check_half_messages()
+        assert asked(peer) == []
+        assert op.body == b"0"
+        assert progress(desk) == (3, 3)

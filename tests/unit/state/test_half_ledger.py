@@ -1,0 +1,142 @@
+"""The ledger of half messages and the verdicts about them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core_broker.state import half_ledger
+from core_broker.state.half_ledger import CheckRules, HalfLedger, Verdict, judge
+from tests.support.stored_messages import stored
+
+RULES = CheckRules(timeout_ms=6_000, check_max=15, reserved_ms=72 * 3_600_000)
+NOW = 1_700_000_000_000
+ROUND = NOW - 10
+
+
+def verdict(
+    age_ms: int, properties: dict[str, str] | None = None, stored_ms: int = NOW - 1_000
+) -> Verdict:
+    half = replace(
+        stored(0, 0, stored_ms),
+        born_timestamp=NOW - age_ms,
+        properties=properties or {},
+    )
+    return judge(half, NOW, ROUND, RULES)
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize(
+        ("age_ms", "expected"),
+        [
+            (0, Verdict.WAIT),
+            (5_999, Verdict.WAIT),
+            (6_000, Verdict.CHECK),
+            (72 * 3_600_000, Verdict.CHECK),
+            (72 * 3_600_000 + 1, Verdict.DISCARD),
+            (-1, Verdict.CHECK),
+            (-(10**12), Verdict.CHECK),
+        ],
+    )
+    def test_by_age(self, age_ms: int, expected: Verdict) -> None:
+        assert verdict(age_ms) is expected
+
+    def test_what_this_round_stored_waits(self) -> None:
+        assert verdict(10_000, stored_ms=ROUND) is Verdict.WAIT
+        assert verdict(10_000, stored_ms=ROUND - 1) is Verdict.CHECK
+
+    @pytest.mark.parametrize(
+        ("times", "expected"),
+        [
+            ("14", Verdict.CHECK),
+            ("15", Verdict.DISCARD),
+            ("99999", Verdict.DISCARD),
+            ("-1", Verdict.CHECK),
+            ("x", Verdict.CHECK),
+            ("9" * 100, Verdict.CHECK),
+        ],
+    )
+    def test_by_checks(self, times: str, expected: Verdict) -> None:
+        assert verdict(10_000, {"TRANSACTION_CHECK_TIMES": times}) is expected
+
+    @pytest.mark.parametrize(
+        ("seconds", "age_ms", "expected"),
+        [
+            ("100", 99_999, Verdict.SHIELD),
+            ("100", 100_000, Verdict.CHECK),
+            ("1", 1_000, Verdict.CHECK),
+            ("0", 0, Verdict.CHECK),
+            ("x", 5_999, Verdict.WAIT),
+            ("x", 6_000, Verdict.CHECK),
+            ("-7", 5_999, Verdict.WAIT),
+            ("9" * 18, 72 * 3_600_000, Verdict.SHIELD),
+            ("9" * 18, 72 * 3_600_001, Verdict.DISCARD),
+        ],
+    )
+    def test_by_immunity(self, seconds: str, age_ms: int, expected: Verdict) -> None:
+        assert verdict(age_ms, {"CHECK_IMMUNITY_TIME_IN_SECONDS": seconds}) is expected
+
+
+class TestLedger:
+    def test_op_messages_settle(self) -> None:
+        ledger = HalfLedger(10, 0)
+        ledger.read_op([12], 20)
+        ledger.read_op([9, 10], 20)
+        assert [each for each in range(9, 15) if ledger.is_settled(each)] == [9, 10, 12]
+        assert (ledger.next_op, ledger.needed_op) == (2, 0)
+        ledger.pass_to(13)
+        assert (ledger.next_half, ledger.needed_op) == (13, 2)
+
+    def test_what_is_not_in_the_queue_is_no_half_message(self) -> None:
+        ledger = HalfLedger(0, 0)
+        ledger.read_op([20, 10**18, -1], 20)
+        assert not ledger.is_settled(20)
+        assert ledger.needed_op == 1
+
+    def test_an_old_place_settles_the_new_one(self) -> None:
+        ledger = HalfLedger(0, 0)
+        ledger.moved(0, 5)
+        ledger.pass_to(1)
+        ledger.moved(5, 8)
+        ledger.pass_to(6)
+        ledger.read_op([0], 9)
+        assert ledger.is_settled(8)
+        assert ledger.needed_op == 0
+
+    def test_old_places_are_forgotten_at_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(half_ledger, "MOVED_MAX", 2)
+        ledger = HalfLedger(0, 0)
+        for half in range(3):
+            ledger.moved(half, half + 10)
+        ledger.pass_to(3)
+        ledger.read_op([0, 1, 2], 20)
+        assert [each for each in range(3, 20) if ledger.is_settled(each)] == [11, 12]
+
+    def test_expired_messages_are_skipped(self) -> None:
+        ledger = HalfLedger(0, 0)
+        ledger.read_op([3], 10)
+        ledger.begin_at(5, 7)
+        assert (ledger.next_half, ledger.next_op, ledger.needed_op) == (5, 7, 7)
+        ledger.begin_at(2, 2)
+        assert (ledger.next_half, ledger.next_op) == (5, 7)
+
+    @given(
+        ops=st.lists(st.integers(0, 40), max_size=60),
+        steps=st.lists(st.integers(0, 40), max_size=10),
+    )
+    def test_a_restart_knows_the_same(self, ops: list[int], steps: list[int]) -> None:
+        """Read again from the kept offsets, the op messages settle what they settled before."""
+        ledger = HalfLedger(0, 0)
+        passes = sorted(steps)
+        for number, half in enumerate(ops):
+            ledger.read_op([half], 41)
+            if passes and number % 7 == 6:
+                ledger.pass_to(max(passes.pop(0), ledger.next_half))
+        again = HalfLedger(ledger.next_half, ledger.needed_op)
+        for half in ops[again.next_op :]:
+            again.read_op([half], 41)
+        assert again.next_op == ledger.next_op
+        for half in range(41):
+            assert again.is_settled(half) == ledger.is_settled(half)
+            assert ledger.is_settled(half) == (half < ledger.next_half or half in ops)

@@ -5,7 +5,9 @@ docs/client.md shows it at work; errors are in `core_broker.errors`.
 """
 
 from core_broker.client.admin import AdminClient
+from core_broker.client.consumer.lite_pull_consumer import LitePullConsumer
 from core_broker.client.consumer.process_queue import CacheLimits
+from core_broker.client.consumer.pull_consumer import PullConsumer
 from core_broker.client.consumer.push_consumer import PushConsumer
 from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
 from core_broker.client.producer import Producer
@@ -20,7 +22,7 @@ from core_broker.client.results import (
     SendStatus,
     SuspendQueue,
 )
-from core_broker.client.settings import ConsumerSettings, ProducerSettings
+from core_broker.client.settings import ConsumerSettings, LitePullSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector
 from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import (
@@ -40,6 +42,8 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerSettings",
+    "LitePullConsumer",
+    "LitePullSettings",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -47,6 +51,7 @@ __all__ = [
     "MessageSelector",
     "Producer",
     "ProducerSettings",
+    "PullConsumer",
     "PullResult",
     "PullStatus",
     "PushConsumer",

@@ -82,3 +82,18 @@ class ConsumerSettings(GroupSettings):
     """How long a queue pauses after an orderly listener did not succeed."""
     drain_timeout_s: float = 5.0
     """How long ``stop`` waits for listeners that are running."""
+
+
+@dataclass(frozen=True, slots=True)
+class LitePullSettings(GroupSettings):
+    """How a lite pull consumer pulls ahead and commits."""
+
+    pull_count: int = 10
+    poll_count: int = 10
+    """Messages that one poll gives at most."""
+    poll_timeout_ms: int = 5000
+    """How long a poll waits when it is not told."""
+    auto_commit: bool = True
+    """Commit what was polled every ``commit_interval_s``, once the next poll has begun."""
+    topic_check_interval_s: float = 30.0
+    """How often queues are looked at for ``on_queues_changed``."""

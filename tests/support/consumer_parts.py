@@ -52,6 +52,9 @@ class OffsetsInMemory(RememberedOffsets):
     async def read(self, queue: MessageQueue) -> int | None:
         return self.stored.get(queue)
 
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        self.stored[queue] = offset
+
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:
             offset = self.remembered(queue)

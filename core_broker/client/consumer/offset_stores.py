@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core_broker.client.instance import ClientInstance
-from core_broker.errors import GantryError, ProtocolError, RequestRefused
+from core_broker.errors import ClientError, GantryError, ProtocolError, RequestRefused
 from core_broker.remoting.bodies import MessageQueue, ResetOffsetBody, decode_body, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.headers import (
@@ -39,6 +39,9 @@ class OffsetStore(Protocol):
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         """Make what is remembered of these queues last; a failure is logged and tried again."""
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        """Make an offset last now, forward or back; raises GantryError when that fails."""
 
     def forget(self, queue: MessageQueue) -> None:
         """The queue belongs to somebody else now."""
@@ -86,6 +89,10 @@ class BrokerOffsets(RememberedOffsets):
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         await asyncio.gather(*(self._persist_one(queue) for queue in queues))
 
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        self.update(queue, offset, force=True)
+        await self._tell(queue, offset)
+
     def forget(self, queue: MessageQueue) -> None:
         super().forget(queue)
         self._persisted.pop(queue, None)
@@ -94,19 +101,21 @@ class BrokerOffsets(RememberedOffsets):
         offset = self._offsets.get(queue)
         if offset is None or self._persisted.get(queue) == offset:
             return
+        try:
+            await self._tell(queue, offset)
+        except GantryError as error:
+            log.warning("The offset %d of %s was not committed: %s", offset, queue, error)
+
+    async def _tell(self, queue: MessageQueue, offset: int) -> None:
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
         )
-        try:
-            addr = self._instance.routes.addr(queue.broker_name)
-            await self._instance.ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
-        except GantryError as error:
-            log.warning("The offset %d of %s was not committed: %s", offset, queue, error)
-        else:
-            self._persisted[queue] = offset
+        addr = self._instance.routes.addr(queue.broker_name)
+        await self._instance.ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        self._persisted[queue] = offset
 
 
 class LocalOffsets(RememberedOffsets):
@@ -124,15 +133,23 @@ class LocalOffsets(RememberedOffsets):
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         wanted = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
-        known = await self._table()
-        table = {**known, **wanted}
-        if table == known:
-            return
         try:
-            await _in_thread(self._save, table)
+            await self._keep(wanted)
         except OSError as error:
             log.warning("The offsets in %s were not saved: %s", self._path, error)
-        else:
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        self.update(queue, offset, force=True)
+        try:
+            await self._keep({queue: offset})
+        except OSError as error:
+            raise ClientError(f"The offsets in {self._path} were not saved: {error}.") from None
+
+    async def _keep(self, wanted: dict[MessageQueue, int]) -> None:
+        known = await self._table()
+        table = {**known, **wanted}
+        if table != known:
+            await _in_thread(self._save, table)
             self._loaded = table
 
     async def _table(self) -> dict[MessageQueue, int]:

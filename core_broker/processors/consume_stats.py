@@ -3,7 +3,9 @@
 Compatible with RocketMQ's AdminBrokerProcessor.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from core_broker.errors import RequestRefused
 from core_broker.processors.context import BrokerContext
@@ -25,6 +27,7 @@ from core_broker.remoting.headers import (
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
+from core_broker.store import ask_all
 
 
 class ConsumeStatsProcessor:
@@ -44,24 +47,26 @@ class ConsumeStatsProcessor:
             stats.consume_tps += self._ctx.statistics.group_get_tps(group, topic.topic_name)
         return RemotingCommand.response(body=encode_body(stats))
 
-    def of_broker(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def of_broker(self, connection: Connection, request: RemotingCommand) -> None:
         """GET_BROKER_CONSUME_STATS (317): all groups, in all topics or in the ordered ones."""
         only_ordered = request.header(GetConsumeStatsInBrokerHeader).is_order
+        self._ctx.answer_later(connection, request, self._of_broker(only_ordered=only_ordered))
+
+    async def _of_broker(self, *, only_ordered: bool) -> RemotingCommand:
+        """Group by group, so that other requests have their turn in between."""
         groups: list[dict[str, list[ConsumeStats]]] = []
         total_diff = 0
-        for group in self._ctx.groups.names:
-            names = self._ctx.offsets.topics_of(group)
-            all_stats = []
-            for topic in self._subscribed(group, names):
-                if only_ordered and not topic.order:
-                    continue
-                stats = self._stats(group, topic)
-                total_diff += sum(
-                    each.broker_offset - each.consumer_offset
-                    for each in stats.offset_table.values()
-                )
-                all_stats.append(stats)
+        for group in list(self._ctx.groups.names):
+            all_stats = await self._ctx.store.cold.when_warm(
+                partial(self._all_stats, group, only_ordered=only_ordered)
+            )
+            total_diff += sum(
+                each.broker_offset - each.consumer_offset
+                for stats in all_stats
+                for each in stats.offset_table.values()
+            )
             groups.append({group: all_stats})
+            await asyncio.sleep(0)
         body = ConsumeStatsList(
             consume_stats_list=groups, broker_addr=self._ctx.addr, total_diff=total_diff
         )
@@ -73,12 +78,20 @@ class ConsumeStatsProcessor:
         topic = self._ctx.topics.get(header.topic)
         if topic is None:
             raise RequestRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        spans = [
-            self._span(header.group, header.topic, queue_id)
+        spans = ask_all(
+            partial(self._span, header.group, header.topic, queue_id)
             for queue_id in range(topic.write_queue_nums)
-        ]
+        )
         body = QueryConsumeTimeSpanBody(consume_time_span_set=spans)
         return RemotingCommand.response(body=encode_body(body))
+
+    def _all_stats(self, group: str, *, only_ordered: bool) -> list[ConsumeStats]:
+        names = self._ctx.offsets.topics_of(group)
+        return ask_all(
+            partial(self._stats, group, topic)
+            for topic in self._subscribed(group, names)
+            if topic.order or not only_ordered
+        )
 
     def _stats(self, group: str, topic: TopicConfig) -> ConsumeStats:
         return ConsumeStats(
@@ -95,11 +108,12 @@ class ConsumeStatsProcessor:
 
     def _lags(self, group: str, topic: TopicConfig) -> dict[MessageQueue, OffsetWrapper]:
         name = topic.topic_name
+        lags = ask_all(
+            partial(self._lag, group, name, queue_id) for queue_id in range(topic.read_queue_nums)
+        )
         return {
-            MessageQueue(name, self._ctx.config.broker_name, queue_id): self._lag(
-                group, name, queue_id
-            )
-            for queue_id in range(topic.read_queue_nums)
+            MessageQueue(name, self._ctx.config.broker_name, queue_id): lag
+            for queue_id, lag in enumerate(lags)
         }
 
     def _lag(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from core_broker.config import BrokerConfig
-from core_broker.errors import GantryError, RequestRefused
+from core_broker.errors import GantryError, RequestRefused, StoreBusy
 from core_broker.message.model import Host
 from core_broker.remoting.bodies import TopicConfig
 from core_broker.remoting.codes import ResponseCode
@@ -28,7 +28,7 @@ from core_broker.state.producers import ProducerSessions
 from core_broker.state.queue_locks import QueueLocks
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable
-from core_broker.store import MessageStore
+from core_broker.store import ColdRead, MessageStore
 
 log = logging.getLogger(__name__)
 
@@ -188,6 +188,23 @@ class BrokerContext:
             self.saver.save(table, saved)
 
 
+    def answer_when_warm(
+        self,
+        cold: ColdRead,
+        connection: Connection,
+        request: RemotingCommand,
+        answer: Callable[[], RemotingCommand | None],
+    ) -> None:
+        """Answer a request with what `answer` returns, once what it must read is in memory."""
+
+        def warmed(error: Exception | None) -> None:
+            response = settled(answer, request) if error is None else failure(error, request)
+            if response is not None:
+                connection.answer(request, response)
+
+        self.store.cold.warm(cold, warmed)
+
+
 def settled(
     answer: Callable[[], RemotingCommand | None], request: RemotingCommand
 ) -> RemotingCommand | None:
@@ -202,6 +219,8 @@ def failure(error: Exception, request: RemotingCommand) -> RemotingCommand:
     """The answer to a request whose handling raised."""
     if isinstance(error, RequestRefused):
         return RemotingCommand.response(error.code, error.remark)
+    if isinstance(error, StoreBusy):
+        return RemotingCommand.response(ResponseCode.SYSTEM_BUSY, str(error))
     if not isinstance(error, GantryError):
         log.error("%s failed", request, exc_info=error)
     return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -9,7 +9,7 @@ RocketMQ's ScheduleMessageService.
 import asyncio
 import logging
 
-from core_broker.errors import ProtocolError, StoreReadOnly
+from core_broker.errors import ProtocolError, StoreBusy, StoreReadOnly
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
 from core_broker.message.record import decode_record
@@ -17,7 +17,7 @@ from core_broker.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.turn import Turn
 from core_broker.state.delay_progress import is_due
-from core_broker.store import PutStatus, QueueUnit
+from core_broker.store import ColdRead, PutStatus, QueueUnit
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,8 @@ class DelayDelivery:
         self._turn = turn
         self._idle_levels: set[int] = set()
         self._wake = asyncio.Event()
+        #: What must be read from the disk before a level can go on.
+        self._cold: ColdRead | None = None
 
     def arrived(self, topic: str, queue_id: int, offset: int, tags_code: int) -> None:
         """A message became readable; if its level had nothing to wait for, it has now."""
@@ -55,11 +57,26 @@ class DelayDelivery:
             except Exception:
                 log.exception("delivering delayed messages failed; trying again")
                 wait_ms = RETRY_MS
+            if self._cold is not None:
+                wait_ms = await self._warm(self._cold)
             try:
                 async with asyncio.timeout(wait_ms / 1000):
                     await self._wake.wait()
             except TimeoutError:
                 continue
+
+    def _lack(self, cold: ColdRead) -> None:
+        self._cold = cold if self._cold is None else self._cold.add(cold)
+
+    async def _warm(self, cold: ColdRead) -> int:
+        """Bring into memory what a delivery lacked; return after how many ms to go on."""
+        self._cold = None
+        try:
+            await self._ctx.store.cold.warmed(cold)
+        except (OSError, StoreBusy) as error:
+            log.warning("delayed messages cannot be read now: %s", error)
+            return RETRY_MS
+        return 0
 
     def deliver_due(self) -> int:
         """Deliver what is due now, and return after how many milliseconds to look again."""
@@ -79,14 +96,23 @@ class DelayDelivery:
         first, end = ctx.store.queue_range(SCHEDULE_TOPIC, level - 1)
         # Messages may have expired undelivered, or the log may have lost its end in a crash.
         offset = min(max(start, first), end)
-        units = ctx.store.queue_units(SCHEDULE_TOPIC, level - 1, offset, DELIVERED_PER_TURN_MAX)
+        try:
+            units = ctx.store.queue_units(SCHEDULE_TOPIC, level - 1, offset, DELIVERED_PER_TURN_MAX)
+        except ColdRead as cold:
+            self._lack(cold)
+            return CLOCK_CHECK_MS
         wait_ms = 0 if offset + len(units) < end else CLOCK_CHECK_MS
         now_ms, delay_ms = ctx.now_ms(), ctx.delay_levels.delay_ms(level)
         for unit in units:
             if not is_due(unit.tags_code, now_ms, delay_ms):
                 wait_ms = min(unit.tags_code - now_ms, CLOCK_CHECK_MS)
                 break
-            if not self._deliver(unit):
+            try:
+                is_done = self._deliver(unit, level - 1, offset)
+            except ColdRead as cold:
+                self._lack(cold)
+                break
+            if not is_done:
                 wait_ms = RETRY_MS
                 break
             offset += 1
@@ -96,14 +122,20 @@ class DelayDelivery:
             progress[level] = offset
         return wait_ms
 
-    def _deliver(self, unit: QueueUnit) -> bool:
+    def _deliver(self, unit: QueueUnit, queue_id: int, offset: int) -> bool:
         """Put one message into its real topic; False when it must be tried again."""
         record = self._ctx.store.read_at(unit.offset_physical, unit.size)
         try:
             delayed = decode_record(record) if record is not None else None
         except ProtocolError:
             delayed = None
-        inner = _real(delayed) if delayed is not None else None
+        inner = None
+        if delayed is not None and (delayed.topic, delayed.queue_id, delayed.queue_offset) == (
+            SCHEDULE_TOPIC,
+            queue_id,
+            offset,
+        ):
+            inner = _real(delayed)
         if inner is None:
             log.error("the delayed message at %d is not readable", unit.offset_physical)
             return True

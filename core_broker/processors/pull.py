@@ -34,7 +34,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.state.long_poll import SUSPEND_MS_MAX, HeldPull, HeldPulls
-from core_broker.store import GetResult, GetStatus
+from core_broker.store import ColdRead, GetResult, GetStatus
 
 Accept = Callable[[int], bool] | None
 
@@ -86,9 +86,18 @@ class PullProcessor:
         for pull in pulls:
             connection, request, _ = pull.question
             # What one pull raises must not keep the other consumers waiting.
-            response = settled(partial(self._answer, pull.question, may_hold=False), request)
+            response = settled(partial(self._answer_again, pull.question), request)
             if response is not None:
                 connection.answer(request, response)
+
+    def _answer_again(self, question: Question) -> RemotingCommand | None:
+        """Answer a request that was held, without holding it any more."""
+        try:
+            return self._answer(question, may_hold=False)
+        except ColdRead as cold:
+            again = partial(self._answer_again, question)
+            self._ctx.answer_when_warm(cold, question.connection, question.request, again)
+            return None
 
     def _answer(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
         ctx = self._ctx

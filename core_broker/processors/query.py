@@ -34,12 +34,15 @@ class QueryProcessor:
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
 
-    def by_key(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def by_key(self, connection: Connection, request: RemotingCommand) -> None:
         """QUERY_MESSAGE (12); a unique key replaces the number asked for by defaultQueryMaxNum."""
         header = request.header(QueryMessageRequestHeader)
+        self._ctx.answer_later(connection, request, self._by_key(header))
+
+    async def _by_key(self, header: QueryMessageRequestHeader) -> RemotingCommand:
         config = self._ctx.config
         count = config.default_query_max_num if header.unique_key_query else header.max_num
-        found = self._ctx.store.query(
+        found = await self._ctx.store.query(
             header.topic,
             header.key,
             min(count, config.max_msgs_num_batch),

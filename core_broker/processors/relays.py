@@ -10,6 +10,7 @@ Compatible with RocketMQ's Broker2Client and AdminBrokerProcessor.callConsumer.
 
 import asyncio
 import logging
+from functools import partial
 from typing import cast
 
 from core_broker.errors import (
@@ -43,6 +44,7 @@ from core_broker.remoting.headers import (
     ResetOffsetRequestHeader,
 )
 from core_broker.state.channels import ClientChannel
+from core_broker.store import ask_all
 
 log = logging.getLogger(__name__)
 
@@ -130,14 +132,17 @@ class RelayProcessor:
         self, header: ResetOffsetRequestHeader, topic: TopicConfig
     ) -> dict[MessageQueue, int]:
         """Where each queue goes on; without force never forwards of where the group is."""
+        offsets = ask_all(
+            partial(self._offset_at, header.topic, queue_id, header.timestamp)
+            for queue_id in range(topic.write_queue_nums)
+        )
         table = {}
-        for queue_id in range(topic.write_queue_nums):
+        for queue_id, wanted in enumerate(offsets):
             committed = self._ctx.offsets.committed(header.group, header.topic, queue_id)
             if committed is None:
                 raise RequestRefused(
                     ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist"
                 )
-            wanted = self._offset_at(header.topic, queue_id, header.timestamp)
             queue = MessageQueue(header.topic, self._ctx.config.broker_name, queue_id)
             table[queue] = wanted if header.is_force else min(wanted, committed)
         return table

@@ -30,6 +30,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.state.long_poll import HeldPulls
+from core_broker.store import ColdRead
 
 #: Not on the VIP port, which is for producers.
 PULL_CODES = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
@@ -62,6 +63,10 @@ class RequestTable:
         except UnsavedTopic:
             again = partial(self.dispatch, connection, request)
             self._ctx.answer_after_saving(ConfigTable.TOPICS, connection, request, again)
+            return None
+        except ColdRead as cold:
+            again = partial(self.dispatch, connection, request)
+            self._ctx.answer_when_warm(cold, connection, request, again)
             return None
 
     def _data_path(self) -> dict[int, Handler]:

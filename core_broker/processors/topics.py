@@ -4,6 +4,8 @@ Compatible with RocketMQ's AdminBrokerProcessor. A change is answered when it is
 name servers know it, so that whoever asks for the route next finds it; Java answers earlier.
 """
 
+from functools import partial
+
 from core_broker.errors import RequestRefused
 from core_broker.message.topics import SYSTEM_TOPICS, is_system_topic
 from core_broker.processors.admission import check_topic_name
@@ -29,6 +31,7 @@ from core_broker.remoting.headers import (
     QueryTopicConsumeByWhoRequestHeader,
 )
 from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
+from core_broker.store import ask_all
 
 #: Read, write, inherit and priority.
 _PERM_MAX = 15
@@ -110,9 +113,12 @@ class TopicProcessor:
         topic = self._ctx.topics.get(name)
         if topic is None:
             raise RequestRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        extents = ask_all(
+            partial(self._extent, name, queue_id) for queue_id in range(topic.write_queue_nums)
+        )
         table = {
-            MessageQueue(name, self._ctx.config.broker_name, queue_id): self._extent(name, queue_id)
-            for queue_id in range(topic.write_queue_nums)
+            MessageQueue(name, self._ctx.config.broker_name, queue_id): extent
+            for queue_id, extent in enumerate(extents)
         }
         return RemotingCommand.response(body=encode_body(TopicStatsTable(offset_table=table)))
 

@@ -92,6 +92,7 @@ class CommitLog:
         if must_cut:
             self._write_again(synced_until, end)
         start = end - end % self.segment_size
+        self._open_files.know(segment_path(self.folder, start))
         for later in sorted((each for each in self._paths if each > start), reverse=True):
             self._open_files.forget(self._paths[later])
             self._files.remove(self._paths.pop(later))
@@ -194,7 +195,9 @@ class CommitLog:
         self._newest = self.last_record
 
     def _create(self, start: int) -> Segment:
-        return create_segment(self._files, self.folder, start, self.segment_size)
+        segment = create_segment(self._files, self.folder, start, self.segment_size)
+        self._open_files.know(segment.path)
+        return segment
 
     # -- growth ahead of the writer --
 
@@ -234,7 +237,7 @@ class CommitLog:
         path = self._paths.get(offset - within)
         if path is None or size <= 0 or offset < 0:
             return b""
-        return self._open_files.get(path).pread(min(size, self.segment_size - within), within)
+        return self._open_files.read(path, min(size, self.segment_size - within), within)
 
     def segment_end(self, offset: int) -> int:
         """Return the end of the segment that holds an offset."""

@@ -173,7 +173,7 @@ class ConsumeQueue:
         if path is None:
             return b""
         count = min(count, self._units_per_file - within, self._tail_from - offset)
-        return self._open_files.get(path).pread(count * UNIT_BYTES, within * UNIT_BYTES)
+        return self._open_files.read(path, count * UNIT_BYTES, within * UNIT_BYTES)
 
     def units(self, offset: int, count: int) -> Iterator[QueueUnit]:
         """Yield up to `count` visible units from `offset` on."""
@@ -186,6 +186,12 @@ class ConsumeQueue:
     def unit(self, offset: int) -> QueueUnit | None:
         """Return one visible unit."""
         return next(self.units(offset, 1), None)
+
+    def place_of(self, offset: int) -> tuple[Path, int]:
+        """Return the file of a unit and its first byte there, for messages to the operator."""
+        within = offset % self._units_per_file
+        path = segment_path(self._folder, (offset - within) * UNIT_BYTES)
+        return path, within * UNIT_BYTES
 
     def next_file_offset(self, offset: int) -> int:
         """Return the first offset of the file behind the one that holds `offset`."""

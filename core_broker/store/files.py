@@ -27,6 +27,8 @@ LOCK_TEXT = b"lock"
 # `struct flock` of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi0q")
 
+#: Linux: read only what is in memory.
+_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
@@ -64,6 +66,9 @@ class File(Protocol):
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
+
+    def pread_now(self, size: int, offset: int) -> bytes | None:
+        """Read as `pread` does, but return None when the disk would have to be waited for."""
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""
@@ -125,10 +130,11 @@ class Files(Protocol):
 class DiskFile:
     """A file of the operating system."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_can_ask_memory", "_fd")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._can_ask_memory = _NOWAIT != 0
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
@@ -139,6 +145,30 @@ class DiskFile:
                 break
             data += more
         return data
+
+    def pread_now(self, size: int, offset: int) -> bytes | None:
+        """Read as `pread` does, but return None when the disk would have to be waited for.
+
+        File systems that cannot tell, such as those in memory, read as always.
+        """
+        if not self._can_ask_memory:
+            return self.pread(size, offset)
+        data = bytearray(size)
+        try:
+            read = os.preadv(self._fd, (data,), offset, _NOWAIT)
+            while 0 < read < size:
+                more = os.preadv(self._fd, (memoryview(data)[read:],), offset + read, _NOWAIT)
+                if not more:
+                    break
+                read += more
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            self._can_ask_memory = False
+            return self.pread(size, offset)
+        return bytes(data) if read == size else bytes(data[:read])
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""

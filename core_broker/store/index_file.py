@@ -1,13 +1,4 @@
-"""An index file: finds messages by key through a hash table with chains.
-
-    index/yyyyMMddHHmmssSSS, 40 + 4 * maxHashSlotNum + 20 * maxIndexNum bytes
-    header   8 begin timestamp   8 end timestamp   8 begin offset   8 end offset
-             4 slots in use      4 number of the next item
-    slot     4 number of the newest item of its chain, 0 for none
-    item     4 key hash  8 physical offset  4 seconds since begin timestamp  4 previous item
-
-Items are numbered from 1. Slot = key hash % slots. Times are those of storing. Compatible with
-RocketMQ's IndexFile and IndexHeader.
+"""An index file: finds messages by key through a hash table with chains (index_layout.py).
 
 The slots of the newest file live in memory, since their writes go all over the table; a flush
 writes the blocks that changed. Items are appended in blocks. Older files are read from disk.
@@ -17,19 +8,19 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from struct import Struct
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
+from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
+from core_broker.store.key_search import ChainStart
 
-HEADER = Struct(">qqqqii")
-SLOT = Struct(">i")
-ITEM = Struct(">iqii")
 SECONDS_MAX = 2**31 - 1
 #: Items in memory are written when there are so many bytes of them.
 TAIL_BYTES_MAX = 3200 * ITEM.size
-#: Changed slots are written in blocks of so many.
+#: Changed slots are written in blocks of so many, and so many blocks at once: turning their bytes
+#: round keeps every other thread waiting.
 SLOTS_PER_BLOCK = 1024
+BLOCKS_PER_WRITE = 64
 _CHUNK_ITEMS = 3200
 _pack_item = ITEM.pack
 
@@ -40,28 +31,23 @@ IndexEntry = tuple[int, int, int]
 class IndexFile:
     """One index file. Event loop only, except `write_slots`."""
 
-    def __init__(self, path: Path, file: File, slot_count: int, item_max: int) -> None:
+    def __init__(self, path: Path, file: File, layout: IndexLayout) -> None:
         self.path = path
         self.file = file
-        self.slot_count = slot_count
-        self.item_max = item_max
+        self.layout = layout
+        self.slot_count = layout.slot_count
+        self.item_max = layout.item_max
         self.begin_timestamp = 0
         self.end_timestamp = 0
         self.begin_physical = 0
         self.end_physical = 0
         self.slots_used = 0
         self.next_item = 1
-        self._items_at = HEADER.size + slot_count * SLOT.size
         #: Of the machine's byte order; the memory of slots never used is never touched.
         self._slots: memoryview | None = None
         self._changed_blocks: set[int] = set()
         self._tail = bytearray()
         self._tail_from = 1
-
-    @property
-    def size(self) -> int:
-        """The size that the file has from the start."""
-        return self._items_at + self.item_max * ITEM.size
 
     @property
     def is_full(self) -> bool:
@@ -73,17 +59,16 @@ class IndexFile:
     def create(self, timestamp: int, offset_physical: int) -> None:
         """Lay out a new file that goes on where the one before ended."""
         self.file.truncate(0)
-        self.file.truncate(self.size)
+        self.file.truncate(self.layout.size)
         self.begin_timestamp = self.end_timestamp = timestamp
         self.begin_physical = self.end_physical = offset_physical
         self._slots = _empty_slots(self.slot_count)
 
     def load(self, actual_size: int) -> None:
         """Read the header; raises StoreCorrupt when this cannot be an index file of this layout."""
-        if actual_size != self.size:
-            reason = (
-                f"it has {actual_size} bytes, not {self.size} by maxHashSlotNum and maxIndexNum"
-            )
+        size = self.layout.size
+        if actual_size != size:
+            reason = f"it has {actual_size} bytes, not {size} by maxHashSlotNum and maxIndexNum"
             raise StoreCorrupt(str(self.path), 0, reason)
         header = HEADER.unpack(self.file.pread(HEADER.size, 0))
         self.begin_timestamp, self.end_timestamp = header[:2]
@@ -143,7 +128,7 @@ class IndexFile:
     def write_tail(self) -> None:
         """Write the items in memory; on OSError they stay there."""
         if self._tail:
-            self.file.pwrite(self._tail, self._item_at(self._tail_from))
+            self.file.pwrite(self._tail, self.layout.item_at(self._tail_from))
             self._tail.clear()
             self._tail_from = self.next_item
 
@@ -164,7 +149,7 @@ class IndexFile:
         for first, end in _runs(blocks):
             start = first * SLOTS_PER_BLOCK
             data = _swapped(self._slots[start : end * SLOTS_PER_BLOCK].cast("B"))
-            self.file.pwrite(data.tobytes(), HEADER.size + start * SLOT.size)
+            self.file.pwrite(data.tobytes(), self.layout.slot_at(start))
 
     def header(self) -> bytes:
         """The header as it is now."""
@@ -179,30 +164,18 @@ class IndexFile:
 
     # -- read --
 
-    def chain(self, key_hash: int) -> Iterator[IndexEntry]:
-        """Yield the items of the chain of a hash, newest first; other hashes are among them.
-
-        Times are rounded down to whole seconds behind the begin of the file.
-        """
-        number = self._slot(key_hash % self.slot_count)
-        before = self.next_item
-        while 0 < number < before:
-            item_hash, offset, seconds, previous = self._item(number)
-            yield item_hash, offset, self.begin_timestamp + seconds * 1000
-            before, number = number, previous
-
-    def _slot(self, slot: int) -> int:
-        if self._slots is not None:
-            return self._slots[slot]
-        return int(SLOT.unpack(self.file.pread(SLOT.size, HEADER.size + slot * SLOT.size))[0])
-
-    def _item(self, number: int) -> tuple[int, int, int, int]:
-        if number >= self._tail_from:
-            return ITEM.unpack_from(self._tail, (number - self._tail_from) * ITEM.size)
-        return ITEM.unpack(self.file.pread(ITEM.size, self._item_at(number)))
-
-    def _item_at(self, number: int) -> int:
-        return self._items_at + number * ITEM.size
+    def chain_start(self, key_hash: int) -> ChainStart:
+        """Return where a search for a hash begins, valid whatever is added later."""
+        slots = self._slots
+        return ChainStart(
+            self.path,
+            self.layout,
+            self.begin_timestamp,
+            self.next_item,
+            slots[key_hash % self.slot_count] if slots is not None else None,
+            bytes(self._tail),
+            self._tail_from,
+        )
 
     # -- recovery --
 
@@ -232,12 +205,14 @@ class IndexFile:
     def _items_on_disk(self) -> Iterator[tuple[int, int, int, int]]:
         for first in range(1, self.item_max, _CHUNK_ITEMS):
             count = min(_CHUNK_ITEMS, self.item_max - first)
-            yield from ITEM.iter_unpack(self.file.pread(count * ITEM.size, self._item_at(first)))
+            yield from ITEM.iter_unpack(
+                self.file.pread(count * ITEM.size, self.layout.item_at(first))
+            )
 
 
-def open_index_file(files: Files, path: Path, slot_count: int, item_max: int) -> IndexFile:
+def open_index_file(files: Files, path: Path, layout: IndexLayout) -> IndexFile:
     """Open or create the file under a path; it is not loaded yet."""
-    return IndexFile(path, files.open(path, create=True), slot_count, item_max)
+    return IndexFile(path, files.open(path, create=True), layout)
 
 
 def _empty_slots(count: int) -> memoryview:
@@ -257,7 +232,7 @@ def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:
     """Yield neighbouring blocks together, as first and end."""
     start = end = -1
     for block in blocks:
-        if block != end:
+        if block != end or end - start >= BLOCKS_PER_WRITE:
             if end > start:
                 yield start, end
             start = block

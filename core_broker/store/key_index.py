@@ -11,11 +11,11 @@ from pathlib import Path
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Files
 from core_broker.store.index_file import TAIL_BYTES_MAX, IndexEntry, IndexFile, open_index_file
+from core_broker.store.index_layout import IndexLayout
+from core_broker.store.key_search import KeySearch
 
 #: Names are the local time of creation: yyyyMMddHHmmssSSS.
 NAME_DIGITS = 17
-#: A query follows at most so many items of one chain, some 20 ms of work.
-CHAIN_ITEMS_MAX = 20_000
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,7 @@ class KeyIndex:
     def __init__(self, files: Files, folder: Path, slot_count: int, item_max: int) -> None:
         self.folder = folder
         self._files = files
-        self._slot_count = slot_count
-        self._item_max = item_max
+        self._layout = IndexLayout(slot_count, item_max)
         self._all: list[IndexFile] = []
         #: Files that are full but not flushed since.
         self._filled: list[IndexFile] = []
@@ -94,7 +93,7 @@ class KeyIndex:
         if self._all and name <= self._all[-1].path.name:
             name = f"{int(self._all[-1].path.name) + 1:0{NAME_DIGITS}d}"
         path = self.folder / name
-        file = open_index_file(self._files, path, self._slot_count, self._item_max)
+        file = open_index_file(self._files, path, self._layout)
         file.create(self.end_timestamp, max(self.end_physical, 0))
         if self._all:
             self._filled.append(self._all[-1])
@@ -102,24 +101,20 @@ class KeyIndex:
 
     # -- query --
 
-    def find(self, key_hash: int, begin_ms: int, end_ms: int, max_count: int) -> list[int]:
-        """Return offsets of messages stored under a hash in a time range, newest first.
+    def search(self, key_hash: int, begin_ms: int, end_ms: int, max_count: int) -> KeySearch:
+        """Prepare to find messages stored under a hash in a time range, newest first.
 
         Other keys may have the same hash; whoever reads the messages compares.
         """
-        found: list[int] = []
-        steps = CHAIN_ITEMS_MAX
+        starts = []
         for file in reversed(self._all):
+            if file.next_item == 1:
+                continue
             if begin_ms <= file.end_timestamp and end_ms >= file.begin_timestamp:
-                for item_hash, offset, stored_at in file.chain(key_hash):
-                    steps -= 1
-                    if len(found) >= max_count or steps < 0 or stored_at < begin_ms:
-                        break
-                    if item_hash == key_hash and stored_at <= end_ms:
-                        found.append(offset)
-            if len(found) >= max_count or steps < 0 or file.begin_timestamp < begin_ms:
+                starts.append(file.chain_start(key_hash))
+            if file.begin_timestamp < begin_ms:
                 break
-        return found
+        return KeySearch(key_hash, begin_ms, end_ms, max_count, starts)
 
     # -- flush --
 
@@ -171,7 +166,7 @@ class KeyIndex:
             self._all[-1].open_slots()
 
     def _open(self, path: Path) -> IndexFile | None:
-        file = open_index_file(self._files, path, self._slot_count, self._item_max)
+        file = open_index_file(self._files, path, self._layout)
         try:
             file.load(self._files.size(path))
         except StoreCorrupt as flaw:

@@ -7,21 +7,21 @@ DefaultMessageStore.
 """
 
 import asyncio
-import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
 from core_broker.message.delays import parse_delay_levels
 from core_broker.message.model import MessageInner
-from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store.appender import Appender
 from core_broker.store.checkpointer import Checkpointer
-from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.cold import READ_LANES, WAITING_MAX, ColdRead, ColdReads
 from core_broker.store.consume_queues import ArrivalListener
+from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import DiskFiles, Files, Lock, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
@@ -30,8 +30,10 @@ from core_broker.store.health import Health
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.lanes import LaneMaker, ThreadLane
 from core_broker.store.layout import StorePaths, make_parts
+from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, Reader, physical_memory
 from core_broker.store.recovery import Progress, Recovery
+from core_broker.store.removal import Removal
 from core_broker.store.results import (
     GetResult,
     GetStatus,
@@ -80,13 +82,17 @@ class MessageStore:
         self._health = Health()
         self._counters = Counters()
         self._meter = RateMeter(self._counters)
-        self._flush_lane, self._growth_lane, self._upkeep_lane = self._lanes = [
+        self._flush_lane, self._growth_lane, self._upkeep_lane = lanes_of_work = [
             lanes(name) for name in ("store-flush", "store-growth", "store-upkeep")
         ]
+        lanes_of_reads = [lanes(f"store-read-{number}") for number in range(READ_LANES)]
+        self._lanes = lanes_of_work + lanes_of_reads
+        #: Reads what is not in memory.
+        self.cold = ColdReads(lanes_of_reads, self._open_files.warmed, WAITING_MAX)
+        self._damage = Damage()
         self._make_workers(clock_ms, memory_bytes or physical_memory())
         self._lock: Lock | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._trash_numbers = itertools.count()
 
     def _make_workers(self, clock_ms: Callable[[], int], memory_bytes: int) -> None:
         config, files, parts = self.config, self._files, self._parts
@@ -119,9 +125,10 @@ class MessageStore:
             parts, self._flusher, self._upkeep_lane, files, self._paths, self._settings
         )
         self._retention = Retention(
-            parts, self._upkeep_lane, files, self._health, self._settings, clock_ms
+            parts, self._upkeep_lane, files, self._health, self._settings, clock_ms, self.cold.warm
         )
-        self._reader = Reader(parts, hasher, self._settings, memory_bytes)
+        self._removal = Removal(parts, files, self._paths.trash, self._retention.trash)
+        self._reader = Reader(parts, hasher, self._settings, memory_bytes, self._damage)
 
     def _settings(self) -> BrokerConfig:
         return self.config
@@ -149,6 +156,7 @@ class MessageStore:
             recovered = recovery.run()
             log.info("%s", recovered)
             self._appender.store_timestamp = recovered.store_timestamp
+            self._reader.earliest_timestamp()
             if recovered.must_checkpoint:
                 self._checkpointer.run_now(self._appender.store_timestamp)
         except BaseException:
@@ -160,6 +168,7 @@ class MessageStore:
         replace_file(self._files, self._paths.abort, self._files.boot_id().encode())
         for lane in self._lanes:
             lane.start(loop)
+        self._open_files.is_serving = True
         self._health.set_open(True)
         self._timer = loop.call_later(TICK_S, self._on_timer, loop)
         self._growth.advance()
@@ -175,6 +184,7 @@ class MessageStore:
         except StoreReadOnly as error:
             log.warning("Messages that were not acknowledged are dropped: %s", error)
         self._health.set_open(False)
+        self._open_files.is_serving = False
         for lane in self._lanes:
             lane.close()
         self._flusher.flush()
@@ -270,6 +280,7 @@ class MessageStore:
         self._flusher.wait(end_offset, callback)
 
     # -- read --
+    # While the broker serves, each may raise ColdRead, but `query`, which waits by itself.
 
     def get(
         self,
@@ -279,13 +290,14 @@ class MessageStore:
         max_count: int,
         max_bytes: int | None = None,
         accept: Accept | None = None,
+        by_properties: PropertyFilter | None = None,
     ) -> GetResult:
-        """Read messages of a queue from an offset on, those whose tags code is accepted.
+        """Read messages of a queue from an offset on: those with a tags code and properties wanted.
 
         Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments.
         """
         queue = self._queues.get(topic, queue_id)
-        result = self._reader.get(queue, offset, max_count, max_bytes, accept)
+        result = self._reader.get(queue, offset, max_count, max_bytes, accept, by_properties)
         if result.status is GetStatus.FOUND:
             self._counters.get_found += 1
             self._counters.get_messages += len(result.records)
@@ -317,14 +329,16 @@ class MessageStore:
         queue = self._queues.get(topic, queue_id)
         return self._reader.store_time_of(queue, offset) if queue is not None else -1
 
-    def query(
+    async def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
     ) -> QueryResult:
         """Find messages by key in a range of store times, oldest first.
 
         Messages with other keys of the same hash may be among them; clients compare.
         """
-        return self._reader.query(topic, key, max_count, begin_ms, end_ms)
+        search = self._reader.search(topic, key, max_count, begin_ms, end_ms)
+        await self.cold.ran(partial(search.run, self._files))
+        return await self.cold.when_warm(partial(self._reader.found, search))
 
     # -- administration --
 
@@ -334,33 +348,19 @@ class MessageStore:
 
     def delete_topic(self, topic: str) -> None:
         """Drop the queues of a topic; its messages stay in the log until they expire."""
-        self._drop([each for each in self._queues if each.topic == topic])
+        if self._removal.remove_topic(topic):
+            self._checkpointer.want()
 
     def clean_expired_queues(self) -> int:
         """Drop queues whose messages have all left the log; return how many."""
-        expired = [
-            each
-            for each in self._queues
-            if 0 < each.end_physical <= self._log.min_offset and each.topic != SCHEDULE_TOPIC
-        ]
-        self._drop(expired)
-        return len(expired)
+        count = self._removal.remove_expired()
+        if count:
+            self._checkpointer.want()
+        return count
 
     def delete_expired_files(self) -> None:
         """Delete segments older than `fileReservedTime` now, whatever the hour."""
         self._retention.delete_now()
-
-    def _drop(self, queues: list[ConsumeQueue]) -> None:
-        for queue in queues:
-            folder = self._queues.remove(queue.topic, queue.queue_id)
-            if folder is None or not self._files.exists(folder):
-                continue
-            self._files.make_dir(self._paths.trash)
-            moved = self._paths.trash / f"{next(self._trash_numbers)}"
-            self._files.rename(folder, moved)
-            self._retention.trash(moved)
-        if queues:
-            self._checkpointer.want()
 
     def stats(self) -> StoreStats:
         """Return the figures of this moment."""
@@ -384,6 +384,15 @@ class MessageStore:
             flush_waiters=self._flusher.waiting,
             commit_log_disk_ratio=self._retention.log_ratio,
             consume_queue_disk_ratio=self._retention.queue_ratio,
-            earliest_message_timestamp=self._reader.store_timestamp(self._log.min_offset),
+            earliest_message_timestamp=self._earliest_timestamp(),
             write_time_ms=self._appender.write_time_ms,
+            damaged_places=self._damage.count,
+            waiting_reads=self.cold.waiting,
         )
+
+    def _earliest_timestamp(self) -> int:
+        try:
+            return self._reader.earliest_timestamp()
+        except ColdRead as cold:
+            self.cold.warm(cold, lambda error: None)
+            return -1

@@ -4,55 +4,43 @@ One read returns at most 32 messages or 256 KiB from memory and 8 messages or 64
 default, and at least one message whatever its size. A message counts as in memory when it lies
 within `accessMessageInMemoryMaxRatio` of the machine's memory from the end of the log. Compatible
 with RocketMQ's DefaultMessageStore.getMessage, getOffsetInQueueByTime and queryMessage.
+
+While the broker serves, all of it may raise ColdRead (cold.py).
 """
 
-import logging
 import os
-from collections.abc import Callable, Iterator
-from struct import Struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from core_broker.config import BrokerConfig
-from core_broker.message.record import (
-    PHYSICAL_OFFSET_AT,
-    RECORD_BYTES_MIN,
-    RECORD_HEAD,
-    RECORD_MAGIC_V1,
-    RECORD_MAGIC_V2,
-    STORE_TIMESTAMP_AT,
-    SYS_FLAG_AT,
-)
-from core_broker.message.sysflag import BORN_HOST_V6
-from core_broker.store.commit_log import CommitLog
+from core_broker.message.properties import decode_properties
+from core_broker.store.cold import ColdRead
 from core_broker.store.consume_queue import BLANK_SIZE, UNIT_BYTES, ConsumeQueue
+from core_broker.store.damage import Damage
 from core_broker.store.key_hash import KeyHasher
+from core_broker.store.key_search import KeySearch
 from core_broker.store.layout import StoreParts
+from core_broker.store.log_reader import LogReader, Wanted
+from core_broker.store.log_scan import Flaw, parse_record
+from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUnit
 
 #: One read looks at so many bytes of a consume queue, so that a filter cannot hold up the loop.
 SCANNED_BYTES_MAX = 16_000
-#: Neighbouring records with no more than this between them are read by one call.
-GAP_BYTES_MAX = 16 * 1024
-#: But never more than this at once, beyond a single record.
-SPAN_BYTES_MAX = 1024 * 1024
-
-_RECORD_MAGICS = frozenset({RECORD_MAGIC_V1, RECORD_MAGIC_V2})
-_LONG = Struct(">q")
-_V6_EXTRA = 12
+#: A search by time tries so many messages behind one that cannot be read.
+PROBES_MAX = 64
 
 #: At most so many messages and so many bytes.
 Limit = tuple[int, int]
 #: Whether a consumer wants a message, by its tags code.
 Accept = Callable[[int], bool]
 
-log = logging.getLogger(__name__)
-
 
 class _Chosen(NamedTuple):
-    """The units of one answer, how many were looked at for it, and where the last of those lies."""
+    """What one answer has, how many were looked at for it, and where the last of those lies."""
 
     status: GetStatus
-    units: list[QueueUnit]
+    wanted: list[Wanted]
     seen: int
     last_physical: int
 
@@ -60,82 +48,6 @@ class _Chosen(NamedTuple):
 def physical_memory() -> int:
     """Return the bytes of memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-class LogReader:
-    """Reads single records, and runs of them, from the log."""
-
-    def __init__(self, commit_log: CommitLog) -> None:
-        self._log = commit_log
-
-    def record(self, offset: int, size: int | None = None) -> bytes | None:
-        """Return the record that begins at an offset, or None when none does."""
-        if offset < self._log.min_offset:
-            return None
-        if size is None:
-            head = self._log.read(offset, RECORD_BYTES_MIN)
-            if not is_record(head, offset):
-                return None
-            (size, _) = RECORD_HEAD.unpack_from(head)
-        data = self._log.read(offset, size)
-        return data if len(data) == size and is_record(data, offset, size) else None
-
-    def store_timestamp(self, offset: int) -> int:
-        """Return when the record at an offset was stored, in ms, or -1 when there is none."""
-        head = self._log.read(offset, RECORD_BYTES_MIN)
-        if offset < self._log.min_offset or not is_record(head, offset):
-            return -1
-        return store_timestamp_in(head)
-
-    def records(self, units: list[QueueUnit]) -> list[bytes | memoryview]:
-        """Return the records of units in order, in few reads; missing ones are left out."""
-        found: list[bytes | memoryview] = []
-        first = 0
-        while first < len(units):
-            start, size, _ = units[first]
-            end = start + size
-            limit = min(self._log.segment_end(start), start + SPAN_BYTES_MAX)
-            stop = first + 1
-            while stop < len(units):
-                offset, size, _ = units[stop]
-                if not 0 <= offset - end <= GAP_BYTES_MAX or offset + size > limit:
-                    break
-                end = offset + size
-                stop += 1
-            self._read_span(units[first:stop], start, end, found)
-            first = stop
-        return found
-
-    def _read_span(
-        self, units: list[QueueUnit], start: int, end: int, found: list[bytes | memoryview]
-    ) -> None:
-        data = self._log.read(start, end - start)
-        view = memoryview(data)
-        for offset, size, _ in units:
-            at = offset - start
-            if is_record(data, offset, size, at):
-                found.append(data if size == len(data) else view[at : at + size])
-            else:
-                where = self._log.path_of(offset)
-                log.error("No record of %d bytes at offset %d, in %s", size, offset, where)
-
-
-def is_record(data: bytes, offset: int, size: int | None = None, at: int = 0) -> bool:
-    """Tell whether a record that says it lies at `offset` begins at `at` of `data`."""
-    if len(data) < at + (size or RECORD_BYTES_MIN):
-        return False
-    actual, magic = RECORD_HEAD.unpack_from(data, at)
-    return (
-        magic in _RECORD_MAGICS
-        and (size is None or size == actual)
-        and _LONG.unpack_from(data, at + PHYSICAL_OFFSET_AT)[0] == offset
-    )
-
-
-def store_timestamp_in(head: bytes) -> int:
-    """Return the store time of a record from its first bytes."""
-    is_v6 = head[SYS_FLAG_AT + 3] & BORN_HOST_V6
-    return int(_LONG.unpack_from(head, STORE_TIMESTAMP_AT + (_V6_EXTRA if is_v6 else 0))[0])
 
 
 class Reader:
@@ -147,13 +59,17 @@ class Reader:
         hasher: KeyHasher,
         settings: Callable[[], BrokerConfig],
         memory_bytes: int,
+        damage: Damage,
     ) -> None:
-        self._records = LogReader(parts.log)
+        self._records = LogReader(parts.log, damage)
+        self._damage = damage
         self._log = parts.log
         self._index = parts.index
         self._hasher = hasher
         self._settings = settings
         self._memory_bytes = memory_bytes
+        #: The begin of the log, and when the message there was stored.
+        self._earliest = (0, -1)
 
     # -- by offset of the log --
 
@@ -161,9 +77,12 @@ class Reader:
         """Return the record that begins at an offset, or None when none does."""
         return self._records.record(offset, size)
 
-    def store_timestamp(self, offset: int) -> int:
-        """Return when the record at an offset was stored, in ms, or -1 when there is none."""
-        return self._records.store_timestamp(offset)
+    def earliest_timestamp(self) -> int:
+        """Return when the first message of the log was stored, in ms, or -1 without one."""
+        min_offset = self._log.min_offset
+        if self._earliest[0] != min_offset or self._earliest[1] < 0:
+            self._earliest = (min_offset, self._records.store_timestamp(min_offset))
+        return self._earliest[1]
 
     # -- by queue --
 
@@ -174,6 +93,7 @@ class Reader:
         max_count: int,
         max_bytes: int | None,
         accept: Accept | None,
+        by_properties: PropertyFilter | None,
     ) -> GetResult:
         """Read up to `max_count` messages from `offset` of a queue on."""
         if queue is None:
@@ -187,46 +107,63 @@ class Reader:
             return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, (), offset, low, high)
         if offset > high:
             return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, (), high, low, high)
-        chosen = self._choose(
-            queue.units(offset, self._scanned_max()), max_count, max_bytes, accept
-        )
+        chosen = self._choose(queue, offset, (max_count, max_bytes), accept, by_properties)
         if chosen.seen == 0:
             after = queue.next_file_offset(offset)
             return GetResult(GetStatus.OFFSET_FOUND_NULL, (), after, low, high)
-        records = self._records.records(chosen.units)
+        records = self._records.records(queue, chosen.wanted)
         status = chosen.status
-        if chosen.units and not records:
+        if chosen.wanted and not records:
             status = GetStatus.MESSAGE_WAS_REMOVING
         is_slow = self._log.written - chosen.last_physical > self._in_memory_bytes()
         return GetResult(status, records, offset + chosen.seen, low, high, is_slow)
 
     def _choose(
         self,
-        units: Iterator[QueueUnit],
-        max_count: int,
-        max_bytes: int | None,
+        queue: ConsumeQueue,
+        offset: int,
+        asked: tuple[int, int | None],
         accept: Accept | None,
+        by_properties: PropertyFilter | None,
     ) -> _Chosen:
         """Pick units until the answer is full."""
-        in_memory_from = self._log.written - self._in_memory_bytes()
-        in_memory, on_disk = self._limits(max_count, max_bytes)
+        end_physical = self._log.written
+        in_memory_from = end_physical - self._in_memory_bytes()
+        in_memory, on_disk = self._limits(*asked)
         min_physical = self._log.min_offset
         status = GetStatus.NO_MATCHED_MESSAGE
-        chosen: list[QueueUnit] = []
+        chosen: list[Wanted] = []
         total = seen = last = 0
-        for unit in units:
-            last, size, tags_code = unit
+        for place, size, tags_code in queue.units(offset, self._scanned_max(by_properties)):
             if chosen:
-                count_max, bytes_max = in_memory if last >= in_memory_from else on_disk
+                count_max, bytes_max = in_memory if place >= in_memory_from else on_disk
                 if len(chosen) >= count_max or total + size > bytes_max:
                     break
             seen += 1
-            if size == BLANK_SIZE or last < min_physical:
+            if size == BLANK_SIZE or 0 <= place < min_physical:
                 status = GetStatus.MESSAGE_WAS_REMOVING
+            elif size <= 0 or not 0 <= place <= end_physical - size:
+                status = GetStatus.MESSAGE_WAS_REMOVING
+                self._report(queue, offset + seen - 1, place, size)
+                continue
             elif accept is None or accept(tags_code):
-                chosen.append(unit)
-                total += size
+                try:
+                    is_wanted = by_properties is None or by_properties.wants(self._log, place, size)
+                except ColdRead:
+                    if seen == 1:
+                        raise
+                    seen -= 1
+                    break
+                if is_wanted:
+                    chosen.append(Wanted(offset + seen - 1, place, size))
+                    total += size
+            last = place
         return _Chosen(GetStatus.FOUND if chosen else status, chosen, seen, last)
+
+    def _report(self, queue: ConsumeQueue, offset: int, place: int, size: int) -> None:
+        path, at = queue.place_of(offset)
+        reason = f"unit {offset} points to {size} bytes at {place}, which is outside of the log"
+        self._damage.report(path, at, reason)
 
     def _limits(self, max_count: int, max_bytes: int | None) -> tuple[Limit, Limit]:
         """Return how many messages and bytes one answer may have, from memory and from disk."""
@@ -247,12 +184,13 @@ class Reader:
         )
         return in_memory, on_disk
 
-    def _scanned_max(self) -> int:
+    def _scanned_max(self, by_properties: PropertyFilter | None) -> int:
         """How many units one read looks at, whatever the consumer asks for."""
-        return max(
+        count = max(
             SCANNED_BYTES_MAX // UNIT_BYTES,
             self._settings().max_transfer_count_on_message_in_memory,
         )
+        return count if by_properties is None else min(count, by_properties.messages_max)
 
     def _in_memory_bytes(self) -> int:
         return self._memory_bytes * self._settings().access_message_in_memory_max_ratio // 100
@@ -267,10 +205,11 @@ class Reader:
         low, high = queue.min_offset, queue.max_offset
         while low < high:
             middle = (low + high) // 2
-            if self.store_time_of(queue, middle) >= timestamp_ms:
+            probe, stored_at = self._probe(queue, middle, high)
+            if stored_at >= timestamp_ms:
                 high = middle
             else:
-                low = middle + 1
+                low = probe + 1
         if low == queue.min_offset:
             return low
         if low == queue.max_offset:
@@ -279,28 +218,63 @@ class Reader:
         before = timestamp_ms - self.store_time_of(queue, low - 1)
         return low if behind < before or behind == 0 else low - 1
 
+    def _probe(self, queue: ConsumeQueue, middle: int, high: int) -> tuple[int, int]:
+        """Return the first message from `middle` on that can be read, and its store time.
+
+        Damaged ones say nothing about their time. One that has left the log is early enough.
+        """
+        for offset in range(middle, min(high, middle + PROBES_MAX)):
+            unit = queue.unit(offset)
+            if unit is None or unit.size == BLANK_SIZE:
+                return offset, -1
+            if 0 <= unit.offset_physical < self._log.min_offset:
+                return offset, -1
+            stored_at = self._time_of(queue, offset, unit)
+            if stored_at >= 0:
+                return offset, stored_at
+        return middle, -1
+
     def store_time_of(self, queue: ConsumeQueue, offset: int) -> int:
         """Return when a message of a queue was stored, in ms, or -1 when it is not there."""
         unit = queue.unit(offset) if offset >= 0 else None
         if unit is None or unit.size == BLANK_SIZE:
             return -1
-        return self._records.store_timestamp(unit.offset_physical)
+        return self._time_of(queue, offset, unit)
+
+    def _time_of(self, queue: ConsumeQueue, offset: int, unit: QueueUnit) -> int:
+        return self._records.store_time_of(queue, Wanted(offset, unit.offset_physical, unit.size))
 
     # -- by key --
 
-    def query(
-        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
-    ) -> QueryResult:
-        """Find messages by key, newest first up to a number, and return them oldest first.
+    def search(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> KeySearch:
+        """Prepare to find messages by key, newest first up to a number; `run` it, then `found`."""
+        count = min(max_count, self._settings().max_msgs_num_batch)
+        return self._index.search(self._hasher.key_hash(topic, key), begin_ms, end_ms, count)
+
+    def found(self, search: KeySearch) -> QueryResult:
+        """Return what a search found, oldest first.
 
         Messages with other keys of the same hash may be among them; clients compare.
         """
-        count = min(max_count, self._settings().max_msgs_num_batch)
-        key_hash = self._hasher.key_hash(topic, key)
-        offsets = sorted(set(self._index.find(key_hash, begin_ms, end_ms, count)))
-        found = (self._records.record(each) for each in offsets)
-        return QueryResult(
-            [each for each in found if each is not None],
-            self._index.end_timestamp,
-            max(self._index.end_physical, 0),
-        )
+        for path, at, reason in search.flaws:
+            self._damage.report(path, at, reason)
+        records = []
+        for offset in sorted(set(search.offsets)):
+            record = self._records.record(offset)
+            if record is not None and self._has_key(record, offset, search):
+                records.append(record)
+        return QueryResult(records, self._index.end_timestamp, max(self._index.end_physical, 0))
+
+    def _has_key(self, record: bytes, offset: int, search: KeySearch) -> bool:
+        """Tell whether a record has a key of the hash that was searched for.
+
+        If not, the item that led to it is damaged.
+        """
+        parsed = parse_record(record, 0, offset, check_crc=False)
+        if not isinstance(parsed, Flaw):
+            properties = decode_properties(parsed.properties)
+            if search.key_hash in self._hasher.message_hashes(parsed.topic, properties):
+                return True
+        path, at = search.place_of(offset)
+        self._damage.report(path, at, f"it points to {offset}, where another key is")
+        return False

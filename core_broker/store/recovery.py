@@ -21,12 +21,13 @@ from core_broker.store.checkpoint import (
     load_dispatch_checkpoint,
 )
 from core_broker.store.consume_queue import BLANK_SIZE
+from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import Files, read_file
 from core_broker.store.layout import StoreParts, StorePaths
 from core_broker.store.log_end import is_hole, next_whole_record
+from core_broker.store.log_reader import LogReader
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
-from core_broker.store.reader import LogReader
 
 #: Called with what is being done and which share of it is done.
 Progress = Callable[[str, float], None]
@@ -73,7 +74,7 @@ class Recovery:
     ) -> None:
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
         self._dispatcher = dispatcher
-        self._reader = LogReader(self._log)
+        self._reader = LogReader(self._log, Damage())
         self._files = files
         self._paths = paths
         self._config = config

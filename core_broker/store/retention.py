@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
+from core_broker.store.cold import ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
 from core_broker.store.health import Health
-from core_broker.store.lanes import Lane
+from core_broker.store.lanes import Done, Lane
 from core_broker.store.layout import StoreParts
 
 #: One round deletes at most so many segments.
@@ -93,6 +94,7 @@ class Retention:
         health: Health,
         settings: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
+        warm: Callable[[ColdRead, Done], None],
     ) -> None:
         self.log_ratio = 0.0
         self.queue_ratio = 0.0
@@ -102,6 +104,7 @@ class Retention:
         self._health = health
         self._settings = settings
         self._clock_ms = clock_ms
+        self._warm = warm
         self._is_running = False
         self._next_look_ms = 0
         self._next_unlink_ms = 0
@@ -119,14 +122,23 @@ class Retention:
         if now_ms >= self._next_look_ms and not self._is_running:
             self._next_look_ms = now_ms + self._settings().clean_resource_interval
             self._look()
-        for queue in self._to_trim[:QUEUES_PER_TICK]:
-            queue.advance_min(self._log.min_offset)
-            self._to_unlink.extend(queue.forget(first) for first in queue.removable())
+        batch = self._to_trim[:QUEUES_PER_TICK]
         del self._to_trim[:QUEUES_PER_TICK]
+        for queue in batch:
+            self._trim(queue)
         if self._to_unlink and now_ms >= self._next_unlink_ms:
             self._next_unlink_ms = now_ms + self._settings().delete_commit_log_files_interval
             path = self._to_unlink.popleft()
             self._lane.submit(lambda: self._files.remove(path), _report)
+
+    def _trim(self, queue: ConsumeQueue) -> None:
+        """Let a queue begin behind the messages that are gone."""
+        try:
+            queue.advance_min(self._log.min_offset)
+        except ColdRead as cold:
+            self._warm(cold, lambda error: _report(error) if error else self._to_trim.append(queue))
+            return
+        self._to_unlink.extend(queue.forget(first) for first in queue.removable())
 
     def trash(self, folder: Path) -> None:
         """Remove a folder that was moved out of the way."""

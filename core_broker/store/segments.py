@@ -7,17 +7,21 @@ The name is the offset of the first byte, as 20 digits. Every file has its full 
 start. Compatible with RocketMQ's MappedFileQueue.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
+from core_broker.store.cold import ColdRead
 from core_broker.store.files import Buffer, File, Files
 
 NAME_DIGITS = 20
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
+
+log = logging.getLogger(__name__)
 
 
 def segment_path(folder: Path, start: int) -> Path:
@@ -55,9 +59,34 @@ class OpenFiles:
     """
 
     def __init__(self, files: Files, limit: int) -> None:
+        #: While the broker serves, a read does not wait for the disk but raises ColdRead.
+        self.is_serving = False
         self._files = files
         self._limit = limit
         self._open: OrderedDict[Path, File] = OrderedDict()
+        #: Files that were opened before: opening them again does not wait for the disk.
+        self._known: set[Path] = set()
+
+    def read(self, path: Path, size: int, offset: int) -> bytes:
+        """Read from a file; fewer than `size` bytes only at its end."""
+        if not self.is_serving:
+            return self.get(path).pread(size, offset)
+        if path in self._known:
+            data = self.get(path).pread_now(size, offset)
+            if data is not None:
+                return data
+        raise ColdRead(self._files, path, size, offset)
+
+    def warmed(self, cold: ColdRead) -> None:
+        """Take note that a cold read was done."""
+        self._known.update(path for path, _, _ in cold.spans)
+        if cold.is_in_vain:
+            log.warning("The file system does not tell what is in memory; reads may wait for it")
+            self.is_serving = False
+
+    def know(self, path: Path) -> None:
+        """Take note of a file that was just made."""
+        self._known.add(path)
 
     def get(self, path: Path) -> File:
         """Return the file, opened when needed; it stays valid until the next call."""
@@ -67,6 +96,7 @@ class OpenFiles:
             return file
         file = self._files.open(path)
         self._open[path] = file
+        self._known.add(path)
         if len(self._open) > self._limit:
             _, oldest = self._open.popitem(last=False)
             oldest.close()
@@ -74,6 +104,7 @@ class OpenFiles:
 
     def forget(self, path: Path) -> None:
         """Close a file that is going to be removed or renamed."""
+        self._known.discard(path)
         file = self._open.pop(path, None)
         if file is not None:
             file.close()

@@ -239,6 +239,10 @@ class SimulatedFile:
         self._begin("read")
         return bytes(self._node.current[offset : offset + size])
 
+    def pread_now(self, size: int, offset: int) -> bytes | None:
+        """Read as `pread` does: everything is in memory here."""
+        return self.pread(size, offset)
+
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`; when it fails, a random part of it has been written."""
         try:

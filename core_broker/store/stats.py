@@ -36,6 +36,9 @@ class StoreStats:
     consume_queue_disk_ratio: float
     earliest_message_timestamp: int
     write_time_ms: int
+    #: Places that readers found damaged since the start, and reads that wait for the disk.
+    damaged_places: int = 0
+    waiting_reads: int = 0
 
     @property
     def to_flush_bytes(self) -> int:

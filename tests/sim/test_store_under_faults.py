@@ -18,7 +18,7 @@ from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.record import decode_record
 from core_broker.store import GetStatus, PutResult, PutStatus
 from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.stores import NOW_MS, Bench, chance, message, read_queue
+from tests.support.stores import NOW_MS, Bench, chance, message, query, read_queue
 
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
 SEEDS = int(os.environ.get("SEEDS", "40"))
@@ -220,7 +220,7 @@ class Schedule:
 
     def _check_keys(self, topic: str, found: list[MessageExt]) -> None:
         for each in found[-3:]:
-            hit = self.bench.store.query(topic, each.properties["UNIQ_KEY"], 64, 0, 1 << 62)
+            hit = query(self.bench.store, each.properties["UNIQ_KEY"], topic=topic)
             offsets = [decode_record(record).offset_physical for record in hit.records]
             assert each.offset_physical in offsets, f"no key leads to {number_of(each)}"
 

@@ -6,6 +6,7 @@ desk.peer()                             a client, which records what it is told
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +27,7 @@ from core_broker.state.delay_levels import DelayLevels
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import system_topics
 from core_broker.store import MessageStore
+from core_broker.store.files import Files
 from tests.support.broker_requests import pull_header, send_header
 from tests.support.stores import NOW_MS, ManualLane, StillLoop, store_config
 
@@ -41,6 +43,9 @@ class Peer:
         self.peer_port = port
         self.peer = f"127.0.0.1:{port}"
         self.local_port = 10911
+        self.held = 1
+        #: Its requests have just come; a test that wants them old says so.
+        self.arrived = math.inf
         self.answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
         self.closed_for = ""
@@ -113,14 +118,14 @@ class NoteRegistrar:
 class Desk:
     """The processors of one broker. Made inside a running event loop."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         self.now_ms = NOW_MS
         self.lanes: list[ManualLane] = []
         self.saver = NoteSaver()
         self.registrar = NoteRegistrar()
         defaults = {"broker_name": "b", "broker_ip1": "127.0.0.1", "message_delay_level": DELAYS}
         config = store_config(folder / "store", **defaults | settings)
-        store = MessageStore(config, clock_ms=lambda: self.now_ms, lanes=self._lane)
+        store = MessageStore(config, files=files, clock_ms=lambda: self.now_ms, lanes=self._lane)
         store.load()
         store.start(cast("asyncio.AbstractEventLoop", StillLoop()))
         self.ctx = BrokerContext(
@@ -159,6 +164,12 @@ class Desk:
     def _lane(self, name: str) -> ManualLane:
         self.lanes.append(ManualLane(name))
         return self.lanes[-1]
+
+    def read_cold(self) -> None:
+        """Let the disk bring what waits for it."""
+        for lane in self.lanes:
+            if lane.name.startswith("store-read"):
+                lane.run()
 
     def close(self) -> None:
         """Close the store."""
@@ -222,6 +233,7 @@ class Desk:
         request = self.request(code, header, body, **kinds)
         response = self.give(request, peer)
         while response is None:
+            self.read_cold()
             assert self.ctx.tasks, "nobody will answer this"
             await asyncio.sleep(0)
             response = (peer or self.client).answers.get(request.opaque)

@@ -24,7 +24,7 @@ class Parts:
     """A dispatcher with what it writes to."""
 
     def __init__(self, root: Path, *, is_indexing: bool = True) -> None:
-        files = DiskFiles()
+        self.files = files = DiskFiles()
         self.queues = ConsumeQueues(files, root / "consumequeue", 400, OpenFiles(files, 4))
         self.index = KeyIndex(files, root / "index", 16, 100)
         self.dispatcher = Dispatcher(
@@ -47,7 +47,9 @@ class Parts:
         self.dispatcher.settle()
 
     def found(self, key: str = "k") -> list[int]:
-        return self.index.find(KeyHasher().key_hash("T", key), *FOREVER)
+        search = self.index.search(KeyHasher().key_hash("T", key), *FOREVER)
+        search.run(self.files)
+        return search.offsets
 
 
 @pytest.fixture

@@ -3,10 +3,13 @@
 import struct
 from pathlib import Path
 
+import pytest
+
+from core_broker.store import key_search
 from core_broker.store.files import DiskFiles
-from core_broker.store.index_file import ITEM
+from core_broker.store.index_layout import ITEM
 from core_broker.store.key_hash import KeyHasher
-from core_broker.store.key_index import CHAIN_ITEMS_MAX, KeyIndex, file_name
+from core_broker.store.key_index import KeyIndex, file_name
 
 FILES = DiskFiles()
 T0 = 1_700_000_000_000
@@ -15,6 +18,15 @@ FOREVER = (0, 1 << 62, 64)
 
 def new_index(folder: Path, slots: int = 16, items: int = 20) -> KeyIndex:
     return KeyIndex(FILES, folder, slots, items)
+
+
+def find(
+    index: KeyIndex, key_hash: int, begin_ms: int, end_ms: int, max_count: int = 64
+) -> list[int]:
+    search = index.search(key_hash, begin_ms, end_ms, max_count)
+    search.run(FILES)
+    assert search.flaws == []
+    return search.offsets
 
 
 def flush(index: KeyIndex) -> None:
@@ -52,19 +64,19 @@ def test_header_slot_and_item_lie_where_java_looks(tmp_path: Path) -> None:
 def test_a_chain_gives_the_newest_first_and_only_the_hash_asked_for(tmp_path: Path) -> None:
     index = new_index(tmp_path)
     index.add([(3, 100, T0), (3 + 16, 200, T0), (3, 300, T0), (5, 400, T0)])
-    assert index.find(3, *FOREVER) == [300, 100]
-    assert index.find(19, *FOREVER) == [200]
-    assert index.find(4, *FOREVER) == []
-    assert index.find(3, 0, 1 << 62, 1) == [300]
+    assert find(index, 3, *FOREVER) == [300, 100]
+    assert find(index, 19, *FOREVER) == [200]
+    assert find(index, 4, *FOREVER) == []
+    assert find(index, 3, 0, 1 << 62, 1) == [300]
     index.close()
 
 
 def test_the_range_is_of_store_times(tmp_path: Path) -> None:
     index = new_index(tmp_path)
     index.add([(3, number, T0 + number * 1000) for number in range(10)])
-    assert index.find(3, T0 + 3000, T0 + 5000, 64) == [5, 4, 3]
-    assert index.find(3, 0, T0 - 1, 64) == []
-    assert index.find(3, T0 + 99_000, T0 + 99_999, 64) == []
+    assert find(index, 3, T0 + 3000, T0 + 5000, 64) == [5, 4, 3]
+    assert find(index, 3, 0, T0 - 1, 64) == []
+    assert find(index, 3, T0 + 99_000, T0 + 99_999, 64) == []
     index.close()
 
 
@@ -73,15 +85,15 @@ def test_full_files_follow_one_another_and_all_are_searched(tmp_path: Path) -> N
     for number in range(50):  # 19 items a file
         index.add([(7, number, T0 + number)])
     assert len(list(tmp_path.iterdir())) == 3
-    assert index.find(7, *FOREVER) == list(range(49, -1, -1))
+    assert find(index, 7, *FOREVER) == list(range(49, -1, -1))
     flush(index)
-    assert index.find(7, *FOREVER) == list(range(49, -1, -1))
+    assert find(index, 7, *FOREVER) == list(range(49, -1, -1))
     index.close()
     again = reloaded(tmp_path)
-    assert again.find(7, *FOREVER) == list(range(49, -1, -1))
+    assert find(again, 7, *FOREVER) == list(range(49, -1, -1))
     assert (again.end_physical, again.end_timestamp) == (49, T0 + 49)
     again.add([(7, 50, T0 + 50)])
-    assert again.find(7, 0, 1 << 62, 2) == [50, 49]
+    assert find(again, 7, 0, 1 << 62, 2) == [50, 49]
     again.close()
 
 
@@ -107,12 +119,12 @@ def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
     index = reloaded(tmp_path)
     index.cut_physical(100)
     assert (index.end_physical, index.end_timestamp) == (90, T0 + 9000)
-    assert index.find(0, *FOREVER) == [90, 60, 30, 0]
+    assert find(index, 0, *FOREVER) == [90, 60, 30, 0]
     index.add([(0, 100, T0 + 10_000)])
     flush(index)
     index.close()
     again = reloaded(tmp_path)
-    assert again.find(0, *FOREVER) == [100, 90, 60, 30, 0]
+    assert find(again, 0, *FOREVER) == [100, 90, 60, 30, 0]
     again.close()
 
 
@@ -140,11 +152,14 @@ def test_a_damaged_file_and_those_behind_it_are_removed(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_long_chain_cannot_hold_up_a_query(tmp_path: Path) -> None:
-    count = CHAIN_ITEMS_MAX + 1000
-    index = new_index(tmp_path, items=count + 10)
-    index.add([(3 if number else 19, number, T0) for number in range(count)])
-    assert index.find(19, *FOREVER) == []
+def test_a_search_follows_a_bounded_number_of_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = new_index(tmp_path, items=2000)
+    index.add([(3 if number else 19, number, T0) for number in range(1000)])
+    assert find(index, 19, *FOREVER) == [0]
+    monkeypatch.setattr(key_search, "CHAIN_ITEMS_MAX", 900)
+    assert find(index, 19, *FOREVER) == []
     index.close()
 
 

@@ -20,6 +20,7 @@ from tests.support.stores import (
     SEGMENT_BYTES,
     Bench,
     message,
+    query,
     read_queue,
     store_config,
 )
@@ -192,7 +193,7 @@ def test_a_write_that_fails_leaves_the_store_readable_and_closed_for_messages(
     with pytest.raises(StoreReadOnly, match="input/output error"):
         bench.store.write_staged()
     assert len(read_queue(bench.store)) == 1
-    assert bench.store.query("TopicTest", "order-1", 10, 0, 1 << 62).records == []
+    assert query(bench.store, "order-1").records == []
     assert "writing the commit log failed" in str(bench.store.read_only_reason)
     assert bench.store.put(message(2)).status is PutStatus.SERVICE_NOT_AVAILABLE
 

@@ -10,7 +10,7 @@ from core_broker.message.hashing import tags_code
 from core_broker.message.record import decode_record
 from core_broker.store import GetStatus, MessageStore
 from core_broker.store.consume_queue import ConsumeQueue
-from tests.support.stores import Bench, message
+from tests.support.stores import Bench, message, query
 
 TOPIC = "TopicTest"
 MIB = 1024 * 1024
@@ -135,7 +135,9 @@ def test_a_damaged_record_is_left_out_and_reported(
         file.seek(results[2].offset_physical)
         file.write(b"rotten")
     assert numbers(bench.store, 0) == [0, 1, 3, 4]
-    assert f"at offset {results[2].offset_physical}, in {segment}" in caplog.text
+    place = results[2].offset_physical
+    assert f"{segment} is damaged at {place}: no record" in caplog.text
+    assert bench.store.stats().damaged_places == 1
     assert pulled(bench.store, 2, 1) == (GetStatus.MESSAGE_WAS_REMOVING, 3)
 
 
@@ -201,14 +203,14 @@ def test_messages_are_found_by_each_of_their_keys(benches: Any) -> None:
     store = bench.store
 
     def found(key: str, count: int = 64) -> list[int]:
-        records = store.query(TOPIC, key, count, 0, 1 << 62).records
+        records = query(store, key, count).records
         return [decode_record(each).queue_offset for each in records]
 
     assert 12 in found("order-12")
     assert 5 in found("7F00000100002A9F0000000000000005")
     assert set(range(3, 30, 7)) <= set(found("customer-3"))
     assert len(found("customer-3", 2)) == 2
-    result = store.query(TOPIC, "order-1", 10, 0, 1 << 62)
+    result = query(store, "order-1", 10)
     assert result.index_last_update_timestamp == bench.now_ms
     assert result.index_last_update_phyoffset == store.queue_units(TOPIC, 0, 29, 1)[0][0]
-    assert store.query("Other", "order-1", 10, 0, 1 << 62).records == []
+    assert query(store, "order-1", topic="Other").records == []

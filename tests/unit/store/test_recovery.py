@@ -15,10 +15,9 @@ from core_broker.message.record import decode_record
 from core_broker.store.checkpoint import Checkpoint, save_checkpoint
 from core_broker.store.files import DiskFiles, Files
 from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
+from tests.support.stores import SEGMENT_BYTES, Bench, message, query, read_queue
 
 ROOT = Path("/store")
-FOREVER = (64, 0, 1 << 62)
 
 
 def crashed(root: Path, count: int = 60, **changes: Any) -> Bench:
@@ -57,7 +56,7 @@ def contents(root: Path, files: Files | None = None) -> dict[str, Any]:
         "log": (store.min_offset_physical, store.max_offset_physical),
         "messages": [read_queue(store, queue_id=each) for each in (0, 1)],
         "units": [store.queue_units("TopicTest", each, 0, 999) for each in (0, 1)],
-        "keys": [store.query("TopicTest", each, *FOREVER).records for each in keys],
+        "keys": [query(store, each).records for each in keys],
     }
     store.close()
     return found

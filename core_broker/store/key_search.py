@@ -1,0 +1,100 @@
+"""One search for a key through the index files; the walk along the chains runs off the loop.
+
+A chain may have millions of items, each somewhere else in its file. What the walk needs of the
+loop's state is copied when the search is made; items that are written never change.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core_broker.store.files import File, Files
+from core_broker.store.index_layout import ITEM, SLOT, IndexLayout
+
+#: A search follows at most so many items, some seconds of work.
+CHAIN_ITEMS_MAX = 2_000_000
+
+#: File, first byte, what is wrong.
+Flaw = tuple[Path, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStart:
+    """Where a search begins in one index file, and what of the file was only in memory."""
+
+    path: Path
+    layout: IndexLayout
+    begin_timestamp: int
+    next_item: int
+    #: The newest item of the chain, None when it must be read from the file.
+    first_item: int | None
+    #: Items from number `tail_from` on.
+    tail: bytes
+    tail_from: int
+
+
+@dataclass(slots=True)
+class KeySearch:
+    """Give it to `run` once, then look at `offsets`, newest first, and at `flaws`."""
+
+    key_hash: int
+    begin_ms: int
+    end_ms: int
+    max_count: int
+    #: Newest first.
+    starts: Sequence[ChainStart]
+    offsets: list[int] = field(default_factory=list)
+    flaws: list[Flaw] = field(default_factory=list)
+    _steps: int = field(default_factory=lambda: CHAIN_ITEMS_MAX)
+    _places: dict[int, tuple[Path, int]] = field(default_factory=dict)
+
+    def run(self, files: Files) -> None:
+        """Follow the chains of all files until enough is found."""
+        for start in self.starts:
+            if len(self.offsets) >= self.max_count or self._steps <= 0:
+                break
+            try:
+                file = files.open(start.path)
+            except FileNotFoundError:
+                continue  # its messages have left the log meanwhile
+            try:
+                self._follow(start, file)
+            finally:
+                file.close()
+
+    def place_of(self, offset: int) -> tuple[Path, int]:
+        """Return the file and the first byte of the item that led to an offset of the log."""
+        return self._places[offset]
+
+    def _follow(self, start: ChainStart, file: File) -> None:
+        layout = start.layout
+        slot = self.key_hash % layout.slot_count
+        number = start.first_item
+        if number is None:
+            (number,) = SLOT.unpack(file.pread(SLOT.size, layout.slot_at(slot)))
+        if not 0 <= number < start.next_item:
+            reason = f"slot {slot} names item {number}, but the items end at {start.next_item}"
+            self.flaws.append((start.path, layout.slot_at(slot), reason))
+            return
+        while number > 0 and self._steps > 0 and len(self.offsets) < self.max_count:
+            self._steps -= 1
+            at = layout.item_at(number)
+            if number >= start.tail_from:
+                item = ITEM.unpack_from(start.tail, (number - start.tail_from) * ITEM.size)
+            else:
+                item = ITEM.unpack(file.pread(ITEM.size, at))
+            item_hash, offset, seconds, previous = item
+            if item_hash < 0 or item_hash % layout.slot_count != slot:
+                reason = f"item {number} is not of the chain of slot {slot} that leads to it"
+                self.flaws.append((start.path, at, reason))
+            stored_at = start.begin_timestamp + seconds * 1000
+            if item_hash == self.key_hash and self.begin_ms <= stored_at <= self.end_ms:
+                self.offsets.append(offset)
+                self._places[offset] = (start.path, at)
+            if not 0 <= previous < number:
+                reason = f"item {number} names item {previous} as the one before it"
+                self.flaws.append((start.path, at, reason))
+                return
+            if stored_at < self.begin_ms:
+                return
+            number = previous

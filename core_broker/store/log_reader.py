@@ -1,0 +1,208 @@
+"""Reading single records, and runs of them, from the log.
+
+A record is only given to a reader who knows whose it must be when it says so itself: its size, its
+physical offset, its queue, its offset in there and its topic. So a damaged unit of a consume queue
+or a damaged item of the index can lose a message, but never bring a wrong one. The fields are those
+of core_broker/message/record.py.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from core_broker.message.record import (
+    PHYSICAL_OFFSET_AT,
+    RECORD_BYTES_MIN,
+    RECORD_HEAD,
+    RECORD_MAGIC_V1,
+    RECORD_MAGIC_V2,
+    STORE_TIMESTAMP_AT,
+    SYS_FLAG_AT,
+)
+from core_broker.message.sysflag import BORN_HOST_V6, STORE_HOST_V6
+from core_broker.store.cold import ColdRead
+from core_broker.store.commit_log import CommitLog
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.damage import Damage
+
+#: Neighbouring records with no more than this between them are read by one call.
+GAP_BYTES_MAX = 16 * 1024
+#: But never more than this at once, beyond a single record.
+SPAN_BYTES_MAX = 1024 * 1024
+#: Queues of RocketMQ 5 whose units point to messages of other topics.
+LIGHT_QUEUE_PREFIX = "%LMQ%"
+
+_RECORD_MAGICS = frozenset({RECORD_MAGIC_V1, RECORD_MAGIC_V2})
+_LONG = Struct(">q")
+_BODY_LENGTH = Struct(">I")
+#: Size, magic, queue id, queue offset, physical offset, system flag; body length with IPv4 hosts.
+_IDENTITY = Struct(">II4xi4xqqi44xI")
+_BODY_AT = _IDENTITY.size
+_V6_HOSTS = BORN_HOST_V6 | STORE_HOST_V6
+_V6_EXTRA = 12
+
+
+class Wanted(NamedTuple):
+    """A message of a queue: its offset there, and where it lies by the queue's unit."""
+
+    logical: int
+    offset: int
+    size: int
+
+
+class Owner:
+    """The queue that a record must say it belongs to."""
+
+    __slots__ = ("_long_topic", "_topic", "queue")
+
+    def __init__(self, queue: ConsumeQueue) -> None:
+        topic = queue.topic.encode()
+        self.queue = queue
+        # The topic as it stands in a record, with its length before it; longer ones need magic 2.
+        self._topic = bytes((len(topic) & 0xFF,)) + topic
+        self._long_topic = len(topic).to_bytes(2, "big") + topic
+
+    def owns(self, data: bytes, at: int, wanted: Wanted) -> bool:
+        """Tell whether the record at `at` of `data`, which holds all of it, is the one wanted."""
+        size, magic, queue_id, logical, physical, flags, body = _IDENTITY.unpack_from(data, at)
+        if size != wanted.size or physical != wanted.offset or magic not in _RECORD_MAGICS:
+            return False
+        if self.queue.topic.startswith(LIGHT_QUEUE_PREFIX):
+            return True
+        if queue_id != self.queue.queue_id or logical != wanted.logical:
+            return False
+        topic_at = at + _BODY_AT
+        if flags & _V6_HOSTS:
+            topic_at += _V6_EXTRA * (flags & _V6_HOSTS).bit_count()
+            (body,) = _BODY_LENGTH.unpack_from(data, topic_at - _BODY_LENGTH.size)
+        topic = self._topic if magic == RECORD_MAGIC_V1 else self._long_topic
+        return data.startswith(topic, topic_at + body)
+
+
+class LogReader:
+    """Reads records; what it finds damaged it reports."""
+
+    def __init__(self, commit_log: CommitLog, damage: Damage) -> None:
+        self._log = commit_log
+        self._damage = damage
+
+    def record(self, offset: int, size: int | None = None) -> bytes | None:
+        """Return the record that begins at an offset, or None when none does."""
+        if offset < self._log.min_offset:
+            return None
+        if size is None:
+            head = self._log.read(offset, RECORD_BYTES_MIN)
+            if not is_record(head, offset):
+                return None
+            (size, _) = RECORD_HEAD.unpack_from(head)
+        data = self._log.read(offset, size)
+        return data if len(data) == size and is_record(data, offset, size) else None
+
+    def store_timestamp(self, offset: int) -> int:
+        """Return when the record at an offset was stored, in ms, or -1 when there is none."""
+        if offset < self._log.min_offset:
+            return -1
+        head = self._log.read(offset, RECORD_BYTES_MIN)
+        return store_timestamp_in(head) if is_record(head, offset) else -1
+
+    def store_time_of(self, queue: ConsumeQueue, wanted: Wanted) -> int:
+        """Return when a message of a queue was stored, in ms, or -1 when it is not there."""
+        logical, offset, size = wanted
+        if not self._log.min_offset <= offset <= self._log.written - size or size <= 0:
+            return -1
+        head = self._log.read(offset, RECORD_BYTES_MIN)
+        if not is_record(head, offset):
+            self._report(queue, wanted)
+            return -1
+        found_size, _, queue_id, found, *_ = _IDENTITY.unpack_from(head)
+        is_light = queue.topic.startswith(LIGHT_QUEUE_PREFIX)
+        if found_size != size or ((queue_id, found) != (queue.queue_id, logical) and not is_light):
+            self._report(queue, wanted)
+            return -1
+        return store_timestamp_in(head)
+
+    def records(self, queue: ConsumeQueue, wanted: Sequence[Wanted]) -> list[bytes | memoryview]:
+        """Return messages of a queue in order, in few reads; damaged ones are left out."""
+        owner = Owner(queue)
+        found: list[bytes | memoryview] = []
+        cold: ColdRead | None = None
+        first = 0
+        while first < len(wanted):
+            _, start, size = wanted[first]
+            end = start + size
+            limit = min(self._log.segment_end(start), start + SPAN_BYTES_MAX)
+            stop = first + 1
+            while stop < len(wanted):
+                _, offset, size = wanted[stop]
+                if not 0 <= offset - end <= GAP_BYTES_MAX or offset + size > limit:
+                    break
+                end = offset + size
+                stop += 1
+            try:
+                self._read_span(owner, wanted[first:stop], end, found)
+            except ColdRead as missing:  # the other spans are asked for on the same trip
+                cold = missing if cold is None else cold.add(missing)
+            first = stop
+        if cold is not None:
+            raise cold
+        return found
+
+    def _read_span(
+        self,
+        owner: Owner,
+        wanted: Sequence[Wanted],
+        end: int,
+        found: list[bytes | memoryview],
+    ) -> None:
+        start = wanted[0].offset
+        if end - start > SPAN_BYTES_MAX:
+            # One large record, or a damaged unit that would have half the log read.
+            head = self._log.read(start, RECORD_BYTES_MIN)
+            if not is_record(head, start) or RECORD_HEAD.unpack_from(head)[0] != end - start:
+                self._report(owner.queue, wanted[0])
+                return
+        data = self._log.read(start, end - start)
+        view = memoryview(data)
+        for each in wanted:
+            at, size = each.offset - start, each.size
+            if size >= RECORD_BYTES_MIN and at + size <= len(data) and owner.owns(data, at, each):
+                found.append(data if size == len(data) else view[at : at + size])
+            else:
+                self._report(owner.queue, each)
+
+    def _report(self, queue: ConsumeQueue, wanted: Wanted) -> None:
+        """Blame the queue when a whole record lies where its unit points, else the log."""
+        logical, offset, size = wanted
+        try:
+            head = self._log.read(offset, RECORD_BYTES_MIN)
+        except ColdRead:
+            head = b""
+        if is_record(head, offset):
+            path, at = queue.place_of(logical)
+            reason = f"the record at {offset} of the log, to which it points, is another one"
+        else:
+            path, at = self._log.path_of(offset), offset % self._log.segment_size
+            unit_path, unit_at = queue.place_of(logical)
+            reason = (
+                f"no record of {size} bytes begins at offset {offset} of the log,"
+                f" as {unit_path} says at {unit_at}"
+            )
+        self._damage.report(path, at, reason)
+
+
+def is_record(data: bytes, offset: int, size: int | None = None, at: int = 0) -> bool:
+    """Tell whether a record that says it lies at `offset` begins at `at` of `data`."""
+    if len(data) < at + (size or RECORD_BYTES_MIN):
+        return False
+    actual, magic = RECORD_HEAD.unpack_from(data, at)
+    return (
+        magic in _RECORD_MAGICS
+        and (size is None or size == actual)
+        and _LONG.unpack_from(data, at + PHYSICAL_OFFSET_AT)[0] == offset
+    )
+
+
+def store_timestamp_in(head: bytes) -> int:
+    """Return the store time of a record from its first bytes."""
+    is_v6 = head[SYS_FLAG_AT + 3] & BORN_HOST_V6
+    return int(_LONG.unpack_from(head, STORE_TIMESTAMP_AT + (_V6_EXTRA if is_v6 else 0))[0])

@@ -1,0 +1,67 @@
+"""Filtering by properties while a queue is read.
+
+Of a message only its last part is read for that, behind the body, which may be large. Compatible
+with RocketMQ's MessageFilter.isMatchedByCommitLog.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct, error
+
+from core_broker.message.properties import decode_properties
+from core_broker.message.record import BODY_LENGTH_AT, RECORD_HEAD, RECORD_MAGIC_V1, SYS_FLAG_AT
+from core_broker.message.sysflag import BORN_HOST_V6, STORE_HOST_V6
+from core_broker.store.commit_log import CommitLog
+
+#: Records up to this size are read as a whole, larger ones in two parts.
+WHOLE_BYTES_MAX = 4096
+
+_V6_EXTRA = 12
+_INT = Struct(">I")
+_SHORT = Struct(">H")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyFilter:
+    """Which messages a consumer wants, by their properties."""
+
+    matches: Callable[[Mapping[str, str]], bool | None]
+    #: One read looks at so many messages at most, so that a slow filter cannot hold up the loop.
+    messages_max: int
+
+    def wants(self, log: CommitLog, offset: int, size: int) -> bool:
+        """Tell whether the message at an offset of the log is wanted.
+
+        One that cannot be read is, so that whoever reads it next reports the damage. Raises
+        ColdRead.
+        """
+        properties = _properties(log, offset, size)
+        return properties is None or self.matches(properties) is True
+
+
+def _properties(log: CommitLog, offset: int, size: int) -> dict[str, str] | None:
+    """Read the properties of a record, or None when its lengths do not add up."""
+    data = log.read(offset, min(size, WHOLE_BYTES_MAX))
+    try:
+        (_, magic) = RECORD_HEAD.unpack_from(data)
+        at = _behind_body(data)
+        if at >= size:
+            return None
+        if len(data) < size:
+            data, at = log.read(offset + at, size - at), 0
+        topic_bytes = data[at] + 1 if magic == RECORD_MAGIC_V1 else _long_topic_bytes(data, at)
+    except (IndexError, error):
+        return None
+    return decode_properties(data[at + topic_bytes + _SHORT.size :])
+
+
+def _behind_body(data: bytes) -> int:
+    flags = data[SYS_FLAG_AT + 3]
+    at = BODY_LENGTH_AT + _V6_EXTRA * (flags & (BORN_HOST_V6 | STORE_HOST_V6)).bit_count()
+    (body_bytes,) = _INT.unpack_from(data, at)
+    return at + _INT.size + int(body_bytes)
+
+
+def _long_topic_bytes(data: bytes, at: int) -> int:
+    (topic_bytes,) = _SHORT.unpack_from(data, at)
+    return _SHORT.size + int(topic_bytes)

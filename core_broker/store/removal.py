@@ -1,0 +1,51 @@
+"""Removing queues: of a deleted topic, and those whose messages have all left the log.
+
+Their folders are moved to `trash` at once, and emptied in a lane. A start removes what is left.
+"""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+from core_broker.message.topics import SCHEDULE_TOPIC
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.files import Files
+from core_broker.store.layout import StoreParts
+
+
+class Removal:
+    """Takes queues out of the store. Event loop only."""
+
+    def __init__(
+        self, parts: StoreParts, files: Files, trash: Path, empty: Callable[[Path], None]
+    ) -> None:
+        self._log, self._queues = parts.log, parts.queues
+        self._files = files
+        self._trash = trash
+        self._empty = empty
+        self._numbers = itertools.count()
+
+    def remove_topic(self, topic: str) -> int:
+        """Remove the queues of a topic; return how many."""
+        return self._remove([each for each in self._queues if each.topic == topic])
+
+    def remove_expired(self) -> int:
+        """Remove queues without a message in the log; return how many."""
+        return self._remove(
+            [
+                each
+                for each in self._queues
+                if 0 < each.end_physical <= self._log.min_offset and each.topic != SCHEDULE_TOPIC
+            ]
+        )
+
+    def _remove(self, queues: list[ConsumeQueue]) -> int:
+        for queue in queues:
+            folder = self._queues.remove(queue.topic, queue.queue_id)
+            if folder is None or not self._files.exists(folder):
+                continue
+            self._files.make_dir(self._trash)
+            moved = self._trash / f"{next(self._numbers)}"
+            self._files.rename(folder, moved)
+            self._empty(moved)
+        return len(queues)

@@ -1,0 +1,295 @@
+"""What mqstore prints: tables for people, one JSON value for programs."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from core_broker.mqstore.dumping import DumpedItem, DumpedRecord, DumpedUnit
+from core_broker.mqstore.listing import Listing
+from core_broker.mqstore.repairing import Plan, Repaired
+from core_broker.mqstore.report import Problem, Report
+
+#: Where no terminal tells its width, lines are as long as their content wants.
+WIDTH_WITHOUT_TERMINAL = 250
+#: A table of queues has so many lines at most; JSON has all of them.
+ROWS_MAX = 1000
+
+
+class Verdict(msgspec.Struct, frozen=True, rename="camel"):
+    """The outcome of `verify` in JSON."""
+
+    folder: str
+    is_clean: bool
+    #: How many there are; `problems` holds the first of them.
+    problem_count: int
+    problems: list[Problem]
+    notes: list[str]
+    figures: dict[str, int]
+    seconds: float
+
+
+def print_json(value: object) -> None:
+    """Print one value for programs."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def console() -> Console:
+    """Return the console for people; colours only on a terminal."""
+    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+    return Console(width=width, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function (done, total) that moves a bar on a terminal, and does nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# -- ls --
+
+
+def print_listing(listing: Listing) -> None:
+    """Print what lies in a folder."""
+    out = console()
+    out.print(f"[bold]{escape(listing.folder)}[/]")
+    end = "?" if listing.max_offset is None else str(listing.max_offset)
+    out.print(f"commit log   {listing.min_offset} to {end}")
+    out.print(f"broker       {_state(listing)}")
+    if listing.checkpoint is not None:
+        times = [f"{name[:-12]} {when(value)}" for name, value in listing.checkpoint.items()]
+        out.print("checkpoint   " + ", ".join(times))
+    for title, sizes in (("config", listing.config), ("not judged", listing.extras)):
+        if sizes:
+            names = [f"{escape(name)} ({size})" for name, size in sizes.items()]
+            out.print(f"{title:<12} " + ", ".join(names))
+    _print_segments(out, listing)
+    _print_queues(out, listing)
+    _print_index(out, listing)
+    for name, reason in listing.odd.items():
+        out.print(f"[yellow]{escape(name)}[/]: {escape(reason)}")
+
+
+def _state(listing: Listing) -> str:
+    if listing.is_in_use:
+        return "running on this folder"
+    if listing.has_abort:
+        return "did not stop in order; the next start recovers (abort)"
+    return "stopped"
+
+
+def _print_segments(out: Console, listing: Listing) -> None:
+    rows = [
+        (
+            each.file,
+            each.first_offset,
+            each.end_offset,
+            when(each.begin_timestamp),
+            size_text(each.size),
+            size_text(each.used),
+        )
+        for each in listing.segments
+    ]
+    print_table(out, ("segment", "first offset", "end", "begins", "size", "on disk"), rows)
+
+
+def _print_queues(out: Console, listing: Listing) -> None:
+    rows = [
+        (
+            each.topic,
+            each.queue_id,
+            _known(each.min_offset),
+            _known(each.max_offset),
+            each.files,
+            size_text(each.used),
+        )
+        for each in listing.queues
+    ]
+    print_table(out, ("topic", "queue", "min offset", "max offset", "files", "on disk"), rows)
+
+
+def _print_index(out: Console, listing: Listing) -> None:
+    rows = [
+        (
+            each.file,
+            when(each.begin_timestamp),
+            when(each.end_timestamp),
+            each.begin_offset,
+            each.end_offset,
+            each.items,
+        )
+        for each in listing.index
+    ]
+    print_table(out, ("index file", "begins", "ends", "first offset", "last offset", "items"), rows)
+
+
+# -- dump --
+
+
+def print_records(records: Sequence[DumpedRecord]) -> None:
+    """Print records, each as a block of lines."""
+    out = console()
+    for each in records:
+        out.print(f"[bold]{each.offset}[/]  {escape(each.file)} at {each.offset_in_file}")
+        place = f"queue {each.queue_id}  offset {each.queue_offset}"
+        out.print(f"  topic       {escape(each.topic)}  {place}")
+        out.print(f"  id          {escape(each.msg_id)}  offset id {each.offset_msg_id}")
+        out.print(f"  stored      {when(each.store_timestamp)}  at {each.store_host}")
+        out.print(f"  born        {when(each.born_timestamp)}  at {each.born_host}")
+        out.print(
+            f"  record      {each.size} bytes  system flag {each.sys_flag}  flag {each.flag}"
+            f"  reconsumed {each.reconsume_times}"
+        )
+        for name, value in each.properties.items():
+            out.print(f"  property    {escape(printable(name))} = {escape(printable(value))}")
+        if each.body is not None:
+            out.print(f"  body        {each.body_size} bytes  {escape(printable(each.body))}")
+
+
+def print_units(units: Sequence[DumpedUnit]) -> None:
+    """Print units of a queue."""
+    rows = [
+        (each.queue_offset, each.offset, each.size, each.tags_code, each.file, each.offset_in_file)
+        for each in units
+    ]
+    print_table(
+        console(), ("queue offset", "offset", "size", "tags code", "file", "at"), rows, len(rows)
+    )
+
+
+def print_items(items: Sequence[DumpedItem]) -> None:
+    """Print the chain of a key."""
+    rows = [
+        (
+            each.item,
+            each.key_hash,
+            "yes" if each.is_match else "other key",
+            each.offset,
+            when(each.store_timestamp),
+            each.previous,
+            each.file,
+            each.offset_in_file,
+        )
+        for each in items
+    ]
+    titles = ("item", "hash", "match", "offset", "stored", "previous", "file", "at")
+    print_table(console(), titles, rows, len(rows))
+
+
+# -- verify, repair --
+
+
+def print_report(report: Report, seconds: float) -> None:
+    """Print the outcome of a verification."""
+    out = console()
+    rows = [(each.file, each.offset, each.reason) for each in report.problems]
+    if rows:
+        print_table(out, ("file", "offset", "problem"), rows, len(rows))
+    if report.count > len(report.problems):
+        out.print(f"… and {report.count - len(report.problems)} more problems (--limit)")
+    for note in report.notes:
+        out.print(f"Note: {escape(note)}")
+    figures = report.figures
+    read = size_text(figures["bytes"])
+    out.print(
+        f"{figures['records']} records, {figures['units']} units of {figures['queues']} queues,"
+        f" {figures['indexItems']} index items, {figures['tables']} tables;"
+        f" {read} in {seconds:.1f} s"
+    )
+    verdict = "[green]clean[/]" if report.is_clean else f"[red]{report.count} problems[/]"
+    out.print(f"[bold]{verdict}[/]")
+
+
+def print_plan(plan: Plan) -> None:
+    """Print what a repair would do."""
+    out = console()
+    out.print(f"[bold]{escape(plan.folder)}[/]")
+    out.print(
+        f"{plan.queues} consume queues and {plan.index_files} index files would be built again"
+        f" from {size_text(plan.log_bytes)} of commit log."
+    )
+    out.print("Nothing was changed; --yes does it.")
+
+
+def print_repaired(done: Repaired) -> None:
+    """Print what a repair did."""
+    out = console()
+    for each in done.damage:
+        out.print(f"[yellow]{escape(each)}[/]")
+    out.print(
+        f"{done.queues} consume queues and {done.index_files} index files were built from"
+        f" {done.records} records."
+    )
+    out.print(f"The old ones are in {escape(done.kept_in)} until a broker starts on the folder.")
+
+
+# -- parts --
+
+
+def print_table(
+    out: Console,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    rows_max: int = ROWS_MAX,
+) -> None:
+    """Print a table, numbers to the right; nothing without rows."""
+    if not rows:
+        return
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for title, cell in zip(titles, rows[0], strict=True):
+        is_number = isinstance(cell, int)
+        table.add_column(
+            title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
+    for row in rows[:rows_max]:
+        table.add_row(*(escape(printable(str(cell))) for cell in row))
+    out.print(table)
+    if len(rows) > rows_max:
+        out.print(f"… and {len(rows) - rows_max} more; --output json has all")
+
+
+def printable(text: str) -> str:
+    """Return text with everything that would steer a terminal made visible."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def when(timestamp_ms: int | None) -> str:
+    """Return a store time in local time."""
+    if timestamp_ms is None or timestamp_ms <= 0:
+        return "-"
+    seconds, ms = divmod(timestamp_ms, 1000)
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds)) + f".{ms:03d}"
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+
+
+def size_text(size: int) -> str:
+    """Return a size for people."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def _known(offset: int | None) -> object:
+    return "?" if offset is None else offset

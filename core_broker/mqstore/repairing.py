@@ -1,0 +1,167 @@
+"""`repair`: builds consume queues and key index again, from the commit log alone.
+
+The new files are made beside the old ones and change places with them at the end; the old ones go
+to the trash of the store, which the next start of a broker empties. The commit log is only read:
+damage in it is reported and stepped over. Queues of topics that were deleted come back while their
+messages are in the log, as after any recovery.
+"""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from core_broker.config import BrokerConfig
+from core_broker.mqstore.folder import LMQ_PREFIX, StoreFolder, read_range
+from core_broker.mqstore.log_view import LogView, LogWalk
+from core_broker.mqstore.report import Report
+from core_broker.mqstore.sizes import Sizes
+from core_broker.mqstore.verifying import Progress, no_progress
+from core_broker.store.checkpoint import parse_dispatch_checkpoint, save_dispatch_checkpoint
+from core_broker.store.checkpointer import queue_ranges, sync_files
+from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.files import DiskFiles
+from core_broker.store.key_hash import KeyHasher
+from core_broker.store.layout import StoreParts, StorePaths, make_parts
+from core_broker.store.segments import OpenFiles
+
+#: Files that are open at a time.
+OPEN_FILES_MAX = 256
+
+
+class Plan(msgspec.Struct, frozen=True, rename="camel"):
+    """What a repair replaces, and from what it builds."""
+
+    folder: str
+    log_bytes: int
+    queues: int
+    index_files: int
+
+
+class Repaired(msgspec.Struct, frozen=True, rename="camel"):
+    """What a repair did."""
+
+    folder: str
+    records: int
+    queues: int
+    index_files: int
+    #: Where the old files are until a broker starts on the folder.
+    kept_in: str
+    #: Damage of the log: file, offset in the file, reason.
+    damage: list[str]
+
+
+def plan(folder: StoreFolder, sizes: Sizes) -> Plan:
+    """Say what `repair` would do."""
+    log = LogView(folder.log_path, folder.segments()[0], sizes.segment)
+    return Plan(
+        str(folder.root),
+        log.end - log.min_offset,
+        len(folder.queues()[0]),
+        len(folder.index_files()[0]),
+    )
+
+
+def repair(folder: StoreFolder, sizes: Sizes, progress: Progress = no_progress) -> Repaired:
+    """Build the derived files again; raises StoreLocked when a broker runs on the folder."""
+    lock = DiskFiles().lock(folder.paths.lock)
+    try:
+        return _Repair(folder, sizes).run(progress)
+    finally:
+        lock.release()
+
+
+class _Repair:
+    def __init__(self, folder: StoreFolder, sizes: Sizes) -> None:
+        self._folder = folder
+        self._report = Report(folder.root)
+        self._log = LogView(folder.log_path, folder.segments()[0], sizes.segment)
+        self._files = DiskFiles()
+        self._fresh = StorePaths(folder.root / "repair.tmp")
+        self._open_files = OpenFiles(self._files, OPEN_FILES_MAX)
+        config = BrokerConfig(
+            store_path_root_dir=str(self._fresh.root),
+            mapped_file_size_commit_log=sizes.segment,
+            mapped_file_size_consume_queue=sizes.queue_file,
+            max_hash_slot_num=sizes.index.slot_count,
+            max_index_num=sizes.index.item_max,
+        )
+        self._parts: StoreParts = make_parts(config, self._files, self._fresh, self._open_files)
+        self._dispatcher = Dispatcher(
+            self._parts.queues,
+            self._parts.index,
+            KeyHasher(),
+            sizes.delay_levels_ms,
+            is_indexing=True,
+        )
+
+    def run(self, progress: Progress) -> Repaired:
+        """Build, then let old and new change places."""
+        self._files.remove_tree(self._fresh.root)
+        for part in (self._fresh.queues, self._fresh.index):
+            self._files.make_dir(part)
+        try:
+            records = self._build(progress)
+            kept_in = self._exchange()
+        finally:
+            self._parts.index.close()
+            self._open_files.close()
+            self._files.remove_tree(self._fresh.root)
+        return Repaired(
+            str(self._folder.root),
+            records,
+            len(self._folder.queues()[0]),
+            len(self._folder.index_files()[0]),
+            str(kept_in),
+            [f"{each.file} at {each.offset}: {each.reason}" for each in self._report.problems],
+        )
+
+    def _build(self, progress: Progress) -> int:
+        total = self._log.end - self._log.min_offset
+        walk = LogWalk(self._log, self._on_damage, lambda done: progress(done, total))
+        records = 0
+        for record in walk:
+            self._dispatcher.dispatch(record)
+            records += 1
+        self._dispatcher.settle()
+        self._parts.queues.write_tails()
+        sync_files(self._files, self._parts.queues.take_dirty())
+        flushes = self._parts.index.take_flushes()
+        for flush in flushes:
+            flush.run()
+        self._parts.index.flushed(flushes, is_done=True)
+        return records
+
+    def _exchange(self) -> Path:
+        """Move the old files to the trash and the new ones to their place."""
+        paths, fresh, files = self._folder.paths, self._fresh, self._files
+        kept_in = paths.trash / time.strftime("repair-%Y%m%d%H%M%S")
+        files.make_dir(kept_in)
+        for queue in sorted(paths.queues.glob(f"{LMQ_PREFIX}*")):
+            files.rename(queue, fresh.queues / queue.name)  # nothing in the log builds these again
+        for old, new in ((paths.queues, fresh.queues), (paths.index, fresh.index)):
+            if files.exists(old):
+                files.rename(old, kept_in / old.name)
+            files.rename(new, old)
+        files.sync_dir(paths.root)
+        self._renew_checkpoint()
+        return kept_in
+
+    def _renew_checkpoint(self) -> None:
+        """Let Gantry's checkpoint tell of the new files; how far the log is safe stays."""
+        path = self._folder.paths.dispatch_checkpoint
+        if not path.is_file():
+            return
+        known = parse_dispatch_checkpoint(read_range(path, 0, path.stat().st_size))
+        if known is None:
+            self._files.remove(path)
+            return
+        fresh = replace(
+            known, queues=queue_ranges(self._parts.queues), index_ends=self._parts.index.ends()
+        )
+        save_dispatch_checkpoint(self._files, path, fresh)
+
+    def _on_damage(self, start: int, end: int, reason: str) -> None:
+        path, within = self._log.place(start)
+        self._report.problem(path, within, reason)

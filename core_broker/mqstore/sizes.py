@@ -1,0 +1,115 @@
+"""How large the files of a folder are: as given, by a broker.conf, or as they lie there.
+
+Without a setting, segments and queue files have the size that most of them have. The size of an
+index file does not tell how it is divided, so RocketMQ's proportion of four items to a slot is
+taken, and its 5,000,000 slots where that does not fit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_broker.config import BrokerConfig
+from core_broker.errors import SettingProblem, SettingsError
+from core_broker.message.delays import parse_delay_levels
+from core_broker.mqstore.folder import DataFile, StoreFolder, data_files
+from core_broker.property_file import parse_properties
+from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
+from core_broker.store.segments import NAME_DIGITS
+
+#: Queue folders that are looked at to find out the size of their files.
+QUEUES_SAMPLED = 200
+ITEMS_PER_SLOT = 4
+_DEFAULTS = BrokerConfig()
+
+#: The settings that mqstore takes from a broker.conf.
+SEGMENT_KEY = "mappedFileSizeCommitLog"
+QUEUE_KEY = "mappedFileSizeConsumeQueue"
+SLOTS_KEY = "maxHashSlotNum"
+ITEMS_KEY = "maxIndexNum"
+LEVELS_KEY = "messageDelayLevel"
+LOG_PATH_KEY = "storePathCommitLog"
+#: Java's segments hold 2^31 - 1 bytes at most; a smaller one than this holds no message.
+_LIMITS = {SEGMENT_KEY: 1024, QUEUE_KEY: 20, SLOTS_KEY: 1, ITEMS_KEY: 2}
+SIZE_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the checks need to know of a store's settings."""
+
+    segment: int
+    queue_file: int
+    index: IndexLayout
+    delay_levels_ms: tuple[int, ...]
+
+
+def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, str]:
+    """Return the settings of a broker.conf, overridden by those given on the command line.
+
+    With a file, what it does not name is at RocketMQ's default. Raises SettingsError.
+    """
+    settings: dict[str, str] = {}
+    if conf is not None:
+        try:
+            text = conf.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError([SettingProblem("-c", f"a readable file: {error}")]) from None
+        settings = dict(_DEFAULTS.items())
+        settings |= {each.key: each.value.strip() for each in parse_properties(text)}
+    settings |= {name: value for name, value in given.items() if value is not None}
+    problems = []
+    for name, low in _LIMITS.items():
+        value = settings.get(name)
+        if value is not None and not (value.isdecimal() and low <= int(value[:11]) <= SIZE_MAX):
+            problems.append(SettingProblem(name, f"a number from {low} to {SIZE_MAX}", value))
+    try:
+        parse_delay_levels(settings.get(LEVELS_KEY, ""))
+    except (ValueError, IndexError) as error:
+        problems.append(SettingProblem(LEVELS_KEY, str(error), settings[LEVELS_KEY]))
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def find_sizes(folder: StoreFolder, settings: dict[str, str]) -> Sizes:
+    """Return the sizes of a folder's files."""
+    queue_file = _number(settings, QUEUE_KEY) or _usual(
+        _queue_files(folder), _DEFAULTS.mapped_file_size_consume_queue
+    )
+    segment = _number(settings, SEGMENT_KEY) or _usual(
+        folder.segments()[0], _DEFAULTS.mapped_file_size_commit_log
+    )
+    levels = settings.get(LEVELS_KEY, _DEFAULTS.message_delay_level)
+    return Sizes(segment, queue_file, _index_layout(folder, settings), parse_delay_levels(levels))
+
+
+def _number(settings: dict[str, str], name: str) -> int | None:
+    return int(settings[name]) if name in settings else None
+
+
+def _queue_files(folder: StoreFolder) -> Iterable[DataFile]:
+    for queue in folder.queues()[0][:QUEUES_SAMPLED]:
+        yield from data_files(queue.path, NAME_DIGITS)[0]
+
+
+def _usual(files: Iterable[DataFile], default: int) -> int:
+    """Return the size that most files have; of two that are as frequent, the larger one."""
+    counts = Counter(each.size for each in files if each.size > 0)
+    return max(counts, key=lambda size: (counts[size], size)) if counts else default
+
+
+def _index_layout(folder: StoreFolder, settings: dict[str, str]) -> IndexLayout:
+    slots, items = _number(settings, SLOTS_KEY), _number(settings, ITEMS_KEY)
+    size = _usual(folder.index_files()[0], 0) - HEADER.size
+    if slots is None and items is None:
+        slots, rest = divmod(size, SLOT.size + ITEMS_PER_SLOT * ITEM.size)
+        if rest or slots <= 0:
+            slots = _DEFAULTS.max_hash_slot_num
+        items = slots * ITEMS_PER_SLOT
+    elif slots is None and items is not None:
+        slots = max((size - items * ITEM.size) // SLOT.size, 1)
+    elif slots is not None and items is None:
+        items = max((size - slots * SLOT.size) // ITEM.size, 2)
+    return IndexLayout(slots or 1, items or 2)

@@ -52,6 +52,11 @@ METRIC_HELP = {
     "rocketmq_storage_flush_behind_bytes": "Bytes of the commit log not yet on disk",
     "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",
     "rocketmq_storage_message_reserve_time": "Age in ms of the oldest message stored",
+    "rocketmq_remoting_connections": "Open connections",
+    "rocketmq_remoting_opened_total": "Connections that were opened",
+    "rocketmq_remoting_closed_total": "Connections that were closed for what the peer did",
+    "rocketmq_remoting_failures_total": "Requests that were not handled, answers nobody wanted",
+    "rocketmq_flow_control_total": "Requests refused with SYSTEM_BUSY, by the name in the remark",
     "rocketmq_namesrv_brokers": "Brokers registered",
     "rocketmq_namesrv_topics": "Topics with a route",
     "rocketmq_namesrv_requests_total": "Requests answered",
@@ -89,6 +94,22 @@ class Family:
 
     name: str
     samples: Sequence[tuple[Mapping[str, str], float]]
+
+
+#: Counters of a remoting endpoint that mean a closed connection, and the others.
+_CLOSED = ("refused", "malformed", "oversize", "unfinished", "slow_readers", "idle", "unstored")
+_FAILURES = ("busy", "failed", "late_answers")
+
+
+def remoting_families(connections: int, counters: Mapping[str, int]) -> Iterable[Family]:
+    """Return the metrics of a listening endpoint from its counters by name."""
+    yield Family("rocketmq_remoting_connections", [({}, connections)])
+    yield Family("rocketmq_remoting_opened_total", [({}, counters["opened"])])
+    for family, names in (
+        ("rocketmq_remoting_closed_total", _CLOSED),
+        ("rocketmq_remoting_failures_total", _FAILURES),
+    ):
+        yield Family(family, [({"reason": name}, counters[name]) for name in names])
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from core_broker.config import Settings
 from core_broker.errors import GantryError, SettingsError
 from core_broker.observe import SidePort
 from core_broker.properties import Loaded
+from core_broker.remoting.descriptors import raise_descriptor_limit
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def run(
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         for warning in loaded.warnings:
             log.warning(warning)
+        raise_descriptor_limit()
         server = build(loaded)
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")

@@ -5,12 +5,20 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import CannotListen
-from core_broker.observe import Family, Metrics, Readiness, SidePort, serve_http
+from core_broker.observe import (
+    Family,
+    Metrics,
+    Readiness,
+    SidePort,
+    remoting_families,
+    serve_http,
+)
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -136,5 +144,6 @@ class NameServer:
         yield Family("rocketmq_namesrv_brokers", [({}, len(self.routes.live))])
         yield Family("rocketmq_namesrv_topics", [({}, len(self.routes.topics))])
         yield Family("rocketmq_namesrv_connections", [({}, len(self._server.connections))])
+        yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
         requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
         yield Family("rocketmq_namesrv_requests_total", requests)

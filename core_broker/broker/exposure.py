@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from core_broker.observe import Family, Metrics
+from core_broker.observe import Family, Metrics, remoting_families
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
@@ -33,7 +33,7 @@ class Exposure:
             "node_type": "broker",
             "node_id": config.broker_name,
         }
-        for source in (self._traffic, self._tables, self._storage):
+        for source in (self._traffic, self._tables, self._storage, self._remoting):
             metrics.source(source)
 
     def varz(self) -> dict[str, Any]:
@@ -44,7 +44,12 @@ class Exposure:
             "store": asdict(ctx.store.stats())
             | {"writable": ctx.store.writable, "read_only_reason": ctx.store.read_only_reason},
             "remoting": asdict(self._server.counters)
-            | {"connections": len(self._server.connections)},
+            | {
+                "connections": len(self._server.connections),
+                "unfinished_bytes": self._server.unfinished_bytes,
+                "unsent_bytes": self._server.unsent_bytes,
+            },
+            "flow_control": dict(self._requests.flow.refused),
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),
             "topics": len(ctx.topics),
@@ -95,6 +100,11 @@ class Exposure:
         oldest_ms = stats.earliest_message_timestamp
         age_ms = self._ctx.now_ms() - oldest_ms if oldest_ms > 0 else 0
         yield Family("rocketmq_storage_message_reserve_time", [({}, age_ms)])
+
+    def _remoting(self) -> Iterator[Family]:
+        yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
+        refused = self._requests.flow.refused.items()
+        yield Family("rocketmq_flow_control_total", [({"reason": name}, n) for name, n in refused])
 
 
 def _by_topic(counts: Iterable[tuple[str, int]]) -> Samples:

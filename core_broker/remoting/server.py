@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.descriptors import connections_possible
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 
 #: Connections that the kernel keeps for us until we accept them.
@@ -29,10 +31,13 @@ class RemotingServer(Endpoint):
         before_write: Callable[[], None] | None = None,
         on_close: Callable[[Connection], None] | None = None,
     ) -> None:
+        limits = limits or Limits()
         super().__init__(
             dispatch,
             name=name,
-            limits=limits or Limits(),
+            limits=replace(
+                limits, connections_max=min(limits.connections_max, connections_possible())
+            ),
             before_write=before_write,
             on_close=on_close,
         )

@@ -3,7 +3,7 @@
     route      where topics live                     heartbeat  what clients tell brokers
     tables     topics, groups, offsets, settings     register   what brokers tell name servers
     stats      offsets and rates                     clients    who is connected
-    queues     locks and offsets of single queues
+    queues     locks and offsets of single queues    filters    filter expressions of groups
 
 Attributes are the JSON members in snake_case; None is an absent member.
 """
@@ -28,6 +28,12 @@ from core_broker.remoting.bodies.enum_names import (
     ConsumeFromWhere,
     ConsumeType,
     MessageModel,
+)
+from core_broker.remoting.bodies.filters import (
+    BloomFilterData,
+    ConsumerFilterData,
+    ConsumerFilterWrapper,
+    FilterDataMapByTopic,
 )
 from core_broker.remoting.bodies.heartbeat import (
     EXPRESSION_SQL92,
@@ -106,6 +112,7 @@ __all__ = [
     "PERM_READ",
     "PERM_WRITE",
     "SUBSCRIBE_ALL",
+    "BloomFilterData",
     "BrokerData",
     "BrokerStatsData",
     "BrokerStatsItem",
@@ -121,11 +128,14 @@ __all__ = [
     "ConsumeType",
     "ConsumerConnection",
     "ConsumerData",
+    "ConsumerFilterData",
+    "ConsumerFilterWrapper",
     "ConsumerOffsetSerializeWrapper",
     "ConsumerRunningInfo",
     "DataVersion",
     "DelayOffsetSerializeWrapper",
     "Dialect",
+    "FilterDataMapByTopic",
     "GetConsumerListByGroupResponseBody",
     "GetConsumerStatusBody",
     "GroupList",

@@ -57,6 +57,26 @@ async def test_metrics_count_what_went_through(start_broker: MakeBroker, connect
     assert samples["rocketmq_consumer_lag_messages"] == ({**own, "consumer_group": "CG"}, 2.0)
 
 
+async def test_what_peers_do_wrong_is_counted(start_broker: MakeBroker, connect: Connect) -> None:
+    broker = await start_broker(http_port=0, wait_time_mills_in_send_queue=0)
+    await connect(broker.addr).send("T")  # a wait of no time at all is too long
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    assert await reader.read() == b""
+    writer.close()
+    status, body = await get(broker, "/metrics")
+    assert status == 200
+    counted = {
+        (sample.name, sample.labels.get("reason", "")): sample.value
+        for family in text_string_to_metric_families(body)
+        for sample in family.samples
+    }
+    assert counted["rocketmq_remoting_closed_total", "oversize"] == 1
+    assert counted["rocketmq_remoting_closed_total", "malformed"] == 0
+    assert counted["rocketmq_flow_control_total", "TIMEOUT_CLEAN_QUEUE"] == 1
+    assert counted["rocketmq_remoting_opened_total", ""] == 2
+
+
 async def test_internals_are_json(start_broker: MakeBroker, connect: Connect) -> None:
     broker = await start_broker(http_port=0)
     await connect(broker.addr).send("T")

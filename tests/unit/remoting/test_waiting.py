@@ -1,0 +1,184 @@
+"""Since when requests wait, and peers that read or write too slowly."""
+
+import asyncio
+import resource
+import socket
+import sys
+import time
+from typing import cast
+
+import pytest
+
+from core_broker.remoting import descriptors
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.descriptors import connections_possible, raise_descriptor_limit
+from core_broker.remoting.endpoint import READ_BUFFER_BYTES, Limits
+from core_broker.remoting.frames import FRAME_BYTES_MAX
+from core_broker.remoting.kernel_age import KernelAge, waiting_bytes
+from tests.unit.remoting.peers import Holder, Loopback, echo, request, until
+
+
+class Noting:
+    """A dispatch that notes since when each request has waited, and takes its time."""
+
+    def __init__(self) -> None:
+        self.arrived: dict[int, float] = {}
+        self.handled: dict[int, float] = {}
+        self.pause_s = 0.0
+
+    def __call__(self, connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        time.sleep(self.pause_s)
+        self.arrived[command.opaque] = connection.arrived
+        self.handled[command.opaque] = time.monotonic()
+        return RemotingCommand.response(body=command.body)
+
+
+async def test_requests_wait_behind_those_of_their_turn(loopback: Loopback) -> None:
+    noting = Noting()
+    peer = await loopback.peer(await loopback.server(noting))
+    noting.pause_s = 0.01
+    before = time.monotonic()
+    await peer.send(*(request(opaque=at) for at in range(4)))
+    for _ in range(4):
+        await peer.receive()
+    assert len(set(noting.arrived.values())) == 1, "they came in one piece"
+    assert before <= noting.arrived[3] <= noting.handled[0]
+    assert noting.handled[3] - noting.arrived[3] >= 3 * noting.pause_s
+
+
+async def test_a_new_turn_begins_anew(loopback: Loopback) -> None:
+    noting = Noting()
+    peer = await loopback.peer(await loopback.server(noting))
+    for opaque in range(2):
+        await peer.send(request(opaque=opaque))
+        await peer.receive()
+    assert noting.arrived[1] >= noting.handled[0]
+
+
+async def test_what_is_not_handled_because_the_peer_does_not_read_grows_old(
+    loopback: Loopback,
+) -> None:
+    arrived: dict[int, float] = {}
+
+    def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        arrived[command.opaque] = connection.arrived
+        return RemotingCommand.response(body=bytes(100_000))
+
+    server = await loopback.server(dispatch, limits=Limits(write_high_water_bytes=200_000))
+    peer = await loopback.peer(server, receive_buffer=65_536)
+    count = 400
+    await peer.send(*(request(opaque=at) for at in range(count)))
+    await until(lambda: server.slow_readers)
+    assert server.unsent_bytes > 0
+    stalled = time.monotonic()
+    assert len(arrived) < count
+    for _ in range(count):
+        await peer.receive()
+    assert arrived[count - 1] < stalled, "it came before the peer was waited for"
+    await until(lambda: not server.slow_readers)
+    assert server.unsent_bytes == 0
+
+
+async def test_the_system_tells_how_much_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        transport = cast("asyncio.Transport", _Transport(ours))
+        assert waiting_bytes(transport) == 0
+        theirs.send(bytes(100))
+        assert waiting_bytes(transport) == 100
+
+        age = KernelAge()
+        assert age.since(transport, READ_BUFFER_BYTES, 5.0) == 5.0
+        assert age.pending == 100
+        known = age.since(transport, 60, 9.0)
+        assert known != 9.0, "these bytes were there when we asked"
+        assert age.since(transport, 41, 9.0) == 9.0, "the last of these was not"
+
+
+class _Transport:
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def get_extra_info(self, name: str) -> socket.socket:
+        return self._sock
+
+    def is_closing(self) -> bool:
+        return False
+
+
+async def test_a_peer_that_drips_bytes_is_closed(loopback: Loopback) -> None:
+    server = await loopback.server(echo, limits=Limits(idle_close_s=0.2))
+    dripping = await loopback.peer(server)
+    closed = asyncio.create_task(dripping.at_end())
+    frame = request(body=bytes(10_000)).encode()
+    for byte in frame:
+        if closed.done():
+            break
+        dripping.writer.write(bytes([byte]))
+        await asyncio.sleep(0.002)
+    assert await closed == b""
+    assert server.counters.idle == 1
+
+
+async def test_a_large_frame_over_a_slow_line_is_not(loopback: Loopback) -> None:
+    limits = Limits(idle_close_s=0.4, drip_bytes_max=100)
+    server = await loopback.server(echo, limits=limits)
+    peer = await loopback.peer(server)
+    frame = request(body=bytes(40_000)).encode()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for start in range(0, len(frame), 400):
+        await peer.send(frame[start : start + 400])
+        await asyncio.sleep(0.01)
+    assert loop.time() - began > limits.idle_close_s
+    assert len((await peer.receive()).body) == 40_000
+    assert server.counters.idle == 0
+
+
+async def test_what_waits_for_all_slow_readers_together_is_limited(loopback: Loopback) -> None:
+    limits = Limits(
+        write_high_water_bytes=100_000, write_bytes_max=50_000_000, unsent_bytes_max=2_000_000
+    )
+    holder = Holder()
+    server = await loopback.server(holder, limits=limits)
+    slow = [await loopback.peer(server, receive_buffer=65_536) for _ in range(4)]
+    for peer in slow:
+        await peer.send(*(request(opaque=at) for at in range(30)))
+    await until(lambda: len(holder.held) == 120)
+    while holder.held:
+        holder.answer(bytes(200_000))
+        await asyncio.sleep(0)
+        assert server.unsent_bytes <= limits.unsent_bytes_max + 200_100
+    assert 0 < server.counters.slow_readers < 4, "whoever added to it, not everybody"
+    honest = await loopback.peer(server)
+    await honest.send(request(opaque=7))
+    await until(lambda: holder.held)
+    holder.answer(b"still here")
+    assert (await honest.receive()).body == b"still here"
+
+
+@pytest.mark.parametrize("announced", [FRAME_BYTES_MAX, 4 * 1024 * 1024])
+async def test_an_announced_length_takes_no_memory(loopback: Loopback, announced: int) -> None:
+    server = await loopback.server(echo)
+    peer = await loopback.peer(server)
+    await peer.send(announced.to_bytes(4, "big") + b"\0\0\0\x10")
+    await until(lambda: server.unfinished_bytes)
+    assert server.unfinished_bytes == 8
+
+
+def test_connections_leave_descriptors_to_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(soft: int, hard: int) -> None:
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+
+    for soft, possible in ((20_000, 18_976), (1024, 512), (3, 2), (1, 1)):
+        limited(soft, soft)
+        assert connections_possible() == possible
+    limited(resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    assert connections_possible() == sys.maxsize - descriptors.FILES_RESERVE
+
+
+def test_the_descriptor_limit_is_raised_as_far_as_it_goes() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    raised = raise_descriptor_limit()
+    assert raised == (sys.maxsize if hard == resource.RLIM_INFINITY else hard)

@@ -1,0 +1,94 @@
+"""Hostile bytes on a real broker: only their own connection notices.
+
+FUZZ_FRAMES and FUZZ_SEED change how many frames and which; a failure names the seed.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from core_broker.remoting.command import RemotingCommand
+from tests.support.broker_requests import send_header
+from tests.support.cluster import Cluster
+from tests.wire.hostile_frames import hostile_frames
+
+FRAMES = int(os.environ.get("FUZZ_FRAMES", "3000"))
+SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
+#: The first frames fill caches and tables; memory is compared from there on.
+WARM_UP = FRAMES // 3
+GROWTH_BYTES_MAX = 16 * 1024 * 1024
+HONEST_EVERY = 50
+ANSWER_SECONDS_MAX = 20.0
+
+
+@pytest.fixture
+def fuzzed(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path) as cluster:
+        yield cluster
+
+
+class Honest:
+    """A producer that was there before and stays; every message of its must be stored."""
+
+    def __init__(self, addr: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(addr, timeout=ANSWER_SECONDS_MAX)
+        self._stream = self._socket.makefile("rb")
+        self.sent = 0
+
+    def send(self) -> None:
+        command = RemotingCommand.request(310, send_header("Honest", ""), b"honest")
+        command.opaque = self.sent
+        self._socket.sendall(command.encode())
+        length = int.from_bytes(self._stream.read(4), "big")
+        frame = self._stream.read(length)
+        header = json.loads(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])
+        assert (header["code"], header["opaque"]) == (0, self.sent), header
+        assert header["extFields"]["queueOffset"] == str(self.sent)
+        self.sent += 1
+
+    def close(self) -> None:
+        self._stream.close()
+        self._socket.close()
+
+
+def attack(addr: tuple[str, int], frame: bytes) -> None:
+    """Send the frame on a connection of its own and wait until the broker has closed it."""
+    with socket.create_connection(addr, timeout=ANSWER_SECONDS_MAX) as hostile:
+        try:
+            hostile.sendall(frame)
+            hostile.shutdown(socket.SHUT_WR)
+            while hostile.recv(65_536):
+                pass
+        except (ConnectionResetError, BrokenPipeError):
+            return
+
+
+def resident_bytes(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_hostile_frames_hurt_only_their_own_connection(fuzzed: Cluster) -> None:
+    host, _, port = fuzzed.broker_addr.rpartition(":")
+    addr = (host, int(port))
+    honest = Honest(addr)
+    before = 0
+    for number, frame in enumerate(islice(hostile_frames(SEED), FRAMES)):
+        if number == WARM_UP:
+            before = resident_bytes(fuzzed.broker.pid)
+        try:
+            attack(addr, frame)
+            if number % HONEST_EVERY == 0:
+                honest.send()
+        except (AssertionError, OSError) as error:
+            raise AssertionError(f"seed {SEED}, frame {number}: {frame[:200]!r}") from error
+    honest.send()
+    honest.close()
+    growth = resident_bytes(fuzzed.broker.pid) - before
+    assert growth < GROWTH_BYTES_MAX, f"seed {SEED}: {growth} bytes more after {FRAMES} frames"
+    assert "Traceback" not in fuzzed.broker.printed, f"seed {SEED}"

@@ -56,6 +56,10 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         DelayProgress(),
     )
     lane = ThreadLane("broker-config")
+
+    def encode_filters() -> bytes:
+        return ctx.filters.encode()
+
     saver = TableSaver(
         Path(config.store_path_root_dir) / "config",
         {
@@ -63,6 +67,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
             ConfigTable.GROUPS: groups.encode,
             ConfigTable.OFFSETS: offsets.encode,
             ConfigTable.DELAYS: progress.encode,
+            ConfigTable.FILTERS: encode_filters,
         },
         settings_file,
         lane,
@@ -105,6 +110,7 @@ def load_tables(parts: Parts) -> None:
         (ConfigTable.GROUPS, ctx.groups.restore),
         (ConfigTable.OFFSETS, ctx.offsets.restore),
         (ConfigTable.DELAYS, ctx.delay_progress.restore),
+        (ConfigTable.FILTERS, lambda content: ctx.filters.restore(content, now_ms())),
     ):
         read_config(parts.saver.path(table), restore)
     config = ctx.config

@@ -16,6 +16,8 @@ from core_broker.state.statistics import SAMPLE_INTERVAL_MS
 log = logging.getLogger(__name__)
 
 _DAY_CHECK_MS = 1_000
+#: How often consumerFilter.json is written, when it changed.
+FILTERS_SAVED_MS = 10_000
 
 
 class Jobs:
@@ -27,6 +29,7 @@ class Jobs:
         self._tasks: list[asyncio.Task[None]] = []
         self._saved_offsets = ctx.offsets.changes
         self._saved_delays = ctx.delay_progress.changes
+        self._saved_filters = ctx.filters.changes
         self._today = time.localtime().tm_yday
 
     def start(self) -> None:
@@ -38,6 +41,7 @@ class Jobs:
         self._every(lambda: SAMPLE_INTERVAL_MS, lambda: ctx.statistics.sample(ctx.now_ms()))
         self._every(lambda: ctx.config.flush_consumer_offset_interval, self.save_offsets)
         self._every(lambda: ctx.config.flush_delay_offset_interval, self.save_delays)
+        self._every(lambda: FILTERS_SAVED_MS, self.save_filters)
         self._every(lambda: _DAY_CHECK_MS, self._watch_day)
 
     async def stop(self) -> None:
@@ -57,6 +61,13 @@ class Jobs:
         if self._ctx.delay_progress.changes != self._saved_delays:
             self._saved_delays = self._ctx.delay_progress.changes
             self._ctx.saver.save(ConfigTable.DELAYS)
+
+    def save_filters(self) -> None:
+        """Forget the filters of groups long gone, and write consumerFilter.json when it changed."""
+        self._ctx.filters.clean(self._ctx.now_ms())
+        if self._ctx.filters.changes != self._saved_filters:
+            self._saved_filters = self._ctx.filters.changes
+            self._ctx.saver.save(ConfigTable.FILTERS)
 
     def _watch_day(self) -> None:
         today = time.localtime().tm_yday

@@ -1,5 +1,15 @@
-"""Which messages of a topic a consumer wants: by tag."""
+"""Which messages of a topic a consumer wants: by tag, or by an expression over properties."""
 
-from core_broker.filter.tags import matcher, parse_subscription
+from core_broker.filter.bloom import BloomFilter
+from core_broker.filter.expressions import compile_filter
+from core_broker.filter.sql92 import Sql92Filter
+from core_broker.filter.tags import is_by_tag, matcher, parse_subscription
 
-__all__ = ["matcher", "parse_subscription"]
+__all__ = [
+    "BloomFilter",
+    "Sql92Filter",
+    "compile_filter",
+    "is_by_tag",
+    "matcher",
+    "parse_subscription",
+]

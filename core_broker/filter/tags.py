@@ -19,10 +19,10 @@ def parse_subscription(
 ) -> SubscriptionData:
     """The subscription of a pull request; raises ProtocolError when it is not one."""
     text = (expression or "").strip()
-    if expression_type not in {None, "", EXPRESSION_TAG}:
+    if not is_by_tag(expression_type):
         if not text:
             raise ProtocolError(f"Expression can't be null! {expression_type}")
-        return SubscriptionData(topic=topic, sub_string=text, expression_type=expression_type)
+        return SubscriptionData(topic=topic, sub_string=text, expression_type=str(expression_type))
     if text in {"", SUBSCRIBE_ALL}:
         return SubscriptionData(
             topic=topic, sub_string=SUBSCRIBE_ALL, expression_type=EXPRESSION_TAG
@@ -39,6 +39,11 @@ def parse_subscription(
     )
 
 
+def is_by_tag(expression_type: str | None) -> bool:
+    """True for the type of filters that nothing else is said of."""
+    return expression_type in {None, "", EXPRESSION_TAG}
+
+
 def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
     """The test on a message's tags code, or None when everything is wanted.
 
@@ -46,6 +51,8 @@ def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
     """
     text = (subscription.sub_string or "").strip()
     if text in {"", SUBSCRIBE_ALL} or subscription.class_filter_mode:
+        return None
+    if not is_by_tag(subscription.expression_type):
         return None
     tags = subscription.tags_set or tags_of(text)
     return frozenset(java_string_hash(tag) for tag in tags).__contains__

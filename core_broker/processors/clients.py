@@ -10,12 +10,12 @@ import asyncio
 import logging
 from typing import cast
 
-from core_broker.errors import ConnectionClosed, RequestRefused
+from core_broker.errors import ConnectionClosed, FilterSyntaxError, RequestRefused
+from core_broker.filter import compile_filter, is_by_tag
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.failed_messages import ensure_retry_topic, find_group
-from core_broker.processors.pull import only_tags
+from core_broker.processors.subscriptions import only_tags
 from core_broker.remoting.bodies import (
-    EXPRESSION_TAG,
     CheckClientRequestBody,
     ConsumerData,
     GetConsumerListByGroupResponseBody,
@@ -33,6 +33,7 @@ from core_broker.remoting.headers import (
     UnregisterClientRequestHeader,
 )
 from core_broker.state.channels import ClientChannel
+from core_broker.state.consumer_filters import COMPILED_CHARS_PER_HEARTBEAT_MAX
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +59,13 @@ class ClientProcessor:
         client = ClientChannel(
             connection, beat.client_id, request.language, request.version, ctx.now_ms()
         )
+        chars_max = COMPILED_CHARS_PER_HEARTBEAT_MAX
         for consumer in beat.consumer_data_set:
             if consumer.group_name:
                 self._register_consumer(client, consumer)
+                chars_max = ctx.filters.register(
+                    consumer.group_name, consumer.subscription_data_set, ctx.now_ms(), chars_max
+                )
         for producer in beat.producer_data_set:
             if producer.group_name:
                 ctx.producers.register(producer.group_name, client)
@@ -83,7 +88,7 @@ class ClientProcessor:
         if header.consumer_group and self._ctx.consumers.unregister(
             header.consumer_group, connection
         ):
-            self._group_changed(header.consumer_group)
+            self._left(header.consumer_group)
         return RemotingCommand.response()
 
     def consumer_list(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -98,16 +103,25 @@ class ClientProcessor:
     def check_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """CHECK_CLIENT_CONFIG (46): can the broker filter as a consumer wants it to?"""
         body = decode_body(CheckClientRequestBody, request.body)
-        kind = body.subscription_data.expression_type
-        if kind not in {EXPRESSION_TAG, ""}:
+        subscription = body.subscription_data
+        kind = subscription.expression_type
+        if is_by_tag(kind):
+            return RemotingCommand.response()
+        if not self._ctx.config.enable_property_filter:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, only_tags(kind))
+        try:
+            compile_filter(kind, subscription.sub_string)
+        except FilterSyntaxError as error:
+            raise RequestRefused(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
+            ) from None
         return RemotingCommand.response()
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a client whose connection is gone."""
         self._ctx.producers.disconnect(connection)
         for group in self._ctx.consumers.disconnect(connection):
-            self._group_changed(group)
+            self._left(group)
 
     def close_silent(self) -> None:
         """Close the connections of clients that sent no heartbeat for too long."""
@@ -115,6 +129,14 @@ class ClientProcessor:
         silent = self._ctx.consumers.expired(now_ms) + self._ctx.producers.expired(now_ms)
         for client in silent:
             cast("Connection", client.channel).close("no heartbeat")
+
+    def _left(self, name: str) -> None:
+        """A consumer left a group."""
+        if self._ctx.consumers.group(name) is None:
+            self._ctx.filters.unregister(name, self._ctx.now_ms())
+        group = self._ctx.groups.get(name)
+        if group is None or group.notify_consumer_ids_changed_enable:
+            self._group_changed(name)
 
     def _group_changed(self, group: str) -> None:
         if not self._ctx.config.notify_consumer_ids_changed_enable:

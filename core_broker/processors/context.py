@@ -13,11 +13,13 @@ from typing import Any, Protocol
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
+from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
 from core_broker.remoting.bodies import TopicConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.state.consumer_filters import ConsumerFilters
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.consumers import ConsumerSessions
 from core_broker.state.day_totals import DayTotals
@@ -45,6 +47,7 @@ class ConfigTable(StrEnum):
     GROUPS = "subscriptionGroup.json"
     OFFSETS = "consumerOffset.json"
     DELAYS = "delayOffset.json"
+    FILTERS = "consumerFilter.json"
 
 
 class UnsavedTopic(Exception):
@@ -92,6 +95,7 @@ class BrokerContext:
     topics: TopicTable = field(default_factory=TopicTable)
     groups: GroupTable = field(default_factory=GroupTable)
     offsets: ConsumerOffsets = field(default_factory=ConsumerOffsets)
+    filters: ConsumerFilters[Sql92Filter] = field(init=False)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
     consumers: ConsumerSessions = field(default_factory=ConsumerSessions)
     producers: ProducerSessions = field(default_factory=ProducerSessions)
@@ -104,6 +108,12 @@ class BrokerContext:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     #: Topics made on first use that are not on disk yet.
     unsaved_topics: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        bloom = BloomFilter(
+            self.config.max_error_rate_of_bloom_filter, self.config.expect_consumer_num_use_filter
+        )
+        self.filters = ConsumerFilters(compile_filter, bloom.data)
 
     @property
     def addr(self) -> str:

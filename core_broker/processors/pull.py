@@ -11,32 +11,23 @@ is how Java push consumers pull. Compatible with RocketMQ's PullMessageProcessor
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from core_broker.errors import ProtocolError, RequestRefused
-from core_broker.filter import matcher, parse_subscription
+from core_broker.errors import RequestRefused
 from core_broker.message import sysflag
 from core_broker.processors.context import BrokerContext, settled
 from core_broker.processors.failed_messages import find_group
 from core_broker.processors.remarks import SEE_FAQ
-from core_broker.remoting.bodies import (
-    EXPRESSION_TAG,
-    MASTER_ID,
-    PERM_READ,
-    MessageModel,
-    SubscriptionData,
-    SubscriptionGroupConfig,
-)
+from core_broker.processors.subscriptions import Accept, wanted
+from core_broker.remoting.bodies import MASTER_ID, PERM_READ, SubscriptionGroupConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.state.long_poll import SUSPEND_MS_MAX, HeldPull, HeldPulls
 from core_broker.store import ColdRead, GetResult, GetStatus
-
-Accept = Callable[[int], bool] | None
 
 _CODES = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -55,6 +46,10 @@ class Question(NamedTuple):
     connection: Connection
     request: RemotingCommand
     header: PullMessageRequestHeader
+    #: Where to read: behind what was looked at already while the request was held.
+    offset: int
+    #: Until when it waits; None as long as it was not held.
+    deadline_ms: int | None = None
 
 
 class PullProcessor:
@@ -67,35 +62,40 @@ class PullProcessor:
     def pull(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361)."""
         header = request.header(PullMessageRequestHeader)
-        return self._answer(Question(connection, request, header), may_hold=True)
+        question = Question(connection, request, header, header.queue_offset)
+        return self._answer(question, may_hold=True)
 
     def wake(self) -> None:
-        """Answer the held requests for which messages have arrived."""
+        """Answer the held requests for which messages have arrived.
+
+        A filter by properties may want none of them; then the request is held on.
+        """
         if self._held.has_ready:
-            self._answer_held(self._held.take_ready())
+            self._answer_held(self._held.take_ready(), may_hold=True)
 
     def expire(self) -> None:
         """Answer the held requests that have waited long enough."""
-        self._answer_held(self._held.take_expired(self._ctx.now_ms()))
+        self._answer_held(self._held.take_expired(self._ctx.now_ms()), may_hold=False)
 
     def release_all(self) -> None:
         """Answer everything that is held, because the broker stops."""
-        self._answer_held(self._held.take_all())
+        self._answer_held(self._held.take_all(), may_hold=False)
 
-    def _answer_held(self, pulls: list[HeldPull[Question]]) -> None:
+    def _answer_held(self, pulls: Iterable[HeldPull[Question]], *, may_hold: bool) -> None:
         for pull in pulls:
-            connection, request, _ = pull.question
+            question = pull.question
             # What one pull raises must not keep the other consumers waiting.
-            response = settled(partial(self._answer_again, pull.question), request)
+            again = partial(self._answer_again, question, may_hold=may_hold)
+            response = settled(again, question.request)
             if response is not None:
-                connection.answer(request, response)
+                question.connection.answer(question.request, response)
 
-    def _answer_again(self, question: Question) -> RemotingCommand | None:
-        """Answer a request that was held, without holding it any more."""
+    def _answer_again(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
+        """Answer a request that was held."""
         try:
-            return self._answer(question, may_hold=False)
+            return self._answer(question, may_hold=may_hold)
         except ColdRead as cold:
-            again = partial(self._answer_again, question)
+            again = partial(self._answer_again, question, may_hold=may_hold)
             self._ctx.answer_when_warm(cold, question.connection, question.request, again)
             return None
 
@@ -104,28 +104,25 @@ class PullProcessor:
         header = question.header
         group = self._checked_group(header)
         self._check_queue(question)
-        accept = matcher(self._subscription(header, group))
+        wants = wanted(ctx, header, group)
         started = time.perf_counter_ns()
         found = ctx.store.get(
             header.topic,
             header.queue_id,
-            header.queue_offset,
+            question.offset,
             header.max_msg_nums,
             header.max_msg_bytes,
-            accept,
+            *wants,
         )
         if found.status is GetStatus.FOUND:
             response = self._found(header, found, group)
             self._count(header, found, len(response.body), time.perf_counter_ns() - started)
-        elif (
-            may_hold
-            and _code(found.status, header.queue_offset) is ResponseCode.PULL_NOT_FOUND
-            and self._hold(question, accept)
-        ):
+        elif may_hold and _may_wait(question, found) and self._hold(question, found, wants.accept):
             response = None
         else:
-            response = self._nothing(header, found)
-        if may_hold and header.sys_flag & sysflag.PULL_COMMIT_OFFSET and header.commit_offset > 0:
+            response = self._nothing(question, found)
+        is_first = question.deadline_ms is None
+        if is_first and header.sys_flag & sysflag.PULL_COMMIT_OFFSET and header.commit_offset > 0:
             ctx.offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -172,68 +169,28 @@ class PullProcessor:
                 f"consumer:[/{question.connection.peer}]",
             )
 
-    def _subscription(
-        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData:
-        if header.sys_flag & sysflag.PULL_SUBSCRIPTION:
-            try:
-                subscription = parse_subscription(
-                    header.topic, header.subscription, header.expression_type
-                )
-            except ProtocolError:
-                raise RequestRefused(
-                    ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-                    "parse the consumer's subscription failed",
-                ) from None
-        else:
-            subscription = self._subscription_of_heartbeat(header, group)
-        if subscription.expression_type not in {EXPRESSION_TAG, "", None}:
-            raise RequestRefused(ResponseCode.SYSTEM_ERROR, only_tags(subscription.expression_type))
-        return subscription
-
-    def _subscription_of_heartbeat(
-        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData:
-        online = self._ctx.consumers.group(header.consumer_group)
-        if online is None:
-            raise RequestRefused(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST,
-                f"the consumer's group info not exist{SEE_FAQ}",
-            )
-        if not group.consume_broadcast_enable and online.message_model == MessageModel.BROADCASTING:
-            raise RequestRefused(
-                ResponseCode.NO_PERMISSION,
-                f"the consumer group[{group.group_name}] can not consume by broadcast way",
-            )
-        subscription = online.subscriptions.get(header.topic)
-        if subscription is None:
-            raise RequestRefused(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST,
-                f"the consumer's subscription not exist{SEE_FAQ}",
-            )
-        if subscription.sub_version < header.sub_version:
-            raise RequestRefused(
-                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
-            )
-        return subscription
-
-    def _hold(self, question: Question, accept: Accept) -> bool:
+    def _hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
         """Keep the request until a message comes; False when it does not want to wait."""
         ctx, header = self._ctx, question.header
         if not header.sys_flag & sysflag.PULL_SUSPEND or not ctx.is_accepting:
             return False
-        wait_ms = min(header.suspend_timeout_millis, SUSPEND_MS_MAX)
-        if not ctx.config.long_polling_enable:
-            wait_ms = ctx.config.short_polling_time_mills
+        deadline_ms = question.deadline_ms
+        if deadline_ms is None:
+            wait_ms = min(header.suspend_timeout_millis, SUSPEND_MS_MAX)
+            if not ctx.config.long_polling_enable:
+                wait_ms = ctx.config.short_polling_time_mills
+            deadline_ms = ctx.now_ms() + wait_ms
+        has_looked_on = found.status is GetStatus.NO_MATCHED_MESSAGE
+        offset = found.next_offset if has_looked_on else question.offset
         return self._held.hold(
             HeldPull(
                 question.connection,
                 header.topic,
                 header.queue_id,
-                header.queue_offset,
+                offset,
                 accept,
-                ctx.now_ms() + wait_ms,
-                question,
+                deadline_ms,
+                question._replace(offset=offset, deadline_ms=deadline_ms),
             )
         )
 
@@ -248,8 +205,8 @@ class PullProcessor:
         response.body = b"".join(found.records)
         return response
 
-    def _nothing(self, header: PullMessageRequestHeader, found: GetResult) -> RemotingCommand:
-        return _response(_code(found.status, header.queue_offset), found, MASTER_ID)
+    def _nothing(self, question: Question, found: GetResult) -> RemotingCommand:
+        return _response(_code(found.status, question.offset), found, MASTER_ID)
 
     def _count(
         self, header: PullMessageRequestHeader, found: GetResult, size: int, took_ns: int
@@ -262,9 +219,12 @@ class PullProcessor:
             statistics.got_from_disk(group, topic, found.count)
 
 
-def only_tags(expression_type: str) -> str:
-    """The remark for a filter language that the broker does not have or that is switched off."""
-    return f"The broker does not support consumer to filter message by {expression_type}"
+def _may_wait(question: Question, found: GetResult) -> bool:
+    """Whether a message that comes may be what the request waits for."""
+    if question.deadline_ms is None:
+        return _code(found.status, question.offset) is ResponseCode.PULL_NOT_FOUND
+    # It was woken by messages that its filter did not want, and has looked at all there are.
+    return found.status is GetStatus.NO_MATCHED_MESSAGE and found.next_offset == found.max_offset
 
 
 def _code(status: GetStatus, offset: int) -> ResponseCode:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core_broker.errors import FilterSyntaxError
 
 #: Longer expressions are refused before they are looked at.
-EXPRESSION_CHARS_MAX = 65_536
+EXPRESSION_CHARS_MAX = 32_768
 
 KEYWORDS = frozenset({"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"})
 

@@ -263,7 +263,7 @@ class _Parser:
     def _unexpected(self, expected: str) -> FilterSyntaxError:
         token = self._tokens[self._index]
         return self._error(
-            f"Encountered \"{_short(token.text)}\" where {expected} is expected", token.at
+            f'Encountered "{_short(token.text)}" where {expected} is expected', token.at
         )
 
     def _error(self, message: str, at: int) -> FilterSyntaxError:

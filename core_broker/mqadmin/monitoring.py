@@ -1,0 +1,170 @@
+"""startMonitoring: round after round what groups have still to do, and which are in trouble.
+
+Compatible with RocketMQ's MonitorService, which writes the same to its log.
+"""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from core_broker.client import ConsumeStatus, MessageExt, PushConsumer
+from core_broker.client.admin import AdminClient
+from core_broker.client.identity import now_ms
+from core_broker.errors import GantryError
+from core_broker.message.topics import OFFSET_MOVED_EVENT_TOPIC, RETRY_PREFIX
+from core_broker.mqadmin.command import command, number, rounds
+from core_broker.mqadmin.lookup import group_connection, group_stats, running_info, topic_addrs
+from core_broker.mqadmin.running_info import queue_complaints, same_subscription
+from core_broker.mqadmin.session import Session
+from core_broker.remoting.bodies import ConsumerRunningInfo, MessageQueue, OffsetWrapper
+
+MONITOR_GROUP: Final = "__MONITOR_CONSUMER"
+ROUND_S_DEFAULT: Final = 60
+_PREFIX: Final = "[MONITOR] "
+_NOTIFY: Final = "[MONITOR]  [NOTIFY] "
+_RULE: Final = "=" * 41
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneMsgs:
+    """What a group has still to consume of one topic."""
+
+    group: str
+    topic: str
+    total: int
+    single_queue: int
+    delay_ms: int
+
+    def line(self) -> str:
+        return (
+            f"{_PREFIX}reportUndoneMsgs: UndoneMsgs [consumerGroup={self.group}, "
+            f"topic={self.topic}, undoneMsgsTotal={self.total}, "
+            f"undoneMsgsSingleMQ={self.single_queue}, undoneMsgsDelayTimeMills={self.delay_ms}]"
+        )
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "consumerGroup": self.group,
+            "topic": self.topic,
+            "undoneMsgsTotal": self.total,
+            "undoneMsgsSingleMQ": self.single_queue,
+            "undoneMsgsDelayTimeMills": self.delay_ms,
+        }
+
+
+@command("startMonitoring")
+@number("--interval", high=86_400, default=ROUND_S_DEFAULT, help="seconds between two rounds")
+@rounds()
+async def start_monitoring(session: Session, interval: int, rounds: int) -> None:
+    """Until it is interrupted. As JSON one document for each round and each deletion."""
+    consumer = PushConsumer(MONITOR_GROUP, session.namesrv_addr, rpc_hooks=session.rpc_hooks)
+    consumer.subscribe(OFFSET_MOVED_EVENT_TOPIC)
+
+    @consumer.listener
+    async def deleted(messages: list[MessageExt]) -> ConsumeStatus:
+        for message in messages:
+            _show_deletion(session, message)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async with consumer:
+        done = 0
+        while True:
+            await _round(session)
+            done += 1
+            if done == rounds:
+                return
+            await asyncio.sleep(interval)
+
+
+def _show_deletion(session: Session, message: MessageExt) -> None:
+    """A group asked for messages that the broker had deleted already."""
+    try:
+        event = msgspec.json.decode(message.body)
+    except msgspec.DecodeError:
+        return
+    document = {"deleteMsgsEvent": event, "eventTimestamp": message.store_timestamp}
+    text = message.body.decode("utf-8", "replace")
+    line = (
+        f"{_PREFIX}reportDeleteMsgsEvent: DeleteMsgsEvent [offsetMovedEvent={text}, "
+        f"eventTimestamp={message.store_timestamp}]"
+    )
+    session.out.show(document, [line])
+
+
+async def _round(session: Session) -> None:
+    session.out.say(f"{_PREFIX}{_RULE}beginRound")
+    undone: list[UndoneMsgs] = []
+    notices: list[dict[str, str]] = []
+    for topic in await session.admin.topic_list():
+        if not topic.startswith(RETRY_PREFIX):
+            continue
+        group = topic.removeprefix(RETRY_PREFIX)
+        try:
+            infos = await _running_infos(session.admin, group)
+            undone += await _undone(session.admin, group)
+        except GantryError:
+            continue  # offline, or nothing was consumed yet
+        notices += _notices(group, infos)
+    document = {"undone": [each.record() for each in undone], "notices": notices}
+    lines = [each.line() for each in undone]
+    lines += [f"{_NOTIFY}reportConsumerRunningInfo: {notice['text']}" for notice in notices]
+    session.out.show(document, [*lines, f"{_PREFIX}{_RULE}endRound"])
+
+
+async def _running_infos(admin: AdminClient, group: str) -> dict[str, ConsumerRunningInfo]:
+    """What the members say that answer; clients in other languages may not."""
+    infos = {}
+    for client in (await group_connection(admin, group)).connection_set:
+        try:
+            infos[client.client_id] = await running_info(admin, group, client.client_id)
+        except GantryError:
+            continue
+    return infos
+
+
+def _notices(group: str, infos: dict[str, ConsumerRunningInfo]) -> list[dict[str, str]]:
+    now = now_ms()
+    notices = []
+    if not same_subscription(infos, now):
+        text = f"ConsumerGroup: {group}, Subscription different"
+        notices.append({"consumerGroup": group, "text": text})
+    for client_id, info in sorted(infos.items()):
+        for complaint in queue_complaints(client_id, info, now):
+            text = f"ConsumerGroup: {group}, ClientId: {client_id}, {complaint}"
+            notices.append({"consumerGroup": group, "clientId": client_id, "text": text})
+    return notices
+
+
+async def _undone(admin: AdminClient, group: str) -> list[UndoneMsgs]:
+    by_topic: dict[str, dict[MessageQueue, OffsetWrapper]] = defaultdict(dict)
+    for queue, entry in (await group_stats(admin, group)).offset_table.items():
+        by_topic[queue.topic][queue] = entry
+    undone = []
+    for topic, table in sorted(by_topic.items()):
+        diffs = [max(entry.broker_offset - entry.consumer_offset, 0) for entry in table.values()]
+        addrs = await topic_addrs(admin, topic)
+        delays = [
+            await _delay_ms(admin, addrs[queue.broker_name], queue, entry)
+            for queue, entry in table.items()
+            if queue.broker_name in addrs
+        ]
+        undone.append(UndoneMsgs(group, topic, sum(diffs), max(diffs), max(delays, default=0)))
+    return undone
+
+
+async def _delay_ms(
+    admin: AdminClient, addr: str, queue: MessageQueue, entry: OffsetWrapper
+) -> int:
+    """From the last message that was consumed to the last one that was stored."""
+    if entry.last_timestamp <= 0 or entry.broker_offset <= 0:
+        return 0
+    place = (addr, queue.topic, queue.queue_id)
+    try:
+        pull = await admin.pull(*place, entry.broker_offset - 1, 1)
+    except GantryError:
+        return 0
+    newest = (message.store_timestamp for message in pull.messages[:1])
+    return max(next(newest, entry.last_timestamp) - entry.last_timestamp, 0)

@@ -1,0 +1,177 @@
+"""Changing topics: queues, permissions, the order of ordered ones, removal."""
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from core_broker.client.admin import AdminClient
+from core_broker.errors import ClientError
+from core_broker.message.topics import validate_topic
+from core_broker.mqadmin.command import command, flag, number, text
+from core_broker.mqadmin.java_texts import topic_config_text
+from core_broker.mqadmin.lookup import broker_name_at, brokers_of_cluster, cluster_masters
+from core_broker.mqadmin.output import Record
+from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.targets import broker_or_cluster
+from core_broker.remoting.bodies import TopicConfig, TopicRouteData
+
+ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
+#: Bits of topicSysFlag.
+UNIT, UNIT_SUBSCRIPTION = 1, 2
+QUEUE_NUMS_DEFAULT = 8
+
+
+@command("updateTopic")
+@text("-t", "--topic", required=True, help="topic name")
+@broker_or_cluster("create topic to which broker", "create topic to which cluster")
+@number("-r", "--readQueueNums", default=QUEUE_NUMS_DEFAULT, help="set read queue nums")
+@number("-w", "--writeQueueNums", default=QUEUE_NUMS_DEFAULT, help="set write queue nums")
+@number(
+    "-p", "--perm", default=6, high=7, help="set topic's permission(2|4|6), intro[2:W 4:R; 6:RW]"
+)
+@flag("-o", "--order", default=False, help="set topic's order(true|false)")
+@flag("-u", "--unit", default=False, help="is unit topic (true|false)")
+@flag("-s", "--hasUnitSub", default=False, help="has unit sub (true|false)")
+async def update_topic(
+    session: Session,
+    *,
+    topic: str,
+    broker_addr: str | None,
+    cluster_name: str | None,
+    read_queue_nums: int,
+    write_queue_nums: int,
+    perm: int,
+    order: bool,
+    unit: bool,
+    has_unit_sub: bool,
+) -> None:
+    """On one broker, or on all masters of a cluster."""
+    config = TopicConfig(
+        topic_name=topic,
+        read_queue_nums=read_queue_nums,
+        write_queue_nums=write_queue_nums,
+        perm=perm,
+        topic_sys_flag=UNIT * unit + UNIT_SUBSCRIPTION * has_unit_sub,
+        order=order,
+    )
+    validate_topic(topic)
+    admin = session.admin
+    addrs = [broker_addr] if broker_addr else await cluster_masters(admin, cluster_name or "")
+    for addr in addrs:
+        await admin.create_topic(addr, config)
+    conf = None
+    if order:
+        conf = await _order_conf(admin, config, broker_addr, cluster_name)
+        await admin.kv_put(ORDER_NAMESPACE, topic, conf)
+    lines = [f"create topic to {addr} success." for addr in addrs]
+    if conf:
+        scope = "broker" if broker_addr else "cluster"
+        lines.append(f"set {scope} orderConf. isOrder=true, orderConf=[{conf}]")
+    document = {"created": addrs, "orderConf": conf, "topicConfig": config}
+    session.out.show(document, [*lines, topic_config_text(config)])
+
+
+async def _order_conf(
+    admin: AdminClient, config: TopicConfig, broker_addr: str | None, cluster_name: str | None
+) -> str:
+    """The queues of each broker; one broker changes its own part of what is there."""
+    nums = config.write_queue_nums
+    if broker_addr is None:
+        brokers = brokers_of_cluster(await admin.cluster_info(), cluster_name or "")
+        return ";".join(f"{broker.broker_name}:{nums}" for broker in brokers)
+    before = await admin.kv_get(ORDER_NAMESPACE, config.topic_name) or ""
+    parts = {part.partition(":")[0]: part for part in before.split(";") if part.strip()}
+    name = await broker_name_at(admin, broker_addr)
+    return ";".join((parts | {name: f"{name}:{nums}"}).values())
+
+
+@command("updateTopicPerm")
+@text("-t", "--topic", required=True, help="topic name")
+@number(
+    "-p",
+    "--perm",
+    required=True,
+    high=7,
+    help="set topic's permission(2|4|6), intro[2:W; 4:R; 6:RW]",
+)
+@broker_or_cluster("create topic to which broker", "create topic to which cluster")
+async def update_topic_perm(
+    session: Session, topic: str, perm: int, broker_addr: str | None, cluster_name: str | None
+) -> None:
+    """Everything else about the topic stays as each broker has it."""
+    admin = session.admin
+    route = await admin.topic_route(topic)
+    addrs = [_own_master(route, broker_addr)] if broker_addr else []
+    changed: list[Record] = []
+    for addr in addrs or await cluster_masters(admin, cluster_name or ""):
+        config = (await admin.topic_configs(addr)).get(topic)
+        if config is None:
+            continue  # a broker of the cluster without the topic must not get it by this
+        if config.perm != perm:
+            await admin.create_topic(addr, replace(config, perm=perm))
+            changed.append({"brokerAddr": addr, "oldPerm": config.perm, "newPerm": perm})
+    lines = [
+        f"update topic perm from {it['oldPerm']} to {perm} in {it['brokerAddr']} success."
+        for it in changed
+    ]
+    session.out.show(
+        {"topic": topic, "changed": changed}, lines or ["new perm equals to the old one!"]
+    )
+
+
+def _own_master(route: TopicRouteData, addr: str) -> str:
+    if all(broker.master_addr != addr for broker in route.broker_datas):
+        raise NotThere("updateTopicPerm error broker not exit or broker is not master!.")
+    return addr
+
+
+@command("deleteTopic", destructive=True)
+@text("-t", "--topic", required=True, help="topic name")
+@text("-c", "--clusterName", required=True, help="delete topic from which cluster")
+async def delete_topic(session: Session, topic: str, cluster_name: str) -> None:
+    """On the masters of a cluster, then on the name servers."""
+    await remove_topic(session, topic, cluster_name)
+    session.out.show_json({"topic": topic, "clusterName": cluster_name, "dryRun": session.dry_run})
+
+
+async def remove_topic(session: Session, topic: str, cluster: str) -> None:
+    """The brokers first: a broker that still has a topic brings its route back."""
+    admin = session.admin
+    addrs = await cluster_masters(admin, cluster)
+
+    async def in_brokers() -> None:
+        for addr in addrs:
+            await admin.delete_topic_in_broker(addr, topic)
+
+    await session.change(f"delete topic [{topic}] from cluster [{cluster}] success.", in_brokers)
+    in_name_servers = partial(admin.delete_topic_in_namesrv, topic, cluster)
+    await session.change(f"delete topic [{topic}] from NameServer success.", in_name_servers)
+
+
+@command("updateOrderConf")
+@text("-t", "--topic", required=True, help="topic name")
+@text("-v", "--orderConf", help="set order conf [eg. brokerName1:num;brokerName2:num]")
+@text("-m", "--method", required=True, help="option type [eg. put|get|delete]")
+async def update_order_conf(
+    session: Session, topic: str, order_conf: str | None, method: str
+) -> None:
+    """The queues of an ordered topic, kept by the name servers."""
+    admin = session.admin
+    match method:
+        case "get":
+            order_conf = await admin.kv_get(ORDER_NAMESPACE, topic)
+            if order_conf is None:
+                raise NotThere(f"The topic {topic} has no order conf.")
+            line = f"get orderConf success. topic=[{topic}], orderConf=[{order_conf}] "
+        case "put":
+            if order_conf is None:
+                raise ClientError("please set orderConf with option -v.")
+            await admin.kv_put(ORDER_NAMESPACE, topic, order_conf)
+            line = f"update orderConf success. topic=[{topic}], orderConf=[{order_conf}]"
+        case "delete":
+            order_conf = None
+            await admin.kv_delete(ORDER_NAMESPACE, topic)
+            line = f"delete orderConf success. topic=[{topic}]"
+        case _:
+            raise ClientError(f"The method {method!r} is none of put, get, delete; see -m.")
+    session.out.show({"topic": topic, "orderConf": order_conf}, [line])

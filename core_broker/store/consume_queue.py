@@ -173,15 +173,19 @@ class ConsumeQueue:
         if path is None:
             return b""
         count = min(count, self._units_per_file - within, self._tail_from - offset)
-        return self._open_files.read(path, count * UNIT_BYTES, within * UNIT_BYTES)
+        return bytes(self._open_files.read(path, count * UNIT_BYTES, within * UNIT_BYTES))
+
+    def places(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
+        """Yield up to `count` visible units from `offset` on, as plain tuples, which are quick."""
+        while count > 0 and (data := self.read(offset, min(count, READ_UNITS))):
+            read = len(data) // UNIT_BYTES
+            yield from UNIT.iter_unpack(data[: read * UNIT_BYTES])
+            offset += read
+            count -= read
 
     def units(self, offset: int, count: int) -> Iterator[QueueUnit]:
         """Yield up to `count` visible units from `offset` on."""
-        while count > 0 and (data := self.read(offset, min(count, READ_UNITS))):
-            read = len(data) // UNIT_BYTES
-            yield from map(QueueUnit._make, UNIT.iter_unpack(data[: read * UNIT_BYTES]))
-            offset += read
-            count -= read
+        return map(QueueUnit._make, self.places(offset, count))
 
     def unit(self, offset: int) -> QueueUnit | None:
         """Return one visible unit."""

@@ -67,7 +67,7 @@ class File(Protocol):
     def pread(self, size: int, offset: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
 
-    def pread_now(self, size: int, offset: int) -> bytes | None:
+    def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
         """Read as `pread` does, but return None when the disk would have to be waited for."""
 
     def pwrite(self, data: Buffer, offset: int) -> None:
@@ -146,7 +146,7 @@ class DiskFile:
             data += more
         return data
 
-    def pread_now(self, size: int, offset: int) -> bytes | None:
+    def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
         """Read as `pread` does, but return None when the disk would have to be waited for.
 
         File systems that cannot tell, such as those in memory, read as always.
@@ -168,7 +168,7 @@ class DiskFile:
                 raise
             self._can_ask_memory = False
             return self.pread(size, offset)
-        return bytes(data) if read == size else bytes(data[:read])
+        return data if read == size else data[:read]
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""

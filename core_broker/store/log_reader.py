@@ -8,7 +8,6 @@ of core_broker/message/record.py.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
 
 from core_broker.message.record import (
     PHYSICAL_OFFSET_AT,
@@ -38,45 +37,46 @@ _BODY_LENGTH = Struct(">I")
 #: Size, magic, queue id, queue offset, physical offset, system flag; body length with IPv4 hosts.
 _IDENTITY = Struct(">II4xi4xqqi44xI")
 _BODY_AT = _IDENTITY.size
+_identity = _IDENTITY.unpack_from
 _V6_HOSTS = BORN_HOST_V6 | STORE_HOST_V6
 _V6_EXTRA = 12
 
 
-class Wanted(NamedTuple):
-    """A message of a queue: its offset there, and where it lies by the queue's unit."""
-
-    logical: int
-    offset: int
-    size: int
+#: One record as it lies in the log.
+Record = bytes | memoryview
+#: A message of a queue: its offset there, and offset and size in the log by the queue's unit.
+Wanted = tuple[int, int, int]
 
 
 class Owner:
     """The queue that a record must say it belongs to."""
 
-    __slots__ = ("_long_topic", "_topic", "queue")
+    __slots__ = ("_is_light", "_long_topic", "_queue_id", "_topic", "queue")
 
     def __init__(self, queue: ConsumeQueue) -> None:
         topic = queue.topic.encode()
         self.queue = queue
+        self._queue_id = queue.queue_id
+        self._is_light = queue.topic.startswith(LIGHT_QUEUE_PREFIX)
         # The topic as it stands in a record, with its length before it; longer ones need magic 2.
         self._topic = bytes((len(topic) & 0xFF,)) + topic
         self._long_topic = len(topic).to_bytes(2, "big") + topic
 
-    def owns(self, data: bytes, at: int, wanted: Wanted) -> bool:
-        """Tell whether the record at `at` of `data`, which holds all of it, is the one wanted."""
-        size, magic, queue_id, logical, physical, flags, body = _IDENTITY.unpack_from(data, at)
-        if size != wanted.size or physical != wanted.offset or magic not in _RECORD_MAGICS:
+    def owns(self, data: bytes | bytearray, at: int, logical: int, offset: int, size: int) -> bool:
+        """Tell whether the record wanted begins at `at` of `data` and ends in there."""
+        if size < RECORD_BYTES_MIN or at + size > len(data):
             return False
-        if self.queue.topic.startswith(LIGHT_QUEUE_PREFIX):
-            return True
-        if queue_id != self.queue.queue_id or logical != wanted.logical:
+        found_size, magic, queue_id, found, physical, flags, body = _identity(data, at)
+        if found_size != size or physical != offset or magic not in _RECORD_MAGICS:
             return False
+        if queue_id != self._queue_id or found != logical:
+            return self._is_light
         topic_at = at + _BODY_AT
         if flags & _V6_HOSTS:
             topic_at += _V6_EXTRA * (flags & _V6_HOSTS).bit_count()
             (body,) = _BODY_LENGTH.unpack_from(data, topic_at - _BODY_LENGTH.size)
         topic = self._topic if magic == RECORD_MAGIC_V1 else self._long_topic
-        return data.startswith(topic, topic_at + body)
+        return data.startswith(topic, topic_at + body) or self._is_light
 
 
 class LogReader:
@@ -96,7 +96,7 @@ class LogReader:
                 return None
             (size, _) = RECORD_HEAD.unpack_from(head)
         data = self._log.read(offset, size)
-        return data if len(data) == size and is_record(data, offset, size) else None
+        return bytes(data) if len(data) == size and is_record(data, offset, size) else None
 
     def store_timestamp(self, offset: int) -> int:
         """Return when the record at an offset was stored, in ms, or -1 when there is none."""
@@ -114,17 +114,17 @@ class LogReader:
         if not is_record(head, offset):
             self._report(queue, wanted)
             return -1
-        found_size, _, queue_id, found, *_ = _IDENTITY.unpack_from(head)
+        found_size, _, queue_id, found, *_ = _identity(head)
         is_light = queue.topic.startswith(LIGHT_QUEUE_PREFIX)
         if found_size != size or ((queue_id, found) != (queue.queue_id, logical) and not is_light):
             self._report(queue, wanted)
             return -1
         return store_timestamp_in(head)
 
-    def records(self, queue: ConsumeQueue, wanted: Sequence[Wanted]) -> list[bytes | memoryview]:
+    def records(self, queue: ConsumeQueue, wanted: Sequence[Wanted]) -> list[Record]:
         """Return messages of a queue in order, in few reads; damaged ones are left out."""
         owner = Owner(queue)
-        found: list[bytes | memoryview] = []
+        found: list[Record] = []
         cold: ColdRead | None = None
         first = 0
         while first < len(wanted):
@@ -152,23 +152,23 @@ class LogReader:
         owner: Owner,
         wanted: Sequence[Wanted],
         end: int,
-        found: list[bytes | memoryview],
+        found: list[Record],
     ) -> None:
-        start = wanted[0].offset
+        start = wanted[0][1]
         if end - start > SPAN_BYTES_MAX:
             # One large record, or a damaged unit that would have half the log read.
             head = self._log.read(start, RECORD_BYTES_MIN)
             if not is_record(head, start) or RECORD_HEAD.unpack_from(head)[0] != end - start:
                 self._report(owner.queue, wanted[0])
                 return
-        data = self._log.read(start, end - start)
+        data = self._log.read_span(start, end - start)
         view = memoryview(data)
-        for each in wanted:
-            at, size = each.offset - start, each.size
-            if size >= RECORD_BYTES_MIN and at + size <= len(data) and owner.owns(data, at, each):
-                found.append(data if size == len(data) else view[at : at + size])
+        for logical, offset, size in wanted:
+            at = offset - start
+            if owner.owns(data, at, logical, offset, size):
+                found.append(view[at : at + size])
             else:
-                self._report(owner.queue, each)
+                self._report(owner.queue, (logical, offset, size))
 
     def _report(self, queue: ConsumeQueue, wanted: Wanted) -> None:
         """Blame the queue when a whole record lies where its unit points, else the log."""
@@ -190,7 +190,7 @@ class LogReader:
         self._damage.report(path, at, reason)
 
 
-def is_record(data: bytes, offset: int, size: int | None = None, at: int = 0) -> bool:
+def is_record(data: bytes | bytearray, offset: int, size: int | None = None, at: int = 0) -> bool:
     """Tell whether a record that says it lies at `offset` begins at `at` of `data`."""
     if len(data) < at + (size or RECORD_BYTES_MIN):
         return False
@@ -202,7 +202,7 @@ def is_record(data: bytes, offset: int, size: int | None = None, at: int = 0) ->
     )
 
 
-def store_timestamp_in(head: bytes) -> int:
+def store_timestamp_in(head: bytes | bytearray) -> int:
     """Return the store time of a record from its first bytes."""
     is_v6 = head[SYS_FLAG_AT + 3] & BORN_HOST_V6
     return int(_LONG.unpack_from(head, STORE_TIMESTAMP_AT + (_V6_EXTRA if is_v6 else 0))[0])

@@ -134,7 +134,7 @@ class Reader:
         status = GetStatus.NO_MATCHED_MESSAGE
         chosen: list[Wanted] = []
         total = seen = last = 0
-        for place, size, tags_code in queue.units(offset, self._scanned_max(by_properties)):
+        for place, size, tags_code in queue.places(offset, self._scanned_max(by_properties)):
             if chosen:
                 count_max, bytes_max = in_memory if place >= in_memory_from else on_disk
                 if len(chosen) >= count_max or total + size > bytes_max:
@@ -155,7 +155,7 @@ class Reader:
                     seen -= 1
                     break
                 if is_wanted:
-                    chosen.append(Wanted(offset + seen - 1, place, size))
+                    chosen.append((offset + seen - 1, place, size))
                     total += size
             last = place
         return _Chosen(GetStatus.FOUND if chosen else status, chosen, seen, last)
@@ -242,7 +242,7 @@ class Reader:
         return self._time_of(queue, offset, unit)
 
     def _time_of(self, queue: ConsumeQueue, offset: int, unit: QueueUnit) -> int:
-        return self._records.store_time_of(queue, Wanted(offset, unit.offset_physical, unit.size))
+        return self._records.store_time_of(queue, (offset, unit.offset_physical, unit.size))
 
     # -- by key --
 

@@ -67,7 +67,7 @@ class OpenFiles:
         #: Files that were opened before: opening them again does not wait for the disk.
         self._known: set[Path] = set()
 
-    def read(self, path: Path, size: int, offset: int) -> bytes:
+    def read(self, path: Path, size: int, offset: int) -> bytes | bytearray:
         """Read from a file; fewer than `size` bytes only at its end."""
         if not self.is_serving:
             return self.get(path).pread(size, offset)

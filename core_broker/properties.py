@@ -16,7 +16,12 @@ from typing import Any, Generic, TypeVar, get_args
 
 from core_broker.config import BrokerConfig, NamesrvConfig, Settings, rules_of
 from core_broker.errors import SettingProblem, SettingsError
-from core_broker.foreign_keys import KEYS_WITHOUT_EFFECT, REFUSED_VALUES
+from core_broker.foreign_keys import (
+    KEYS_WITHOUT_EFFECT,
+    REFUSED_KEYS,
+    REFUSED_VALUES,
+    listing_of_others,
+)
 from core_broker.property_file import parse_properties
 
 C = TypeVar("C", bound=Settings)
@@ -26,6 +31,8 @@ ENVIRONMENT_PREFIX = "ROCKETMQ_"
 _JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
 # Variables of RocketMQ with that prefix that are not settings.
 _OTHER_VARIABLES = {"SERIALIZETYPE", "ZONE", "ZONEMODE"}
+# Keys that may stand in a request to change settings without being settings here.
+_ACCEPTED = KEYS_WITHOUT_EFFECT.keys() | REFUSED_KEYS
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:;,\[\]]+):\d{1,5}")
 
 
@@ -103,7 +110,9 @@ def updated_settings(config: C, text: str) -> C:
             given.append(each)
         elif entry.key in known and entry.value != current[entry.key]:
             problems.append(_problem(each, "no change: the key is read at the start only"))
-        elif entry.key not in known and entry.key not in KEYS_WITHOUT_EFFECT:
+        elif refusal := _refusal(each):
+            problems.append(_problem(each, refusal))
+        elif entry.key not in known and entry.key not in _ACCEPTED:
             problems.append(_problem(each, "a known key", _nearest(entry.key, updatable)))
     values = _converted(config, given, problems)
     if problems:
@@ -183,21 +192,24 @@ def _from_file(
         return []
     known = kind.keys()
     given: list[Given] = []
+    useless: list[str] = []
     for entry in parse_properties(text):
         each = Given(entry.key, entry.value, str(file), entry.line)
         if entry.key in known or _refusal(each):
             given.append(each)
         elif entry.key in KEYS_WITHOUT_EFFECT:
-            warnings.append(f"{each.where}: {each.key} has no effect here")
-        else:
+            useless.append(each.key)
+        elif entry.key not in REFUSED_KEYS:
             warnings.append(_unknown(each.where, each.key, _nearest(each.key, known)))
+    if useless:
+        warnings.append(f"{file}: without effect here (-p tells why): {', '.join(useless)}")
     return given
 
 
 def _from_environment(
     kind: type[Settings], environ: Mapping[str, str], warnings: list[str]
 ) -> list[Given]:
-    mine = {_plain(name): name for name in kind.keys()}  # noqa: SIM118
+    mine = {_plain(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
     others = {_plain(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
     others |= {_plain(name) for name in KEYS_WITHOUT_EFFECT} | _OTHER_VARIABLES
     given: list[Given] = []
@@ -230,6 +242,8 @@ def _converted(
         if refusal := _refusal(each):
             problems.append(_problem(each, refusal))
             continue
+        if each.key not in known:
+            continue  # it says that something is off that this version does not have
         setting = known[each.key]
         try:
             values[setting.name] = _convert(each.key, setting, each.value.strip())
@@ -294,7 +308,7 @@ def _listing(
     config: Settings, options: argparse.Namespace, sources: Mapping[str, str]
 ) -> str | None:
     if options.all:
-        return config.to_properties()
+        return config.to_properties() + listing_of_others()
     if options.important:
         chosen = {name for name, each in config.keys().items() if rules_of(each).important}
         return "".join(f"{name}={value}\n" for name, value in config.items() if name in chosen)

@@ -81,8 +81,8 @@ def test_unknown_keys_warn_with_the_nearest_one(conf: Path) -> None:
     loaded = load_broker_config(["-c", str(conf)], environ)
     assert loaded.warnings == (
         f"{conf}:1: brokrName is not a known key and is ignored; did you mean brokerName?",
-        f"{conf}:2: sendMessageThreadPoolNums has no effect here",
         f"{conf}:3: zzzzqq is not a known key and is ignored",
+        f"{conf}: without effect here (-p tells why): sendMessageThreadPoolNums",
         "environment: ROCKETMQ_LISTN_PORT is not a known key and is ignored;"
         " did you mean listenPort?",
     )

@@ -1,0 +1,84 @@
+"""Keys of RocketMQ that do nothing here: all are known, each has its reason, none is a setting."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from core_broker.config import BrokerConfig, NamesrvConfig
+from core_broker.errors import SettingsError
+from core_broker.foreign_keys import KEYS_WITHOUT_EFFECT, REFUSED_KEYS, REFUSED_VALUES
+from core_broker.properties import load_broker_config, load_namesrv_config, updated_settings
+
+KEYS_OF_ROCKETMQ = [
+    line
+    for line in (Path(__file__).parent / "rocketmq-keys.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+SETTINGS = {*BrokerConfig.keys(), *NamesrvConfig.keys()}
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
+
+
+def test_every_key_of_rocketmq_is_known() -> None:
+    assert len(KEYS_OF_ROCKETMQ) > 150
+    assert not [
+        key
+        for key in KEYS_OF_ROCKETMQ
+        if key not in SETTINGS and key not in KEYS_WITHOUT_EFFECT and key not in REFUSED_KEYS
+    ]
+
+
+def test_a_key_is_a_setting_or_without_effect_but_not_both() -> None:
+    assert not SETTINGS & KEYS_WITHOUT_EFFECT.keys()
+    assert not REFUSED_KEYS & KEYS_WITHOUT_EFFECT.keys()
+
+
+def test_a_file_with_every_key_starts_without_unknown_ones(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    own = dict(BrokerConfig().items())
+    keys = {*KEYS_OF_ROCKETMQ, *REFUSED_KEYS} - (NamesrvConfig.keys().keys() - own.keys())
+    lines = [f"{key}={own.get(key, 'false')}" for key in sorted(keys)]
+    conf.write_text("\n".join(lines))
+    (warning,) = load_broker_config(["-c", str(conf)], {}).warnings
+    assert "without effect here" in warning
+    assert "sendMessageThreadPoolNums" in warning
+    assert "enableDLegerCommitLog" not in warning, "false is the truth"
+
+
+@pytest.mark.parametrize(("key", "value"), REFUSED_VALUES)
+def test_what_is_refused_in_a_file_is_refused_in_the_environment_too(key: str, value: str) -> None:
+    load = load_namesrv_config if key in NamesrvConfig.keys() else load_broker_config  # noqa: SIM118
+    with pytest.raises(SettingsError, match="not available"):
+        load([], {f"ROCKETMQ_{key}": value.upper()})
+    load([], {f"ROCKETMQ_{key}": "ASYNC_MASTER" if key == "brokerRole" else "false"})
+
+
+def test_a_request_may_repeat_them_but_not_switch_them_on() -> None:
+    config = BrokerConfig()
+    assert updated_settings(config, "enableDLegerCommitLog=false\nhighSpeedMode=x\n") == config
+    with pytest.raises(SettingsError, match="DLedger"):
+        updated_settings(config, "enableDLegerCommitLog=true\n")
+
+
+def test_they_are_listed_as_comments_behind_the_settings() -> None:
+    for listing in (
+        load_broker_config(["-p"], {}).listing,
+        load_namesrv_config(["-p"], {}).listing,
+    ):
+        assert listing is not None
+        for key, reason in KEYS_WITHOUT_EFFECT.items():
+            assert f"# {key}: {reason}\n" in listing
+        assert "# aclEnable=true: use false; access control is not available" in listing
+    important = load_broker_config(["-m"], {}).listing
+    assert important is not None
+    assert "#" not in important
+
+
+def test_the_document_lists_them() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    section = document[document.index("## Keys without effect") :]
+    rows = dict(re.findall(r"^\| ([^|]*) \| ([^|]*) \|$", section, re.M))
+    documented = {
+        key: reason for reason, keys in rows.items() for key in re.findall(r"`(\w+)`", keys)
+    }
+    assert documented == KEYS_WITHOUT_EFFECT

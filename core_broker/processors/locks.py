@@ -3,6 +3,8 @@
 Compatible with RocketMQ's AdminBrokerProcessor.lockBatchMQ and unlockBatchMQ.
 """
 
+from typing import TypeVar
+
 from core_broker.errors import RequestRefused
 from core_broker.processors.admission import check_topic_name
 from core_broker.processors.clients import NAME_CHARS_MAX
@@ -18,6 +20,13 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 
+B = TypeVar("B", LockBatchRequestBody, UnlockBatchRequestBody)
+
+#: Queues that one request may name; a broker with more of them has its clients ask in parts.
+QUEUES_PER_REQUEST_MAX = 10_000
+#: Larger bodies are not read at all.
+BODY_BYTES_MAX = 2 * 1024 * 1024
+
 
 class LockProcessor:
     """Gives and takes back locks."""
@@ -27,7 +36,7 @@ class LockProcessor:
 
     def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """LOCK_BATCH_MQ (41): answers the queues that the client holds now."""
-        body = decode_body(LockBatchRequestBody, request.body)
+        body = _body(LockBatchRequestBody, request)
         _check_names(body)
         granted = self._ctx.locks.lock(
             body.consumer_group, body.client_id, body.mq_set, self._ctx.now_ms()
@@ -38,9 +47,25 @@ class LockProcessor:
 
     def unlock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """UNLOCK_BATCH_MQ (42)."""
-        body = decode_body(UnlockBatchRequestBody, request.body)
+        body = _body(UnlockBatchRequestBody, request)
         self._ctx.locks.unlock(body.consumer_group, body.client_id, body.mq_set)
         return RemotingCommand.response()
+
+
+def _body(kind: type[B], request: RemotingCommand) -> B:
+    """The body of a request; raises RequestRefused for one that would hold up the loop."""
+    if len(request.body) > BODY_BYTES_MAX:
+        raise _too_much("bytes", len(request.body), BODY_BYTES_MAX)
+    body = decode_body(kind, request.body)
+    if len(body.mq_set) > QUEUES_PER_REQUEST_MAX:
+        raise _too_much("queues", len(body.mq_set), QUEUES_PER_REQUEST_MAX)
+    return body
+
+
+def _too_much(what: str, count: int, limit: int) -> RequestRefused:
+    return RequestRefused(
+        ResponseCode.SYSTEM_ERROR, f"a lock request with {count} {what}; {limit} are possible"
+    )
 
 
 def _check_names(body: LockBatchRequestBody) -> None:

@@ -116,7 +116,8 @@ class RelayProcessor:
                 f"Consumer not online, so can not reset offset, Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}",
             )
-        # The language of whoever asks decides, not that of the consumers: so does Java.
+        # The language of whoever asks decides, not that of the consumers, and not about the answer:
+        # so does Java.
         body = _table_for_c(table) if request.language is LanguageCode.CPP else _table(table)
         order = ResetOffsetRequestHeader(
             topic=header.topic, group=header.group, timestamp=header.timestamp
@@ -126,7 +127,7 @@ class RelayProcessor:
                 member,
                 RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, order, body),
             )
-        return RemotingCommand.response(body=body)
+        return RemotingCommand.response(body=_table(table))
 
     def _reset_table(
         self, header: ResetOffsetRequestHeader, topic: TopicConfig

@@ -1,15 +1,17 @@
 """Which request code is handled where. A code that is not here is answered with code 3.
 
-Filters beyond tags, access control and everything of RocketMQ 5 but 361 are not here.
+Access control and everything of RocketMQ 5 but 361 are not here.
 """
 
 from functools import partial
 
+from core_broker.processors.access import access_handlers
 from core_broker.processors.cleaning import CleaningProcessor
 from core_broker.processors.clients import ClientProcessor
 from core_broker.processors.connections import ConnectionsProcessor
 from core_broker.processors.consume_stats import ConsumeStatsProcessor
 from core_broker.processors.context import BrokerContext, ConfigTable, Handler, UnsavedTopic
+from core_broker.processors.flow_control import CONTROLLED, PULLS, FlowControl
 from core_broker.processors.groups import GroupProcessor
 from core_broker.processors.locks import LockProcessor
 from core_broker.processors.offsets import OffsetProcessor
@@ -32,9 +34,6 @@ from core_broker.remoting.connection import Connection
 from core_broker.state.long_poll import HeldPulls
 from core_broker.store import ColdRead
 
-#: Not on the VIP port, which is for producers.
-PULL_CODES = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
-
 
 class RequestTable:
     """All processors of a broker; `dispatch` finds the one for a request."""
@@ -44,6 +43,7 @@ class RequestTable:
         self.held_pulls: HeldPulls[Question] = HeldPulls()
         self.pulls = PullProcessor(ctx, self.held_pulls)
         self.turn = Turn(ctx.store, self.pulls.wake)
+        self.flow = FlowControl(ctx, self.turn, self.held_pulls)
         self.clients = ClientProcessor(ctx)
         self.runtime_info = RuntimeInfoProcessor(ctx)
         self._handlers = {**self._data_path(), **self._administration()}
@@ -51,21 +51,31 @@ class RequestTable:
     def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """Answer one request, or arrange that it is answered later."""
         handler = self._handlers.get(request.code)
+        # The VIP port is for producers.
         if handler is None or (
-            connection.local_port == self._ctx.vip_port and request.code in PULL_CODES
+            connection.local_port == self._ctx.vip_port and request.code in PULLS
         ):
             return RemotingCommand.response(
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 f" request type {request.code} not supported",
             )
+        if request.code in CONTROLLED:
+            refusal = self.flow.refusal(connection, request)
+            if refusal is not None:
+                return refusal
+        return self._handle(handler, connection, request)
+
+    def _handle(
+        self, handler: Handler, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | None:
+        """Run a handler, again when what it missed is there."""
+        again = partial(self._handle, handler, connection, request)
         try:
             return handler(connection, request)
         except UnsavedTopic:
-            again = partial(self.dispatch, connection, request)
             self._ctx.answer_after_saving(ConfigTable.TOPICS, connection, request, again)
             return None
         except ColdRead as cold:
-            again = partial(self.dispatch, connection, request)
             self._ctx.answer_when_warm(cold, connection, request, again)
             return None
 
@@ -99,6 +109,8 @@ class RequestTable:
             Code.GET_EARLIEST_MSG_STORETIME: offsets.earliest_store_time,
             Code.GET_ALL_CONSUMER_OFFSET: offsets.all_offsets,
             Code.GET_ALL_DELAY_OFFSET: offsets.delay_offsets,
+            Code.QUERY_CORRECTION_OFFSET: offsets.correction,
+            Code.CLONE_GROUP_OFFSET: offsets.clone,
             Code.LOCK_BATCH_MQ: locks.lock,
             Code.UNLOCK_BATCH_MQ: locks.unlock,
         }
@@ -144,4 +156,5 @@ class RequestTable:
             Code.CLEAN_EXPIRED_CONSUMEQUEUE: cleaning.expired_queues,
             Code.CLEAN_UNUSED_TOPIC: cleaning.unused_topics,
             Code.DELETE_EXPIRED_COMMITLOG: cleaning.expired_log,
+            **access_handlers(),
         }

@@ -52,6 +52,22 @@ class ConsumerOffsets:
         """The offset of a group in a queue, or None when it never committed one."""
         return self._table.get(group, {}).get(topic, {}).get(queue_id)
 
+    def clone(self, source: str, target: str, topic: str) -> bool:
+        """Give a group the offsets of another one in a topic; False when there is no room.
+
+        Does nothing when the other one has none.
+        """
+        queues = self._table.get(source, {}).get(topic)
+        if not queues or source == target:
+            return True
+        if topic not in self._table.get(target, {}):
+            if self._entries >= ENTRIES_MAX:
+                return False
+            self._entries += 1
+        self._table.setdefault(target, {})[topic] = dict(queues)
+        self.changes += 1
+        return True
+
     def topics_of(self, group: str) -> list[str]:
         """The topics in which a group has an offset."""
         return list(self._table.get(group, ()))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core_broker.processors.locks import QUEUES_PER_REQUEST_MAX
 from core_broker.remoting.bodies import (
     CheckClientRequestBody,
     ConsumerConnection,
@@ -30,6 +31,7 @@ from core_broker.remoting.headers import (
     UnregisterClientRequestHeader,
 )
 from core_broker.state.channels import CHANNEL_EXPIRED_MS
+from core_broker.state.queue_locks import LOCK_LIVE_MS
 from tests.support.desk import Desk, Peer
 from tests.unit.processors.conftest import MakeDesk
 
@@ -265,6 +267,31 @@ class TestLocks:
         assert await self.lock(desk, "c2", 1, 2) == [2]
         await desk.ask(RequestCode.UNLOCK_BATCH_MQ, body=self.body("c1", 1))
         assert await self.lock(desk, "c2", 1) == [1]
+
+    async def test_a_lock_dies_when_it_is_not_renewed(self, desk: Desk) -> None:
+        assert await self.lock(desk, "c1", 0, 1) == [0, 1]
+        desk.now_ms += LOCK_LIVE_MS
+        assert await self.lock(desk, "c1", 0) == [0]
+        desk.now_ms += 1
+        assert await self.lock(desk, "c2", 0, 1) == [1]
+
+    async def test_neither_good_bye_nor_a_lost_connection_gives_locks_back(
+        self, desk: Desk
+    ) -> None:
+        await beat(desk, desk.client, consumer(), client_id="c1")
+        assert await self.lock(desk, "c1", 0) == [0]
+        leave = UnregisterClientRequestHeader(client_id="c1", consumer_group="CG")
+        await desk.ask(RequestCode.UNREGISTER_CLIENT, leave)
+        desk.requests.clients.disconnected(desk.client)  # type: ignore[arg-type]
+        assert await self.lock(desk, "c2", 0) == []
+
+    @pytest.mark.parametrize("code", [RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ])
+    @pytest.mark.parametrize("count", [QUEUES_PER_REQUEST_MAX + 1, 100_000])
+    async def test_too_many_queues(self, desk: Desk, code: RequestCode, count: int) -> None:
+        response = await desk.ask(code, body=self.body("c", *range(count)))
+        assert response.code == 1
+        assert str(response.remark).startswith("a lock request with ")
+        assert len(desk.ctx.locks) == 0
 
     @pytest.mark.parametrize(
         "body",

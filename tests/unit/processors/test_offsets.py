@@ -1,10 +1,14 @@
 """processors/offsets.py: what a group is told about where it is, and where queues begin and end."""
 
+from typing import Any
+
 import pytest
 
+from core_broker.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import (
+    CloneGroupOffsetRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
@@ -129,6 +133,53 @@ async def test_all_offsets(desk: Desk) -> None:
     assert response.body == b'{"offsetTable":{"T@CG":{"0":3}}}'
     response = await desk.ask(RequestCode.GET_ALL_DELAY_OFFSET)
     assert response.body == b'{"offsetTable":{}}'
+
+
+class TestClone:
+    async def clone(self, desk: Desk, topic: str | None = None, **fields: Any) -> int:
+        header = CloneGroupOffsetRequestHeader(
+            src_group="CG", dest_group="New", topic=topic, **fields
+        )
+        return (await desk.ask(RequestCode.CLONE_GROUP_OFFSET, header)).code
+
+    async def test_one_topic_or_all(self, desk: Desk, topic: str) -> None:
+        desk.topic("U")
+        offsets = desk.ctx.offsets
+        for name, queue_id, offset in (("T", 0, 5), ("T", 3, 7), ("U", 0, 9), ("Gone", 0, 1)):
+            offsets.commit("CG", name, queue_id, offset)
+        offsets.commit("New", "T", 1, 4)
+        assert await self.clone(desk, "T") == 0
+        rows = sorted(row[1:] for row in offsets.rows() if row[0] == "New")
+        assert rows == [("T", 0, 5), ("T", 3, 7)]
+        assert await self.clone(desk) == 0
+        assert sorted(offsets.topics_of("New")) == ["T", "U"]
+        offsets.commit("CG", "T", 0, 6)
+        assert offsets.committed("New", "T", 0) == 5
+        assert len(offsets) == 5
+
+    async def test_a_topic_that_a_connected_group_gave_up(self, desk: Desk, topic: str) -> None:
+        desk.ctx.offsets.commit("CG", "T", 0, 5)
+        data = ConsumerData(
+            group_name="CG", subscription_data_set=[SubscriptionData(topic="Other")]
+        )
+        body = HeartbeatData(client_id="c", consumer_data_set=[data])
+        await desk.ask(RequestCode.HEART_BEAT, body=body)
+        assert await self.clone(desk, "T") == 0
+        assert desk.ctx.offsets.committed("New", "T", 0) is None
+        assert await self.clone(desk, "T", offline=True) == 0
+        assert desk.ctx.offsets.committed("New", "T", 0) == 5
+
+    async def test_nothing_to_clone(self, desk: Desk, topic: str) -> None:
+        assert await self.clone(desk, "T") == 0
+        assert await self.clone(desk) == 0
+        assert len(desk.ctx.offsets) == 0
+
+    async def test_a_full_table(
+        self, desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        desk.ctx.offsets.commit("CG", "T", 0, 5)
+        monkeypatch.setattr("core_broker.state.consumer_offsets.ENTRIES_MAX", 1)
+        assert await self.clone(desk, "T") == 1
 
 
 class TestCorrection:

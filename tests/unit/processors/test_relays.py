@@ -159,11 +159,14 @@ class TestResetOffset:
         table = decode_body(ResetOffsetBody, response.body).offset_table
         assert table[MessageQueue("T", "b", 0)] == offset
 
-    async def test_a_cpp_administrator_gets_a_list(self, desk: Desk) -> None:
-        await self.ready(desk)
+    async def test_a_cpp_administrator_sends_a_list(self, desk: Desk) -> None:
+        peer = await self.ready(desk)
         response = await self.reset(desk, language=LanguageCode.CPP)
-        queues = decode_body(ResetOffsetBodyForC, response.body).offset_table
+        (order,) = asked_of(peer)
+        queues = decode_body(ResetOffsetBodyForC, order.body).offset_table
         assert [(each.queue_id, each.offset) for each in queues] == [(0, 0), (1, 0)]
+        answered = decode_body(ResetOffsetBody, response.body).offset_table
+        assert answered == {MessageQueue("T", "b", 0): 0, MessageQueue("T", "b", 1): 0}
 
     async def test_refusals(self, desk: Desk) -> None:
         response = await self.reset(desk, topic="NOPE")

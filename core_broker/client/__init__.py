@@ -1,9 +1,10 @@
-"""The client library: producer, push consumer and admin client, asyncio first.
+"""The client library: producer, consumers and admin client, asyncio first.
 
 It speaks RocketMQ's remoting protocol and works with Gantry and with Apache RocketMQ. The page
 docs/client.md shows it at work; errors are in `core_broker.errors`.
 """
 
+from core_broker.client.acl import AclRpcHook
 from core_broker.client.admin import AdminClient
 from core_broker.client.consumer.lite_pull_consumer import LitePullConsumer
 from core_broker.client.consumer.process_queue import CacheLimits
@@ -22,6 +23,7 @@ from core_broker.client.results import (
     SendStatus,
     SuspendQueue,
 )
+from core_broker.client.sending import CompressionType
 from core_broker.client.settings import ConsumerSettings, LitePullSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector
 from core_broker.message.model import Message, MessageExt
@@ -34,9 +36,11 @@ from core_broker.remoting.bodies import (
 )
 
 __all__ = [
+    "AclRpcHook",
     "AdminClient",
     "CacheLimits",
     "ClientHook",
+    "CompressionType",
     "ConsumeContext",
     "ConsumeFromWhere",
     "ConsumeOrderlyStatus",

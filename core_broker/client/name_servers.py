@@ -1,22 +1,28 @@
 """The name servers of a cluster, asked one at a time, with fail-over.
 
 Compatible with the address list of RocketMQ's NAMESRV_ADDR: ``host:port`` joined by ``;`` (commas
-are accepted too).
+are accepted too), or ``http://host:port/path`` of a web server that answers such a list.
 """
 
+import logging
 import random
 from collections.abc import Callable
+from time import monotonic
 
+from core_broker.client.addr_lookup import LOOKUP_INTERVAL_S, look_up, lookup_url, without_scheme
 from core_broker.client.deadline import Deadline
-from core_broker.errors import ClientError, RequestRefused, TransportError
+from core_broker.errors import ClientError, GantryError, RequestRefused, TransportError
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 
+log = logging.getLogger(__name__)
+
 
 def parse_addrs(text: str) -> list[str]:
     """Split an address list; raises ClientError when there is none or one is not host:port."""
-    addrs = list(dict.fromkeys(addr.strip() for addr in text.replace(",", ";").split(";")))
+    parts = text.replace(",", ";").split(";")
+    addrs = list(dict.fromkeys(without_scheme(addr.strip()) for addr in parts))
     addrs = [addr for addr in addrs if addr]
     if not addrs:
         raise ClientError("No name server address was given; set NAMESRV_ADDR=host:port.")
@@ -31,16 +37,19 @@ class NameServers:
     """Sticks to one name server while it answers and moves on when it does not."""
 
     def __init__(self, remoting: RemotingClient, addrs: str) -> None:
-        self.addrs = parse_addrs(addrs)
+        self._url = lookup_url(addrs)
+        self._looked_up_s = -LOOKUP_INTERVAL_S
+        self.addrs = [] if self._url else parse_addrs(addrs)
         self._remoting = remoting
         # Clients start at different servers, so that the load spreads.
-        self._current = random.randrange(len(self.addrs))
+        self._current = random.randrange(len(self.addrs)) if self.addrs else 0
 
     async def ask(self, make: Callable[[], RemotingCommand], timeout_ms: int) -> RemotingCommand:
         """Ask until one answers, each within its share of the time. Refusals are final."""
         deadline = Deadline(timeout_ms)
+        await self._look_up()
         failure: TransportError | None = None
-        count, first = len(self.addrs), self._current
+        count, first = len(self.addrs), self._current % len(self.addrs)
         for turn in range(count):
             index = (first + turn) % count
             addr = self.addrs[index]
@@ -60,6 +69,7 @@ class NameServers:
     ) -> list[RemotingCommand]:
         """Tell every name server, for they do not tell each other; the first failure is raised
         after all were asked."""
+        await self._look_up()
         answers: list[RemotingCommand] = []
         failure: TransportError | RequestRefused | None = None
         for addr in self.addrs:
@@ -70,6 +80,18 @@ class NameServers:
         if failure:
             raise failure
         return answers
+
+    async def _look_up(self) -> None:
+        """Ask the web server now and then; an older list serves while it is away."""
+        if self._url is None or monotonic() - self._looked_up_s < LOOKUP_INTERVAL_S:
+            return
+        try:
+            self.addrs = parse_addrs(await look_up(self._url))
+        except GantryError as error:
+            if not self.addrs:
+                raise
+            log.warning("The list of name servers was not renewed: %s", error)
+        self._looked_up_s = monotonic()
 
 
 def checked(answer: RemotingCommand, addr: str) -> RemotingCommand:

@@ -3,23 +3,40 @@
 Compatible with RocketMQ's DefaultMQProducer.
 """
 
+import asyncio
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from core_broker.client.hooks import ClientHook, HookChain
 from core_broker.client.identity import new_uniq_key
+from core_broker.client.in_flight import InFlight
 from core_broker.client.instance import ClientInstance
+from core_broker.client.namespaces import with_namespace
 from core_broker.client.results import SendResult
+from core_broker.client.selectors import QueueSelector, by_hash
 from core_broker.client.sender import Sender
-from core_broker.client.sending import Outgoing, check_message, prepare, prepare_batch
+from core_broker.client.sending import (
+    Outgoing,
+    check_message,
+    prepare,
+    prepare_batch,
+    split_batch,
+)
 from core_broker.client.settings import ProducerSettings
 from core_broker.errors import ClientError
+from core_broker.message.compression import compress
 from core_broker.message.model import Message
 from core_broker.message.topics import validate_group
 from core_broker.remoting.bodies import HeartbeatData, MessageQueue, ProducerData
-from core_broker.remoting.client import RpcHook
+from core_broker.remoting.client import RpcHook, refuse
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Dispatch
+
+OnSent = Callable[[SendResult | None, Exception | None], None]
+"""Called with a result, or with what went wrong."""
 
 
 class Producer:
@@ -28,6 +45,9 @@ class Producer:
     Belongs to the event loop it was started on. Many sends may run at once. Raises ClientError for
     what cannot be right, RequestRefused when a broker said no, and TransportError when the outcome
     is unknown: the broker may have stored the message although no answer came.
+
+    With a ``namespace``, topics and the group carry it on the cluster and not in the application;
+    queues keep their full names.
     """
 
     def __init__(
@@ -36,25 +56,41 @@ class Producer:
         namesrv_addr: str,
         hooks: Sequence[ClientHook] = (),
         *,
+        namespace: str = "",
         settings: ProducerSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
+        self.group = group = with_namespace(namespace, group)
         validate_group(group)
-        self.group = group
+        self._namespace = namespace
         self._settings = settings or ProducerSettings()
+        # A library that is missing is told now, not by the first large message.
+        compress(b"", self._settings.compress_type)
         self._hooks = HookChain(hooks)
         self._started = False
         self._running = False
+        handlers: dict[int, Dispatch] = {}
+        # What brokers may ask, by code. The instance knows the table but not the producer, so
+        # that one which is dropped without a stop can still complain.
+        self._handlers = handlers
 
         def heartbeat(client_id: str) -> HeartbeatData:
             return HeartbeatData(
                 client_id=client_id, producer_data_set=[ProducerData(group_name=group)]
             )
 
+        def dispatch(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+            return handlers.get(request.code, refuse)(connection, request)
+
         self._instance = ClientInstance(
-            namesrv_addr, name=f"producer {group}", heartbeat=heartbeat, rpc_hooks=rpc_hooks
+            namesrv_addr,
+            name=f"producer {group}",
+            heartbeat=heartbeat,
+            dispatch=dispatch,
+            rpc_hooks=rpc_hooks,
         )
         self._sender = Sender(self._instance, group, self._settings, self._hooks)
+        self._in_flight = InFlight(self._settings.in_flight_max)
 
     @property
     def client_id(self) -> str:
@@ -69,9 +105,11 @@ class Producer:
         self._instance.start()
 
     async def stop(self) -> None:
-        """Take leave of the brokers and close all connections; may be called twice."""
+        """Take no more messages, wait for sends that are running, take leave of the brokers and
+        close all connections; may be called twice."""
         if self._running:
             self._running = False
+            await self._in_flight.drain(self._settings.drain_timeout_s)
             await self._hooks.stop()
             await self._instance.stop()
 
@@ -94,12 +132,26 @@ class Producer:
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages of a topic may go to."""
         self._check_running()
-        route = await self._instance.routes.route(topic)
+        route = await self._instance.routes.route(with_namespace(self._namespace, topic))
         return list(route.publish_queues)
 
     async def send(self, message: Message, *, timeout_ms: int | None = None) -> SendResult:
         """Send one message and wait until a broker has stored it."""
-        return await self._sender.send(self._prepare(message), timeout_ms)
+        outgoing = self._prepare(message)
+        async with self._in_flight.one():
+            return await self._sender.send(outgoing, timeout_ms)
+
+    def submit(
+        self,
+        message: Message,
+        on_sent: OnSent | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> "asyncio.Task[SendResult]":
+        """Send in the background: the answer is a task to await, or ``on_sent`` is called with the
+        outcome. Raises ClientError at once when ``in_flight_max`` messages are on their way."""
+        outgoing = self._prepare(message)
+        return self._in_flight.submit(self._sender.send, outgoing, timeout_ms, on_sent)
 
     async def send_batch(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
@@ -107,16 +159,50 @@ class Producer:
         """Send messages of one topic in one request: all are stored, or none."""
         self._check_running()
         keys = [new_uniq_key() for _ in messages]
-        outgoing = prepare_batch(messages, keys, self._settings.message_bytes_max)
-        return await self._sender.send(outgoing, timeout_ms)
+        full = [self._full(message) for message in messages]
+        outgoing = prepare_batch(full, keys, self._settings.message_bytes_max)
+        async with self._in_flight.one():
+            return await self._sender.send(outgoing, timeout_ms)
+
+    async def send_batches(
+        self, messages: Sequence[Message], *, timeout_ms: int | None = None
+    ) -> list[SendResult]:
+        """Send any number of messages of one topic, in as many batches as their size needs. The
+        batches go one after the other; when one fails, those before it are stored."""
+        parts = split_batch(messages, self._settings.message_bytes_max)
+        return [await self.send_batch(part, timeout_ms=timeout_ms) for part in parts]
 
     async def send_to(
         self, message: Message, queue: MessageQueue, *, timeout_ms: int | None = None
     ) -> SendResult:
         """Send to a chosen queue, once: another queue would break the order the caller wants."""
-        if queue.topic != message.topic:
+        outgoing = self._prepare(message)
+        if queue.topic != outgoing.topic:
             raise ClientError(f"The queue {queue} is not of the message's topic {message.topic}.")
-        return await self._sender.send_to(self._prepare(message), queue, timeout_ms)
+        async with self._in_flight.one():
+            return await self._sender.send_to(outgoing, queue, timeout_ms)
+
+    async def send_selected(
+        self,
+        message: Message,
+        selector: QueueSelector,
+        argument: object,
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send to the queue that a selector chooses, once."""
+        outgoing = self._prepare(message)
+        queues = await self._sender.queues(outgoing.topic, timeout_ms)
+        queue = selector(queues, message, argument)
+        async with self._in_flight.one():
+            return await self._sender.send_to(outgoing, queue, timeout_ms)
+
+    async def send_ordered(
+        self, message: Message, sharding_key: str | int, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send to the queue of a key: messages with the same key stay in order as long as the
+        number of queues does not change."""
+        return await self.send_selected(message, by_hash, sharding_key, timeout_ms=timeout_ms)
 
     async def send_oneway(self, message: Message) -> None:
         """Send and forget: nobody will know whether a broker stored it."""
@@ -124,8 +210,25 @@ class Producer:
 
     def _prepare(self, message: Message) -> Outgoing:
         self._check_running()
-        check_message(message, self._settings.message_bytes_max)
-        return prepare(message, new_uniq_key(), self._settings.compress_over_bytes)
+        message = self._full(message)
+        settings = self._settings
+        check_message(message, settings.message_bytes_max)
+        return prepare(
+            message,
+            new_uniq_key(),
+            settings.compress_over_bytes,
+            settings.compress_type,
+            settings.compress_level,
+        )
+
+    def _full(self, message: Message) -> Message:
+        """The message under its topic's full name."""
+        topic = with_namespace(self._namespace, message.topic)
+        if topic == message.topic:
+            return message
+        copy = Message(topic, message.body, flag=message.flag)
+        copy.properties = message.properties
+        return copy
 
     def _check_running(self) -> None:
         if not self._running:

@@ -8,8 +8,11 @@ import msgspec
 
 from core_broker.remoting.bodies import MASTER_ID, MessageQueue, TopicRouteData
 
+QUEUES_OF_BROKER_MAX = 65_536
+"""What a route may claim of one broker; more would only fill our memory."""
 QUEUES_OF_ORDER_ENTRY_MAX = 1024
 """The text comes from the name server's configuration; a slip there must not fill our memory."""
+VIP_PORT_BELOW = 2
 
 
 def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
@@ -23,7 +26,7 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
         MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
         if data.is_writable and data.broker_name in with_master
-        for queue_id in range(data.write_queue_nums)
+        for queue_id in range(min(data.write_queue_nums, QUEUES_OF_BROKER_MAX))
     ]
 
 
@@ -33,7 +36,7 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
         MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
         if data.is_readable
-        for queue_id in range(data.read_queue_nums)
+        for queue_id in range(min(data.read_queue_nums, QUEUES_OF_BROKER_MAX))
     ]
 
 
@@ -51,6 +54,12 @@ def broker_addr(addrs: dict[int, str], broker_id: int = MASTER_ID) -> str | None
     if broker_id in addrs:
         return addrs[broker_id]
     return addrs[min(addrs)] if addrs else None
+
+
+def vip_addr(addr: str) -> str:
+    """The second listener of a broker, two below its own port; it has no pulls."""
+    host, _, port = addr.rpartition(":")
+    return f"{host}:{int(port) - VIP_PORT_BELOW}"
 
 
 def _ordered_queues(topic: str, order_conf: str) -> list[MessageQueue]:

@@ -10,8 +10,10 @@ from core_broker.client.deadline import Deadline
 from core_broker.client.hooks import HookChain, SendContext
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
+from core_broker.client.latency_faults import LatencyFaults
 from core_broker.client.queue_choice import QueueChooser
 from core_broker.client.results import SendResult, SendStatus
+from core_broker.client.routes import vip_addr
 from core_broker.client.sending import Outgoing, read_send_answer
 from core_broker.client.settings import ProducerSettings
 from core_broker.errors import (
@@ -40,13 +42,14 @@ class Sender:
         self._group = group
         self._settings = settings
         self._hooks = hooks
-        self._chooser = QueueChooser()
+        self._faults = LatencyFaults() if settings.send_latency_fault_enable else None
+        self._chooser = QueueChooser(self._faults)
 
     async def send_oneway(self, outgoing: Outgoing) -> None:
         """Nobody waits for an answer; raises TransportError when there is no connection."""
         deadline = Deadline(self._settings.send_timeout_ms)
         queues = await self._writable_queues(outgoing.topic, deadline)
-        queue = self._chooser.choose(outgoing.topic, queues)
+        queue = self._chooser.choose(outgoing.topic, queues, now_ms=now_ms())
         context, command = self._begin(outgoing, queue)
         try:
             await self._instance.remoting.oneway(context.broker_addr, command)
@@ -55,6 +58,12 @@ class Sender:
             raise
         finally:
             self._end(context)
+
+    async def queues(self, topic: str, timeout_ms: int | None) -> Sequence[MessageQueue]:
+        """The queues a message may go to; those its topic will have when there is none yet."""
+        return await self._writable_queues(
+            topic, Deadline(timeout_ms or self._settings.send_timeout_ms)
+        )
 
     async def send_to(
         self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int | None
@@ -72,7 +81,8 @@ class Sender:
         failure: TransportError | RequestRefused | None = None
         tried: list[str] = []
         while len(tried) <= self._settings.retry_times and (deadline.left_ms() or not tried):
-            queue = self._chooser.choose(outgoing.topic, queues, tried[-1] if tried else None)
+            last = tried[-1] if tried else None
+            queue = self._chooser.choose(outgoing.topic, queues, last, now_ms=now_ms())
             tried.append(queue.broker_name)
             try:
                 stored = await self._try(outgoing, queue, deadline)
@@ -113,6 +123,8 @@ class Sender:
         addr = self._instance.routes.master_addr(queue.broker_name)
         if addr is None:
             raise ConnectFailed(queue.broker_name, "no master of it is known")
+        if self._settings.vip_channel:
+            addr = vip_addr(addr)
         context = SendContext(self._group, outgoing, queue, addr, now_ms())
         command = outgoing.request(
             queue,
@@ -124,9 +136,14 @@ class Sender:
         return context, command
 
     def _end(self, context: SendContext) -> None:
-        if self._hooks:
-            context.cost_ms = now_ms() - context.started_ms
-            self._hooks.after_send(context)
+        now = now_ms()
+        context.cost_ms = now - context.started_ms
+        if self._faults is not None:
+            if context.error is None:
+                self._faults.sent(context.queue.broker_name, context.cost_ms, now)
+            else:
+                self._faults.failed(context.queue.broker_name, now)
+        self._hooks.after_send(context)
 
     async def _writable_queues(self, topic: str, deadline: Deadline) -> Sequence[MessageQueue]:
         nums = self._settings.new_topic_queue_nums

@@ -6,19 +6,22 @@ the answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 from core_broker.client.results import SendResult, SendStatus
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message import sysflag
 from core_broker.message.batch import encode_batch
-from core_broker.message.compression import compress
+from core_broker.message.compression import COMPRESS_LEVEL, compress
 from core_broker.message.model import Message
 from core_broker.message.properties import (
+    NAME_VALUE_SEPARATOR,
     PROPERTIES_BYTES_MAX,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_RECONSUME_TIME,
+    PROPERTY_SEPARATOR,
     PROPERTY_UNIQ_KEY,
     PROPERTY_WAIT_STORE_MSG_OK,
     properties_text,
@@ -37,6 +40,19 @@ from core_broker.remoting.headers import SendMessageRequestHeaderV2, SendMessage
 DEFAULT_TOPIC_QUEUE_NUMS: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES: Final = 4096
+
+
+class CompressionType(IntEnum):
+    """How large bodies are packed; the values are bits of the system flag."""
+
+    ZLIB = sysflag.COMPRESSION_ZLIB
+    LZ4 = sysflag.COMPRESSION_LZ4
+    ZSTD = sysflag.COMPRESSION_ZSTD
+
+
+_SEPARATORS: Final = frozenset({NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR})
+_BATCH_OVERHEAD_BYTES: Final = 22 + 48
+"""Lengths and checks around each message of a batch, and the unique key that it will get."""
 
 _STATUSES: Final[dict[int, SendStatus]] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -109,7 +125,13 @@ def check_message(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
         )
 
 
-def prepare(message: Message, uniq_key: str, compress_over: int = COMPRESS_OVER_BYTES) -> Outgoing:
+def prepare(
+    message: Message,
+    uniq_key: str,
+    compress_over: int = COMPRESS_OVER_BYTES,
+    compress_type: CompressionType = CompressionType.ZLIB,
+    compress_level: int = COMPRESS_LEVEL,
+) -> Outgoing:
     """Give a message its unique key, unless it has one, and compress a large body."""
     properties = {PROPERTY_UNIQ_KEY: uniq_key, **message.properties}
     reconsume_times, max_reconsume_times = 0, None
@@ -119,8 +141,8 @@ def prepare(message: Message, uniq_key: str, compress_over: int = COMPRESS_OVER_
         max_reconsume_times = _count(properties.pop(PROPERTY_MAX_RECONSUME_TIMES, ""))
     body, sys_flag = message.body, 0
     if len(body) >= compress_over:
-        body = compress(body, sysflag.COMPRESSION_ZLIB)
-        sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
+        body = compress(body, compress_type, compress_level)
+        sys_flag = sysflag.COMPRESSED | compress_type
     return Outgoing(
         message.topic,
         body,
@@ -167,7 +189,30 @@ def _count(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
+def split_batch(
+    messages: Sequence[Message], bytes_max: int = MESSAGE_BYTES_MAX
+) -> list[list[Message]]:
+    """Cut a list into batches of neighbours that are small enough to be sent as one.
+
+    A message that is too large alone gets a batch of its own, which will be refused.
+    """
+    batches: list[list[Message]] = []
+    room = 0
+    for message in messages:
+        text = properties_text(message.properties).encode("utf-8", "replace")
+        size = len(message.body) + len(text) + _BATCH_OVERHEAD_BYTES
+        if size > room or not batches:
+            batches.append([])
+            room = bytes_max
+        batches[-1].append(message)
+        room -= size
+    return batches
+
+
 def _checked_properties(properties: dict[str, str]) -> str:
+    for name, value in properties.items():
+        if not name or not _SEPARATORS.isdisjoint(name + value):
+            raise ClientError(f"The property {name!r} is unnamed or contains a separator.")
     text = properties_text(properties)
     size = len(text.encode("utf-8", "replace"))
     if size > PROPERTIES_BYTES_MAX:

@@ -10,7 +10,9 @@ from core_broker.client.sending import (
     COMPRESS_OVER_BYTES,
     DEFAULT_TOPIC_QUEUE_NUMS,
     MESSAGE_BYTES_MAX,
+    CompressionType,
 )
+from core_broker.message.compression import COMPRESS_LEVEL
 from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
 from core_broker.remoting.codes import ResponseCode
 
@@ -40,10 +42,21 @@ class ProducerSettings:
     retry_codes: frozenset[int] = RETRY_CODES
     retry_when_not_stored_ok: bool = False
     """Also try another broker when a flush or replica did not confirm; this makes duplicates."""
+    send_latency_fault_enable: bool = False
+    """Avoid brokers for a while that were slow or failed, by RocketMQ's table of times."""
     compress_over_bytes: int = COMPRESS_OVER_BYTES
+    compress_type: CompressionType = CompressionType.ZLIB
+    """LZ4 and ZSTD need consumers of 4.9.4 or later and ``pip install gantry[compression]``."""
+    compress_level: int = COMPRESS_LEVEL
     message_bytes_max: int = MESSAGE_BYTES_MAX
     new_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS
     """Queues to ask for when the first message creates its topic."""
+    vip_channel: bool = False
+    """Send to the port below the brokers' own, where no consumer is in the way."""
+    in_flight_max: int = 10_000
+    """Messages given to ``submit`` that have no outcome yet."""
+    drain_timeout_s: float = 5.0
+    """How long ``stop`` waits for sends that are running."""
 
 
 @dataclass(frozen=True, slots=True)

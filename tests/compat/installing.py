@@ -25,12 +25,17 @@ NODE_PACKAGE = "ali-ons@3.12.0"
 JAVA_VERSION = "4.9.8"
 INSTALL_SECONDS_MAX = 100
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+#: The newest of their lines that Maven has with all parts; 4.9.8's broker was not published there.
+JAVA_BROKER_VERSIONS = ("4.9.7", "5.3.3")
+#: The first time Maven fetches some hundred files.
+MAVEN_SECONDS_MAX = 280
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>gantry</groupId><artifactId>compat</artifactId><version>1</version>
   <dependencies><dependency>
     <groupId>org.apache.rocketmq</groupId>
-    <artifactId>rocketmq-tools</artifactId><version>{JAVA_VERSION}</version>
+    <artifactId>{artifact}</artifactId><version>{version}</version>
   </dependency></dependencies>
 </project>
 """
@@ -70,20 +75,35 @@ def node_modules() -> Path:
 def java_classpath() -> str:
     """Return the class path of the Java client, of its tools and of our compiled driver."""
 
-    def install(folder: Path) -> None:
-        need("mvn")
-        (folder / "pom.xml").write_text(POM)
-        run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], folder)
-
     def compile_driver(folder: Path) -> None:
         need("javac")
         run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(source)])
 
     need("java")
-    jars = str(installed("java", JAVA_VERSION + POM, install) / "lib" / "*")
+    jars = _jars("java", "rocketmq-tools", JAVA_VERSION)
     source = CLIENTS / "JavaClient.java"
     classes = installed("java-driver", source.read_text(), compile_driver)
     return os.pathsep.join((str(classes), jars))
+
+
+@cache
+def java_broker_classpath(version: str) -> str:
+    """Return the class path of a Java broker."""
+    need("java")
+    return _jars(f"java-broker-{version}", "rocketmq-broker", version)
+
+
+def _jars(name: str, artifact: str, version: str) -> str:
+    """Return the class path of an artifact of RocketMQ with all that it needs."""
+    pom = POM.format(artifact=artifact, version=version)
+
+    def install(folder: Path) -> None:
+        need("mvn")
+        (folder / "pom.xml").write_text(pom)
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+        run(command, folder, MAVEN_SECONDS_MAX)
+
+    return str(installed(name, version + pom, install) / "lib" / "*")
 
 
 def installed(name: str, version: str, install: Callable[[Path], None]) -> Path:
@@ -116,7 +136,9 @@ def need(program: str) -> None:
         raise CannotInstall(f"{program} is not installed")
 
 
-def run(command: list[str], folder: Path | None = None) -> None:
+def run(
+    command: list[str], folder: Path | None = None, seconds: float = INSTALL_SECONDS_MAX
+) -> None:
     """Run one step of an installation; CannotInstall tells its last line of output."""
     try:
         done = subprocess.run(
@@ -125,10 +147,10 @@ def run(command: list[str], folder: Path | None = None) -> None:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=INSTALL_SECONDS_MAX,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        raise CannotInstall(f"{Path(command[0]).name} took over {INSTALL_SECONDS_MAX} s") from None
+        raise CannotInstall(f"{Path(command[0]).name} took over {seconds:.0f} s") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[-1] if lines else f"exit code {done.returncode}"

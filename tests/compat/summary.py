@@ -13,6 +13,10 @@ TITLES = {
     "cpp": f"C++ {installing.CPP_PACKAGE}",
     "node": f"Node {installing.NODE_PACKAGE}",
     "java": f"Java rocketmq-client {installing.JAVA_VERSION}",
+    **{
+        f"java-broker-{version}": f"Java rocketmq-broker {version}"
+        for version in installing.JAVA_BROKER_VERSIONS
+    },
 }
 OUTCOMES = ("passed", "failed", "error", "skipped")
 

@@ -1,0 +1,115 @@
+"""A Java broker on a store folder, in a process of its own with small heap and small files."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from core_broker.config import java_key, property_text
+from tests.compat import installing
+from tests.support.cluster import READY, SMALL_STORE, free_broker_port
+
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 30
+LOOK_SECONDS = 0.05
+
+#: Segments so small that a test fills several.
+STORE = SMALL_STORE | {"mapped_file_size_commit_log": 1024 * 1024}
+#: Without what a broker of a test does not need, above all files of hundreds of megabytes.
+SETTINGS = {
+    "brokerName": "broker-a",
+    "brokerIP1": "127.0.0.1",
+    "brokerIP2": "127.0.0.1",
+    "timerWheelEnable": "false",
+    "diskMaxUsedSpaceRatio": "95",
+    "diskSpaceWarningLevelRatio": "99",
+    "diskSpaceCleanForciblyRatio": "99",
+}
+MEMORY = ("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC")
+DISK = (
+    "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
+    "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.99",
+)
+#: The store unmaps files by ways that Java closed to programs; RocketMQ's own script opens them.
+OPENED = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+)
+#: Warnings go to the output, which a failure to start quotes.
+LOGGING = """<configuration>
+  <appender name="C" class="{package}ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%level %logger{{0}} %msg%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="C"/></root>
+</configuration>
+"""
+#: RocketMQ 5 has its own copy of logback, which looks for another name.
+LOGGING_FILES = {
+    "logback.xml": "",
+    "logback_broker.xml": "",
+    "rmq.logback.xml": "org.apache.rocketmq.logging.",
+}
+
+
+class JavaBroker:
+    """One broker; `start`, then `stop` or `kill`, as often as wanted, on the same folder."""
+
+    def __init__(self, version: str, folder: Path, store: Path, namesrv_addr: str) -> None:
+        self.version = version
+        self.port = free_broker_port()
+        self.addr = f"127.0.0.1:{self.port}"
+        self._home = folder / f"java-{version}"
+        self._output = self._home / "output.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        (self._home / "conf").mkdir(parents=True)
+        for name, package in LOGGING_FILES.items():
+            (self._home / "conf" / name).write_text(LOGGING.format(package=package))
+        settings = {
+            **SETTINGS,
+            **{java_key(name): property_text(value) for name, value in STORE.items()},
+            "namesrvAddr": namesrv_addr,
+            "listenPort": str(self.port),
+            "haListenPort": str(free_broker_port()),
+            "storePathRootDir": str(store),
+            "storePathCommitLog": str(store / "commitlog"),
+        }
+        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        (self._home / "broker.conf").write_text("".join(lines))
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        conf = self._home / "conf"
+        classpath = os.pathsep.join((str(conf), installing.java_broker_classpath(self.version)))
+        command = ["java", *MEMORY, *OPENED, *DISK, f"-Duser.home={self._home}", "-cp", classpath]
+        main = "org.apache.rocketmq.broker.BrokerStartup"
+        environment = {**os.environ, "ROCKETMQ_HOME": str(self._home)}
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [*command, main, "-c", str(self._home / "broker.conf")],
+                cwd=self._home,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while READY not in (printed := self._output.read_text(errors="replace")):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"Java {self.version} did not start:\n{printed[-4000:]}")
+            time.sleep(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(STOP_SECONDS_MAX)
+            self._process = None
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None

@@ -113,6 +113,17 @@ class RequestTimeout(TransportError):
         super().__init__(addr, f"{addr} did not answer {_code_text(code)} within {timeout_ms} ms.")
 
 
+class ReplyTimeout(TransportError):
+    """A request was sent and its message stored, but nobody replied in time."""
+
+    def __init__(self, topic: str, timeout_ms: int) -> None:
+        self.topic = topic
+        self.timeout_ms = timeout_ms
+        super().__init__(
+            topic, f"The message was sent to {topic}, but no reply came within {timeout_ms} ms."
+        )
+
+
 class ConnectionClosed(TransportError):
     """The connection ended before the answer came."""
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from core_broker.client.hooks import ConsumeContext, Role, SendContext
+from core_broker.client.hooks import ConsumeContext, EndTransactionContext, Role, SendContext
 from core_broker.client.loops import Loop
 from core_broker.client.producer import Producer
 from core_broker.errors import ClientError, GantryError
@@ -26,6 +26,7 @@ from core_broker.message.properties import (
 )
 from core_broker.message.topics import TRACE_TOPIC
 from trace.codec import (
+    EndTransaction,
     MessageType,
     Pub,
     SubAfter,
@@ -137,6 +138,29 @@ class TraceHook:
                     group=context.group,
                 )
                 for message in _traced(context.messages)
+            ]
+        )
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        properties = context.message.properties
+        if properties.get(PROPERTY_TRACE_SWITCH) == "false":
+            return
+        self._put(
+            [
+                EndTransaction(
+                    timestamp_ms=context.ended_ms,
+                    region_id=properties.get(PROPERTY_MSG_REGION, DEFAULT_REGION),
+                    group=context.group,
+                    topic=context.message.topic,
+                    msg_id=context.msg_id,
+                    tags=context.message.tags or "",
+                    keys=properties.get(PROPERTY_KEYS, ""),
+                    store_host=context.broker_addr,
+                    msg_type=MessageType.TRANSACTION_COMMIT,
+                    transaction_id=context.transaction_id,
+                    transaction_state=context.state,
+                    from_transaction_check=context.is_from_check,
+                )
             ]
         )
 

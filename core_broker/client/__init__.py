@@ -10,7 +10,7 @@ from core_broker.client.consumer.lite_pull_consumer import LitePullConsumer
 from core_broker.client.consumer.process_queue import CacheLimits
 from core_broker.client.consumer.pull_consumer import PullConsumer
 from core_broker.client.consumer.push_consumer import PushConsumer
-from core_broker.client.hooks import ClientHook, ConsumeContext, SendContext
+from core_broker.client.hooks import ClientHook, ConsumeContext, EndTransactionContext, SendContext
 from core_broker.client.producer import Producer
 from core_broker.client.results import (
     ConsumeOrderlyStatus,
@@ -26,6 +26,11 @@ from core_broker.client.results import (
 from core_broker.client.sending import CompressionType
 from core_broker.client.settings import ConsumerSettings, LitePullSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector
+from core_broker.client.transactions import (
+    LocalTransactionState,
+    TransactionProducer,
+    TransactionSendResult,
+)
 from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import (
     ConsumeFromWhere,
@@ -46,8 +51,10 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerSettings",
+    "EndTransactionContext",
     "LitePullConsumer",
     "LitePullSettings",
+    "LocalTransactionState",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -67,4 +74,6 @@ __all__ = [
     "SubscriptionGroupConfig",
     "SuspendQueue",
     "TopicConfig",
+    "TransactionProducer",
+    "TransactionSendResult",
 ]

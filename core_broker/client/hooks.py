@@ -1,6 +1,6 @@
 """Where others look on while a client sends and consumes: tracing, metrics, tests.
 
-Compatible in meaning with RocketMQ's SendMessageHook and ConsumeMessageHook.
+Compatible in meaning with RocketMQ's SendMessageHook, ConsumeMessageHook and EndTransactionHook.
 """
 
 import logging
@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from core_broker.client.results import SendResult
 from core_broker.client.sending import Outgoing
-from core_broker.message.model import MessageExt
+from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import MessageQueue
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,22 @@ class ConsumeContext:
     """RocketMQ's ConsumeReturnType: 0 success, 1 time-out, 2 exception, 3 null, 4 failed."""
 
 
+@dataclass(slots=True)
+class EndTransactionContext:
+    """A producer told a broker what a local transaction came to."""
+
+    group: str
+    message: Message | MessageExt
+    msg_id: str
+    transaction_id: str
+    broker_addr: str
+    state: str
+    """The name of a LocalTransactionState."""
+    is_from_check: bool
+    """The broker had asked."""
+    ended_ms: int
+
+
 class ClientHook(Protocol):
     """Called on the client's event loop, so it must be quick. What it raises is logged once and
     never reaches the send or the listener."""
@@ -64,6 +80,7 @@ class ClientHook(Protocol):
     def after_send(self, context: SendContext) -> None: ...
     def before_consume(self, context: ConsumeContext) -> None: ...
     def after_consume(self, context: ConsumeContext) -> None: ...
+    def end_transaction(self, context: EndTransactionContext) -> None: ...
 
 
 class HookChain:
@@ -99,6 +116,10 @@ class HookChain:
     def after_consume(self, context: ConsumeContext) -> None:
         for hook in self._hooks:
             self._call(hook, hook.after_consume, context)
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        for hook in self._hooks:
+            self._call(hook, hook.end_transaction, context)
 
     def _call(self, hook: ClientHook, method: Callable[[C], None], context: C) -> None:
         try:

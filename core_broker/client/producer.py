@@ -4,16 +4,19 @@ Compatible with RocketMQ's DefaultMQProducer.
 """
 
 import asyncio
+import random
 import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from core_broker.client.deadline import Deadline
 from core_broker.client.hooks import ClientHook, HookChain
 from core_broker.client.identity import new_uniq_key
 from core_broker.client.in_flight import InFlight
 from core_broker.client.instance import ClientInstance
 from core_broker.client.namespaces import with_namespace
+from core_broker.client.request_reply import WaitingRequests, as_request, reply_to
 from core_broker.client.results import SendResult
 from core_broker.client.selectors import QueueSelector, by_hash
 from core_broker.client.sender import Sender
@@ -25,18 +28,21 @@ from core_broker.client.sending import (
     split_batch,
 )
 from core_broker.client.settings import ProducerSettings
-from core_broker.errors import ClientError
+from core_broker.errors import ClientError, ReplyTimeout
 from core_broker.message.compression import compress
-from core_broker.message.model import Message
+from core_broker.message.model import Message, MessageExt
 from core_broker.message.topics import validate_group
 from core_broker.remoting.bodies import HeartbeatData, MessageQueue, ProducerData
 from core_broker.remoting.client import RpcHook, refuse
+from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
 
 OnSent = Callable[[SendResult | None, Exception | None], None]
 """Called with a result, or with what went wrong."""
+REQUEST_TIMEOUT_MS: Final = 3_000
+"""How long a request waits for its reply, sending it included."""
 
 
 class Producer:
@@ -73,6 +79,8 @@ class Producer:
         # What brokers may ask, by code. The instance knows the table but not the producer, so
         # that one which is dropped without a stop can still complain.
         self._handlers = handlers
+        self._waiting = WaitingRequests()
+        handlers[RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT] = self._waiting.arrived
 
         def heartbeat(client_id: str) -> HeartbeatData:
             return HeartbeatData(
@@ -109,6 +117,7 @@ class Producer:
         close all connections; may be called twice."""
         if self._running:
             self._running = False
+            self._waiting.abandon()
             await self._in_flight.drain(self._settings.drain_timeout_s)
             await self._hooks.stop()
             await self._instance.stop()
@@ -208,9 +217,47 @@ class Producer:
         """Send and forget: nobody will know whether a broker stored it."""
         await self._sender.send_oneway(self._prepare(message))
 
+    async def request(
+        self, message: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> MessageExt:
+        """Send a message and wait for the reply of the one who consumes it.
+
+        Raises what `send` raises, and ReplyTimeout when the message was sent and no reply came.
+        """
+        asked, correlation_id = as_request(message, self.client_id, timeout_ms)
+        outgoing = self._prepare(asked)
+        deadline = Deadline(timeout_ms)
+        with self._waiting.expect(correlation_id) as reply:
+            # The reply comes over a connection that the broker knows to be ours.
+            await self._sender.announce(outgoing.topic, deadline)
+            async with self._in_flight.one():
+                await self._sender.send(outgoing, deadline.left_ms() or 1)
+            try:
+                async with asyncio.timeout(deadline.left_ms() / 1000):
+                    return await reply
+            except TimeoutError:
+                raise ReplyTimeout(message.topic, timeout_ms) from None
+
+    async def reply(
+        self, request: MessageExt, body: bytes, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Answer a request that a consumer received; sent once.
+
+        It goes by the broker that holds the request, which surely knows the requester. Raises
+        RequestRefused when the requester cannot be reached any more.
+        """
+        # The topic of replies is the cluster's own and has no namespace.
+        outgoing = self._outgoing(reply_to(request, body))
+        queues = await self._sender.queues(outgoing.topic, timeout_ms)
+        known = [queue for queue in queues if queue.broker_name == request.broker_name]
+        async with self._in_flight.one():
+            return await self._sender.send_to(outgoing, random.choice(known or queues), timeout_ms)
+
     def _prepare(self, message: Message) -> Outgoing:
+        return self._outgoing(self._full(message))
+
+    def _outgoing(self, message: Message) -> Outgoing:
         self._check_running()
-        message = self._full(message)
         settings = self._settings
         check_message(message, settings.message_bytes_max)
         return prepare(

@@ -45,6 +45,16 @@ class Sender:
         self._faults = LatencyFaults() if settings.send_latency_fault_enable else None
         self._chooser = QueueChooser(self._faults)
 
+    async def announce(self, topic: str, deadline: Deadline) -> None:
+        """Have the brokers of a topic know this client before it sends them something."""
+        await self._writable_queues(topic, deadline)
+        try:
+            async with asyncio.timeout(deadline.left_ms() / 1000):
+                await self._instance.announce()
+        except TimeoutError:
+            servers = ",".join(self._instance.routes.broker_addrs(masters_only=True))
+            raise RequestTimeout(servers, RequestCode.HEART_BEAT, deadline.timeout_ms) from None
+
     async def send_oneway(self, outgoing: Outgoing) -> None:
         """Nobody waits for an answer; raises TransportError when there is no connection."""
         deadline = Deadline(self._settings.send_timeout_ms)

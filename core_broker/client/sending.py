@@ -1,4 +1,4 @@
-"""The send request and its answer (codes 310 and 320). Pure.
+"""The send request and its answer (codes 310, 320 and 325). Pure.
 
 Compatible with RocketMQ's SendMessageRequestHeaderV2, MessageBatch and MQClientAPIImpl's reading of
 the answer.
@@ -20,6 +20,7 @@ from core_broker.message.properties import (
     PROPERTIES_BYTES_MAX,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_MESSAGE_TYPE,
     PROPERTY_RECONSUME_TIME,
     PROPERTY_SEPARATOR,
     PROPERTY_UNIQ_KEY,
@@ -40,6 +41,8 @@ from core_broker.remoting.headers import SendMessageRequestHeaderV2, SendMessage
 DEFAULT_TOPIC_QUEUE_NUMS: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES: Final = 4096
+
+REPLY_TYPE: Final = "reply"
 
 
 class CompressionType(IntEnum):
@@ -76,6 +79,8 @@ class Outgoing:
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
+    is_reply: bool = False
+    """The answer to a request, which the broker hands to the requester."""
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
 
@@ -108,8 +113,13 @@ class Outgoing:
             batch=self.is_batch,
             broker_name=queue.broker_name or None,
         )
-        code = RequestCode.SEND_BATCH_MESSAGE if self.is_batch else RequestCode.SEND_MESSAGE_V2
-        return RemotingCommand.request(code, header, self.body)
+        return RemotingCommand.request(self._code, header, self.body)
+
+    @property
+    def _code(self) -> RequestCode:
+        if self.is_batch:
+            return RequestCode.SEND_BATCH_MESSAGE
+        return RequestCode.SEND_REPLY_MESSAGE_V2 if self.is_reply else RequestCode.SEND_MESSAGE_V2
 
 
 def check_message(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
@@ -151,6 +161,7 @@ def prepare(
         msg_ids=(properties[PROPERTY_UNIQ_KEY],),
         flag=message.flag,
         sys_flag=sys_flag,
+        is_reply=properties.get(PROPERTY_MESSAGE_TYPE) == REPLY_TYPE,
         reconsume_times=reconsume_times,
         max_reconsume_times=max_reconsume_times,
     )

@@ -69,6 +69,11 @@ class Message:
         """The keys under which the message can be found."""
         return split_keys(self.properties.get(PROPERTY_KEYS))
 
+    @property
+    def msg_id(self) -> str | None:
+        """The unique key, when the message has one already; sending gives one to a copy."""
+        return self.properties.get(PROPERTY_UNIQ_KEY)
+
     def __repr__(self) -> str:
         return f"Message(topic={self.topic!r}, body={len(self.body)} bytes, {self.properties})"
 

@@ -87,6 +87,7 @@ class EndTransactionRequestHeader(Header):
     topic: str | None = None
     from_transaction_check: Boolean = False
     transaction_id: str | None = None
+    broker_name: str | None = msgspec.field(default=None, name="bname")
 
 
 class CheckTransactionStateRequestHeader(Header):

@@ -273,6 +273,7 @@ class Onlooker:
     def before_consume(self, context: ConsumeContext) -> None:
         self.before.append(context.call_id)
 
+    def end_transaction(self, context: object) -> None: ...
     def after_consume(self, context: ConsumeContext) -> None:
         self.after.append(context)
 

@@ -1,0 +1,294 @@
+"""Transactional messages: delivered exactly when a local transaction says so.
+
+    producer                    broker
+    half message          ->    kept where no consumer sees it
+    execute()
+    commit, rollback (37) ->    delivers it, or forgets it
+                          <-    no word for a while: asks (39) any producer of the group
+    check()
+    commit, rollback (37) ->
+
+The answer travels one-way; when it is lost, the broker asks again. Compatible with RocketMQ's
+TransactionMQProducer and TransactionListener.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from core_broker.client.hooks import ClientHook, EndTransactionContext, HookChain
+from core_broker.client.identity import new_uniq_key, now_ms
+from core_broker.client.instance import ClientInstance
+from core_broker.client.producer import Producer
+from core_broker.client.results import SendResult, SendStatus
+from core_broker.client.settings import ProducerSettings
+from core_broker.errors import ClientError, GantryError, ProtocolError
+from core_broker.message import sysflag
+from core_broker.message.ids import parse_offset_msg_id
+from core_broker.message.model import Message, MessageExt
+from core_broker.message.properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_PRODUCER_GROUP,
+    PROPERTY_TRANSACTION_PREPARED,
+    PROPERTY_UNIQ_KEY,
+)
+from core_broker.message.record import decode_record
+from core_broker.remoting.client import RpcHook
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    CheckTransactionStateRequestHeader,
+    EndTransactionRequestHeader,
+)
+
+log = logging.getLogger(__name__)
+
+CHECKS_MAX: Final = 2_000
+"""Checks that may run at a time. What comes beyond is left out: the broker asks again."""
+
+
+class LocalTransactionState(StrEnum):
+    """What a local transaction came to."""
+
+    COMMIT_MESSAGE = "COMMIT_MESSAGE"
+    ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
+    UNKNOW = "UNKNOW"
+    """Not decided yet: the broker will ask. RocketMQ spells it so."""
+
+
+_FLAGS: Final = {
+    LocalTransactionState.COMMIT_MESSAGE: sysflag.TRANSACTION_COMMIT,
+    LocalTransactionState.ROLLBACK_MESSAGE: sysflag.TRANSACTION_ROLLBACK,
+    LocalTransactionState.UNKNOW: sysflag.TRANSACTION_NONE,
+}
+
+State = LocalTransactionState
+Execute = Callable[[Message, Any], State | Awaitable[State]]
+Check = Callable[[MessageExt], State | Awaitable[State]]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSendResult(SendResult):
+    """The half message, and what the local transaction came to."""
+
+    transaction_id: str = ""
+    local_state: LocalTransactionState = LocalTransactionState.UNKNOW
+    error: Exception | None = None
+    """What `execute` raised; its state is then unknown, and the broker will ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """One decision on its way to the broker."""
+
+    addr: str
+    message: Message | MessageExt
+    msg_id: str
+    transaction_id: str | None
+    queue_offset: int
+    offset_physical: int
+    broker_name: str | None
+    is_from_check: bool
+
+
+class _Endings:
+    """Tells brokers what transactions came to."""
+
+    def __init__(self, instance: ClientInstance, group: str, hooks: HookChain) -> None:
+        self.group = group
+        self._instance = instance
+        self._hooks = hooks
+
+    async def tell(
+        self, ending: _Ending, state: LocalTransactionState, error: Exception | None
+    ) -> None:
+        """Tell the broker; when that fails it will ask."""
+        header = EndTransactionRequestHeader(
+            producer_group=self.group,
+            tran_state_table_offset=ending.queue_offset,
+            commit_log_offset=ending.offset_physical,
+            commit_or_rollback=_FLAGS[state],
+            msg_id=ending.msg_id,
+            from_transaction_check=ending.is_from_check,
+            transaction_id=ending.transaction_id,
+            broker_name=ending.broker_name,
+        )
+        command = RemotingCommand.request(RequestCode.END_TRANSACTION, header)
+        if error is not None:
+            command.remark = f"{type(error).__name__}: {error}"
+        try:
+            await self._instance.remoting.oneway(ending.addr, command)
+        except GantryError as failure:
+            log.warning("%s does not hear of transaction %s: %s", ending.addr, state, failure)
+        self._hooks.end_transaction(
+            EndTransactionContext(
+                self.group,
+                ending.message,
+                ending.msg_id,
+                ending.transaction_id or ending.msg_id,
+                ending.addr,
+                state.value,
+                ending.is_from_check,
+                now_ms(),
+            )
+        )
+
+
+class _Checks:
+    """Answers brokers that ask what became of a transaction (39)."""
+
+    def __init__(self, check: Check, endings: _Endings) -> None:
+        self._check = check
+        self._endings = endings
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def asked(self, connection: Connection, request: RemotingCommand) -> None:
+        """CHECK_TRANSACTION_STATE (39)."""
+        peer = connection.peer
+        header = request.header(CheckTransactionStateRequestHeader)
+        try:
+            message = decode_record(request.body)
+        except ProtocolError as error:
+            log.warning("%s asks about a message that is not readable: %s", peer, error)
+            return
+        if message.properties.get(PROPERTY_PRODUCER_GROUP) != self._endings.group:
+            log.warning("%s asks about a message of another group", peer)
+        elif len(self._running) >= CHECKS_MAX:
+            log.warning("%d checks are running; %s has to ask again", CHECKS_MAX, peer)
+        else:
+            task = asyncio.create_task(self._answer(peer, header, message))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _answer(
+        self, addr: str, header: CheckTransactionStateRequestHeader, message: MessageExt
+    ) -> None:
+        if message.sys_flag & sysflag.COMPRESSED:
+            try:
+                message.body = message.decompressed_body()
+            except ProtocolError as error:
+                log.warning("The body of %s does not unpack: %s", message.msg_id, error)
+        state, failure = await _state(self._check, message)
+        ending = _Ending(
+            addr=addr,
+            message=message,
+            msg_id=message.msg_id,
+            transaction_id=header.transaction_id,
+            queue_offset=header.tran_state_table_offset,
+            offset_physical=header.commit_log_offset,
+            broker_name=None,
+            is_from_check=True,
+        )
+        await self._endings.tell(ending, state, failure)
+
+
+class TransactionProducer(Producer):
+    """Sends messages that depend on local transactions.
+
+    `execute(message, arg)` runs the local transaction once the half message is stored, and says
+    what it came to. `check(message)` says so later, when a broker asks, possibly about a message
+    that another producer of the group has sent; `message.msg_id` is the same in both. Either may be
+    a coroutine function; a plain function runs in a thread. What raises, or returns no state,
+    counts as UNKNOW.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str,
+        hooks: Sequence[ClientHook] = (),
+        *,
+        execute: Execute,
+        check: Check,
+        namespace: str = "",
+        settings: ProducerSettings | None = None,
+        rpc_hooks: Sequence[RpcHook] = (),
+    ) -> None:
+        super().__init__(
+            group,
+            namesrv_addr,
+            hooks,
+            namespace=namespace,
+            settings=settings,
+            rpc_hooks=rpc_hooks,
+        )
+        self._execute = execute
+        self._endings = _Endings(self._instance, self.group, self._hooks)
+        self._checks = _Checks(check, self._endings)
+        self._handlers[RequestCode.CHECK_TRANSACTION_STATE] = self._checks.asked
+
+    async def stop(self) -> None:
+        """Take leave; checks that are running are cancelled, the broker will ask somebody else."""
+        await self._checks.stop()
+        await super().stop()
+
+    async def send_in_transaction(
+        self, message: Message, arg: Any = None, *, timeout_ms: int | None = None
+    ) -> TransactionSendResult:
+        """Send a half message, run the local transaction, and tell the broker what it came to.
+
+        Raises what `send` raises, and then the transaction was not run.
+        """
+        if PROPERTY_DELAY_TIME_LEVEL in message.properties:
+            raise ClientError("A message in a transaction cannot be delayed.")
+        half = Message(message.topic, message.body, flag=message.flag)
+        half.properties = message.properties | {
+            PROPERTY_TRANSACTION_PREPARED: "true",
+            PROPERTY_PRODUCER_GROUP: self.group,
+        }
+        half.properties.setdefault(PROPERTY_UNIQ_KEY, new_uniq_key())
+        outgoing = self._prepare(half)
+        outgoing = replace(outgoing, sys_flag=outgoing.sys_flag | sysflag.TRANSACTION_PREPARED)
+        state, error = LocalTransactionState.ROLLBACK_MESSAGE, None
+        async with self._in_flight.one():
+            sent = await self._sender.send(outgoing, timeout_ms)
+            if sent.status is SendStatus.SEND_OK:
+                state, error = await _state(self._execute, half, arg)
+            await self._endings.tell(self._ending(half, sent), state, error)
+        known = {field.name: getattr(sent, field.name) for field in fields(SendResult)}
+        return TransactionSendResult(
+            **known, transaction_id=sent.msg_id, local_state=state, error=error
+        )
+
+    def _ending(self, half: Message, sent: SendResult) -> _Ending:
+        return _Ending(
+            addr=self._instance.routes.master_addr(sent.queue.broker_name) or "",
+            message=half,
+            msg_id=sent.msg_id,
+            transaction_id=None,
+            queue_offset=sent.queue_offset,
+            offset_physical=parse_offset_msg_id(sent.offset_msg_id)[2],
+            broker_name=sent.queue.broker_name,
+            is_from_check=False,
+        )
+
+
+async def _state(
+    callback: Callable[..., State | Awaitable[State]], *args: Any
+) -> tuple[LocalTransactionState, Exception | None]:
+    """What the application says about a transaction, and what it raised instead."""
+    try:
+        if inspect.iscoroutinefunction(callback):
+            state = await callback(*args)
+        else:
+            state = await asyncio.to_thread(callback, *args)
+            if inspect.isawaitable(state):
+                state = await state
+    except Exception as error:
+        # The shell around the application's code: the broker asks again.
+        log.exception("A local transaction failed; its state is unknown")
+        return LocalTransactionState.UNKNOW, error
+    if not isinstance(state, LocalTransactionState):
+        log.warning("A local transaction answered %r, which is no state", state)
+        return LocalTransactionState.UNKNOW, None
+    return state, None

@@ -1,0 +1,171 @@
+"""Verification: a whole store is clean, and each kind of damage is reported with its place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core_broker.message.record import BODY_CRC_AT, QUEUE_OFFSET_AT
+from core_broker.mqstore.folder import StoreFolder
+from core_broker.mqstore.log_view import LogView
+from core_broker.mqstore.report import Report
+from core_broker.mqstore.verifying import verify
+from core_broker.store.consume_queue import UNIT
+from core_broker.store.layout import StorePaths
+from core_broker.store.log_scan import LogScan
+from tests.support.stores import SEGMENT_BYTES, Bench, message
+from tests.unit.mqstore.conftest import sizes_of
+
+Check = Callable[[], Report]
+FIRST_SEGMENT = "commitlog/00000000000000000000"
+FIRST_QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
+
+
+def flip(path: Path, at: int, bit: int = 1) -> None:
+    """Flip one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= bit
+    path.write_bytes(data)
+
+
+def places(report: Report) -> list[tuple[str, int]]:
+    """Where the problems are."""
+    return [(each.file, each.offset) for each in report.problems]
+
+
+def test_a_whole_store_is_clean(check: Check) -> None:
+    report = check()
+    assert report.problems == []
+    assert report.notes == []
+    assert report.figures["records"] == report.figures["units"] == 53
+    assert report.figures["indexItems"] == 150
+
+
+def test_a_flipped_body_is_reported_once_where_its_record_begins(root: Path, check: Check) -> None:
+    flip(root / FIRST_SEGMENT, 90)
+    report = check()
+    assert places(report) == [(FIRST_SEGMENT, 0)]
+    assert "does not match the checksum" in report.problems[0].reason
+
+
+def test_records_behind_damage_are_still_verified(root: Path, check: Check) -> None:
+    flip(root / FIRST_SEGMENT, 0)
+    flip(root / FIRST_QUEUE, 2 * UNIT.size + 7)
+    assert places(check()) == [(FIRST_SEGMENT, 0), (FIRST_QUEUE, 2 * UNIT.size)]
+
+
+def test_a_queue_offset_that_is_not_the_units_is_noticed(root: Path, check: Check) -> None:
+    log = LogView(root / "commitlog", StoreFolder(root).segments()[0], SEGMENT_BYTES)
+    record = list(LogScan(log, 0, check_crc=True))[30]
+    flip(root / FIRST_SEGMENT, record.offset + QUEUE_OFFSET_AT + 7, 0x04)
+    # The unit of message 30 has no record, and the one of 26 not the newer of its two.
+    path = "consumequeue/TopicTest/0/00000000000000000400"
+    assert places(check()) == [(path, 200), (path, 120)]
+
+
+def test_a_lost_unit_at_the_end_of_a_queue_is_noticed(root: Path, check: Check) -> None:
+    path = root / "consumequeue/TopicTest/0/00000000000000000400"
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] + bytes(20))
+    report = check()
+    assert places(report) == [("consumequeue/TopicTest/0/00000000000000000400", 380)]
+    assert "has no unit here" in report.problems[0].reason
+
+
+def test_a_unit_too_many_is_noticed(root: Path, check: Check) -> None:
+    path = root / "consumequeue/Plain/0/00000000000000000000"
+    path.write_bytes(path.read_bytes()[:20] + UNIT.pack(100, 50, 0) + bytes(360))
+    report = check()
+    assert places(report) == [("consumequeue/Plain/0/00000000000000000000", 20)]
+    assert "it points to 100, 50 bytes; no such message" in report.problems[0].reason
+
+
+def test_a_queue_that_is_gone_is_noticed(root: Path, check: Check) -> None:
+    (root / "consumequeue/Plain/0/00000000000000000000").unlink()
+    assert places(check()) == [("consumequeue/Plain/0/00000000000000000000", 0)]
+
+
+def test_a_segment_that_is_gone_is_one_problem(root: Path, check: Check) -> None:
+    extra = root / "commitlog" / f"{2 * SEGMENT_BYTES:020d}"
+    (root / f"commitlog/{SEGMENT_BYTES:020d}").rename(extra)
+    report = check()
+    assert f"a file {SEGMENT_BYTES} is missing before it" in report.problems[0].reason
+
+
+def test_index_files_that_are_gone_are_noticed(root: Path, check: Check) -> None:
+    newest = max((root / "index").iterdir())
+    newest.unlink()
+    report = check()
+    assert (f"index/{newest.name}", 0) in places(report)
+
+
+def test_topics_deleted_and_created_again_are_no_problem(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).open()
+    bench.put_many(30)
+    bench.store.delete_topic("TopicTest")
+    bench.run_lanes()
+    bench.put_many(5)
+    bench.put_many(3, topic="Deleted")
+    bench.store.delete_topic("Deleted")
+    bench.run_lanes()
+    bench.store.close()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "topics.json").write_text('{"topicConfigTable":{}}')
+    report = verify(StoreFolder(tmp_path), sizes_of(tmp_path))
+    assert report.problems == []
+    assert report.notes == ["3 records belong to topics that were deleted."]
+
+
+def test_a_store_that_was_killed_may_lag_but_not_lack(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).open()
+    bench.put_many(30)
+    bench.store._release()  # as the end of the process does
+    folder = StoreFolder(tmp_path)
+    report = verify(folder, sizes_of(tmp_path))
+    assert report.problems == []
+    assert [note.split(" ", 1)[1] for note in report.notes] == [
+        "broker did not stop in order; the next start recovers the folder.",
+        "records at the end have no unit yet; a start adds them.",
+        "records at the end are not in the index yet; a start adds them.",
+    ]
+    StorePaths(tmp_path).abort.unlink()
+    assert verify(folder, sizes_of(tmp_path)).count > 30
+
+
+def test_a_running_broker_is_noticed_and_not_disturbed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).open()
+    bench.put_many(30)
+    try:
+        folder = StoreFolder(tmp_path)
+        assert folder.is_in_use()
+        report = verify(folder, sizes_of(tmp_path))
+        assert report.problems == []
+        assert "running" in report.notes[0]
+        bench.put(message(31))
+    finally:
+        bench.store.close()
+    assert not folder.is_in_use()
+
+
+def test_problems_shown_are_bounded_and_the_rest_is_counted(root: Path) -> None:
+    for each in (root / "consumequeue/TopicTest/0").iterdir():
+        each.write_bytes(bytes(400))
+    report = verify(StoreFolder(root), sizes_of(root), limit=7)
+    assert len(report.problems) == 7
+    assert report.count == 40
+
+
+@pytest.mark.parametrize("at", [BODY_CRC_AT, 4, 0, 12, 28])
+def test_damage_in_every_record_is_counted(root: Path, check: Check, at: int) -> None:
+    path = root / FIRST_SEGMENT
+    data = bytearray(path.read_bytes())
+    offset = count = 0
+    while size := int.from_bytes(data[offset : offset + 4]):
+        if data[offset + 4] == 0xCB:
+            break
+        data[offset + at] ^= 0x40
+        offset, count = offset + size, count + 1
+    path.write_bytes(data)
+    report = check()
+    assert report.count > 0
+    assert report.figures["records"] <= 53

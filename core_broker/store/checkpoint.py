@@ -12,6 +12,7 @@ or shortened queue or index is noticed.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
@@ -112,11 +113,18 @@ def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
 
 def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheckpoint) -> None:
     """Replace Gantry's own checkpoint; everything that it states must have been synced before."""
-    content = {
+    replace_file(files, path, b"".join(_pieces(checkpoint)))
+
+
+def _pieces(checkpoint: DispatchCheckpoint) -> Iterator[bytes]:
+    """Encode topic by topic: encoding all of it at once would keep every other thread waiting."""
+    rest = {
         "physicalOffset": checkpoint.offset_physical,
         "minPhysicalOffset": checkpoint.min_physical,
         "lastRecordOffset": checkpoint.last_record,
-        "queueOffsets": checkpoint.queues,
         "indexEndOffsets": checkpoint.index_ends,
     }
-    replace_file(files, path, json.dumps(content).encode())
+    yield json.dumps(rest).encode().removesuffix(b"}") + b', "queueOffsets": {'
+    for number, (topic, queues) in enumerate(checkpoint.queues.items()):
+        yield f"{', ' if number else ''}{json.dumps(topic)}: {json.dumps(queues)}".encode()
+    yield b"}}"

@@ -4,12 +4,14 @@ Every `flushIntervalConsumeQueue` the queue files with enough new units are sync
 `flushConsumeQueueThoroughInterval`, and at the latest after so much new log, all of them and the
 index are. Then the checkpoints move to where everything stood when that began: the commit log
 first, then queues and index, then the checkpoints, so that these never promise what is not there.
-Compatible with RocketMQ's FlushConsumeQueueService.
+A store may have tens of thousands of queues, so their units are written in slices, a few with each
+tick; what comes to a queue meanwhile is flushed along with it and does no harm. Compatible with
+RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
@@ -20,7 +22,7 @@ from core_broker.store.checkpoint import (
     save_checkpoint,
     save_dispatch_checkpoint,
 )
-from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files, SyncFailed
 from core_broker.store.flusher import PAGE_BYTES, Flusher
 from core_broker.store.key_index import IndexFlush
@@ -29,8 +31,24 @@ from core_broker.store.layout import StoreParts, StorePaths
 
 #: A checkpoint comes at the latest after so much new log, which bounds what a restart reads again.
 LOG_BYTES_MAX = 64 * 1024 * 1024
+#: One slice writes the units of so many queues at most, or passes over so many that have none.
+WRITES_PER_SLICE = 200
+QUEUES_PER_SLICE = 5_000
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Collection:
+    """Where log and messages stood when a thorough flush began, and the queues written since."""
+
+    offset_physical: int
+    min_physical: int
+    last_record: int
+    store_timestamp: int
+    queues: Sequence[ConsumeQueue]
+    done: int = 0
+    ranges: QueueRanges = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +80,7 @@ class Checkpointer:
         self._paths = paths
         self._settings = settings
         self._is_running = False
+        self._collecting: _Collection | None = None
         self._last_pass_ms = 0
         self._last_thorough_ms = 0
         self._last_offset = 0
@@ -70,9 +89,13 @@ class Checkpointer:
     def want(self) -> None:
         """Move the checkpoints with the next tick: something changed that must not come back."""
         self._is_wanted = True
+        self._collecting = None
 
     def tick(self, now_ms: int, store_timestamp: int) -> None:
         """Flush what is due; `store_timestamp` is that of the newest message. May raise OSError."""
+        if self._collecting is not None:
+            self._go_on(self._collecting)
+            return
         config = self._settings()
         if self._is_running or now_ms - self._last_pass_ms < config.flush_interval_consume_queue:
             return
@@ -83,7 +106,9 @@ class Checkpointer:
         )
         if self._is_wanted or (is_thorough and self._log.written > self._last_offset):
             self._last_thorough_ms = now_ms
-            self._start_thorough(store_timestamp)
+            self._is_wanted = False
+            self._collecting = self._begin(store_timestamp)
+            self._go_on(self._collecting)
         else:
             least = config.flush_consume_queue_least_pages * PAGE_BYTES
             self._start_partial(self._queues.take_dirty(max(least, 1)))
@@ -101,10 +126,13 @@ class Checkpointer:
 
         self._lane.submit(lambda: sync_files(self._files, paths), done)
 
-    def _start_thorough(self, store_timestamp: int) -> None:
-        taken = self._take(store_timestamp)
+    def _go_on(self, collection: _Collection) -> None:
+        if self._collect(collection, WRITES_PER_SLICE, QUEUES_PER_SLICE):
+            self._collecting = None
+            self._start_thorough(self._take(collection))
+
+    def _start_thorough(self, taken: _Pass) -> None:
         self._is_running = True
-        self._is_wanted = False
 
         def done(error: Exception | None) -> None:
             self._is_running = False
@@ -116,29 +144,50 @@ class Checkpointer:
             else:
                 done(OSError("the commit log was not flushed in time"))
 
-        self._flusher.wait(taken.dispatch.offset_physical, when_flushed)
+        # Queues and index may have messages by now that came after the flush began.
+        self._flusher.wait(self._log.written, when_flushed)
 
     def run_now(self, store_timestamp: int) -> None:
         """Flush queues and index and move the checkpoints, waiting for it; the log is flushed.
 
         For start and stop, when there is no traffic. Raises OSError.
         """
-        taken = self._take(store_timestamp)
+        collection = self._begin(store_timestamp)
+        self._collect(collection, len(collection.queues), len(collection.queues))
+        taken = self._take(collection)
         self._run(taken)
         self._finish(taken, None)
 
-    def _take(self, store_timestamp: int) -> _Pass:
-        self._queues.write_tails()
+    def _begin(self, store_timestamp: int) -> _Collection:
+        log = self._log
+        return _Collection(
+            log.written, log.min_offset, log.last_record, store_timestamp, list(self._queues)
+        )
+
+    def _collect(self, collection: _Collection, writes: int, queues: int) -> bool:
+        """Write the units of the next queues; True when that was the last. May raise OSError."""
+        end = min(collection.done + queues, len(collection.queues))
+        while collection.done < end and writes > 0:
+            queue = collection.queues[collection.done]
+            if queue.tail_bytes:
+                self._queues.write_tail(queue)
+                writes -= 1
+            _note_range(collection.ranges, queue)
+            collection.done += 1
+        return collection.done == len(collection.queues)
+
+    def _take(self, collection: _Collection) -> _Pass:
         index = self._index.take_flushes()
+        stored_at = collection.store_timestamp
         return _Pass(
             self._queues.take_dirty(),
             index,
-            Checkpoint(store_timestamp, store_timestamp, self._index.end_timestamp),
+            Checkpoint(stored_at, stored_at, self._index.end_timestamp),
             DispatchCheckpoint(
-                self._log.written,
-                self._log.min_offset,
-                self._log.last_record,
-                queue_ranges(self._queues),
+                collection.offset_physical,
+                collection.min_physical,
+                collection.last_record,
+                collection.ranges,
                 self._index.ends(),
             ),
         )
@@ -186,11 +235,15 @@ def sync_files(files: Files, paths: Iterable[Path]) -> None:
             files.sync_dir(folder)
 
 
-def queue_ranges(queues: ConsumeQueues) -> QueueRanges:
+def queue_ranges(queues: Iterable[ConsumeQueue]) -> QueueRanges:
     """Return the first offset of each queue that has messages, and the one behind its last."""
     ranges: QueueRanges = {}
     for queue in queues:
-        if queue.max_offset:
-            found = (queue.min_offset, queue.max_offset)
-            ranges.setdefault(queue.topic, {})[queue.queue_id] = found
+        _note_range(ranges, queue)
     return ranges
+
+
+def _note_range(ranges: QueueRanges, queue: ConsumeQueue) -> None:
+    if queue.max_offset:
+        found = (queue.min_offset, queue.max_offset)
+        ranges.setdefault(queue.topic, {})[queue.queue_id] = found

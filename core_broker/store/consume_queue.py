@@ -290,7 +290,15 @@ class ConsumeQueue:
         low = self.min_offset
         first = self.unit(low)
         if first is None or first.size == BLANK_SIZE or first.offset_physical < min_physical:
-            self.min_offset = self.first_not_before(min_physical, low, self.max_offset)
+            found = self.first_not_before(min_physical, low, self.max_offset)
+            # If the unit before is damaged it may have led too far: then those before it tell.
+            while found - 2 >= low and self._lies_behind(found - 2, min_physical):
+                found = self.first_not_before(min_physical, low, found - 2)
+            self.min_offset = found
+
+    def _lies_behind(self, offset: int, offset_physical: int) -> bool:
+        unit = self.unit(offset)
+        return unit is not None and unit.size != BLANK_SIZE and unit[0] >= offset_physical
 
     def removable(self) -> list[int]:
         """Return the first units of files that hold no message any more; never the last file."""

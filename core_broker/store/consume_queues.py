@@ -76,7 +76,7 @@ class ConsumeQueues:
         queue.publish()
         self._unwritten[queue] = None
         if queue.tail_bytes >= TAIL_BYTES_MAX:
-            self._write_tail(queue)
+            self.write_tail(queue)
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make the turn's units visible and tell the listeners of each."""
@@ -102,7 +102,7 @@ class ConsumeQueues:
         while self._full:
             queue = self._full.pop()
             try:
-                self._write_tail(queue)
+                self.write_tail(queue)
             except OSError:
                 self._full.add(queue)
                 raise
@@ -113,9 +113,10 @@ class ConsumeQueues:
         On OSError the rest can be written later.
         """
         for queue in list(itertools.islice(self._unwritten, limit)):
-            self._write_tail(queue)
+            self.write_tail(queue)
 
-    def _write_tail(self, queue: ConsumeQueue) -> None:
+    def write_tail(self, queue: ConsumeQueue) -> None:
+        """Write the units of one queue; on OSError they can be written later."""
         queue.write_tail()
         self._unwritten.pop(queue, None)
         self._full.discard(queue)

@@ -48,7 +48,7 @@ from core_broker.store.stats import Counters, RateMeter, StoreStats
 #: How often the store looks what is due.
 TICK_S = 0.1
 #: A tick writes the newest units of so many queues at most.
-QUEUES_PER_TICK = 500
+QUEUES_PER_TICK = 200
 #: Files that are open at a time, beside those being written.
 OPEN_FILES_MAX = 256
 

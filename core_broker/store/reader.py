@@ -214,7 +214,8 @@ class Reader:
             return low
         if low == queue.max_offset:
             return low - 1
-        behind = self.store_time_of(queue, low) - timestamp_ms
+        low, stored_at = self._probe(queue, low, queue.max_offset)
+        behind = stored_at - timestamp_ms
         before = timestamp_ms - self.store_time_of(queue, low - 1)
         return low if behind < before or behind == 0 else low - 1
 

@@ -1,5 +1,6 @@
 """Checkpoints move behind the data, never before it."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,61 @@ def test_busy_queues_are_synced_between_checkpoints(files: SimulatedFiles) -> No
     bench.tick()
     assert bench.store._queues.dirty_paths == {}
     bench.store.close()
+
+
+@pytest.fixture
+def sliced(files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A store with 20 queues, of which a slice writes three."""
+    monkeypatch.setattr("core_broker.store.checkpointer.WRITES_PER_SLICE", 3)
+    monkeypatch.setattr("core_broker.store.message_store.QUEUES_PER_TICK", 0)
+    bench = Bench(ROOT, files).open()
+    bench.put(*(message(number, queue_id=number) for number in range(20)))
+    return bench
+
+
+def test_many_queues_are_written_in_slices(files: SimulatedFiles, sliced: Bench) -> None:
+    end, stored_at = sliced.store.max_offset_physical, sliced.now_ms
+    for number in range(6):
+        sliced.tick(100)
+        assert known(files) is None
+        assert len(sliced.store._queues.dirty_paths) == 3 + 3 * number
+        sliced.put(message(number, queue_id=number))
+    sliced.tick(100)
+    found = load_dispatch_checkpoint(files, ROOT / "dispatchCheckpoint.json")
+    assert found is not None
+    assert found.offset_physical == end
+    assert set(found.queues["TopicTest"]) == set(range(20))
+    checkpoint = load_checkpoint(files, ROOT / "checkpoint")
+    assert checkpoint.physic_msg_timestamp == stored_at
+    files.power_cut()
+    again = Bench(ROOT, files).open()
+    assert min(again.store.queue_range("TopicTest", each)[1] for each in range(20)) == 1
+    again.store.close()
+
+
+def test_a_topic_deleted_meanwhile_does_not_come_back(files: SimulatedFiles, sliced: Bench) -> None:
+    sliced.tick(100)
+    sliced.store.delete_topic("TopicTest")
+    sliced.put(message(0, topic="Other"))
+    for _ in range(10):
+        sliced.tick(1000)
+    found = load_dispatch_checkpoint(files, ROOT / "dispatchCheckpoint.json")
+    assert found is not None
+    assert found.queues == {"Other": {0: (0, 1)}}
+    sliced.store.close()
+
+
+def test_a_slice_that_fails_is_tried_again(files: SimulatedFiles, sliced: Bench) -> None:
+    def fault(call: str, path: Path) -> None:
+        if call == "write" and "consumequeue" in str(path):
+            raise OSError(errno.ENOSPC, "full")
+
+    files.fault = fault
+    sliced.tick(100)
+    assert not sliced.store.writable
+    files.fault = None
+    for _ in range(10):
+        sliced.tick(1000)
+    assert sliced.store.writable
+    assert known(files) == sliced.store.max_offset_physical
+    sliced.store.close()

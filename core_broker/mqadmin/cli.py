@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from core_broker.mqadmin.catalog import CATALOG, find_name
 
@@ -34,6 +35,17 @@ class Cli(click.Group):
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(_unknown(args[0]))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names come from the catalogue: loading every command would be too slow for a key."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        start = incomplete.lower()
+        return [
+            CompletionItem(name, help=entry.help)
+            for name, entry in CATALOG.items()
+            if name.lower().startswith(start)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

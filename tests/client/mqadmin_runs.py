@@ -1,0 +1,119 @@
+"""Running commands of mqadmin in the test's own process, and consumers beside them."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from click.testing import CliRunner, Result
+
+from core_broker.client import ConsumerSettings, ConsumeStatus, MessageExt, PushConsumer
+from core_broker.mqadmin.cli import cli
+
+START_TIMEOUT_S = 30.0
+
+
+class Mqadmin:
+    """`mqadmin(*arguments)` runs a command and checks its exit code."""
+
+    def __init__(self, namesrv_addr: str) -> None:
+        self._env = {
+            "NAMESRV_ADDR": namesrv_addr,
+            "ROCKETMQ_HOME": None,
+            "MQADMIN_TOOLS_FILE": None,
+        }
+
+    def __call__(self, *arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(cli, arguments, prog_name="mqadmin", env=self._env)
+        raised = result.exception
+        assert raised is None or isinstance(raised, SystemExit), repr(raised)
+        said = f"{arguments}\n{result.stdout}\n{result.stderr}"
+        assert result.exit_code == code, said
+        assert "Traceback" not in result.stderr, said
+        assert bool(result.stderr) == (code != 0), said
+        return result
+
+    def lines(self, *arguments: str) -> list[str]:
+        return self(*arguments).stdout.splitlines()
+
+    def documents(self, *arguments: str) -> list[Any]:
+        """What it prints as JSON: each line must be a document."""
+        stdout = self(*arguments, "--output", "json").stdout
+        return [json.loads(line) for line in stdout.splitlines()]
+
+    def document(self, *arguments: str) -> Any:
+        (document,) = self.documents(*arguments)
+        return document
+
+
+class OnlineConsumer:
+    """A push consumer on an event loop of its own, while tests run commands."""
+
+    def __init__(self, namesrv_addr: str, group: str, topic: str) -> None:
+        self.group = group
+        self.client_id = ""
+        self.bodies: list[bytes] = []
+        self._addr = namesrv_addr
+        self._topic = topic
+        self._started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run)
+        self._failure: BaseException | None = None
+        self._stop: Callable[[], object] | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._started.wait(START_TIMEOUT_S)
+        assert self._failure is None, self._failure
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._consume())
+
+    async def _consume(self) -> None:
+        stopping = asyncio.Event()
+        self._stop = stopping.set
+        settings = ConsumerSettings(commit_interval_s=0.1)
+        consumer = PushConsumer(self.group, self._addr, settings=settings)
+        consumer.subscribe(self._topic)
+
+        @consumer.listener
+        async def take(messages: list[MessageExt]) -> ConsumeStatus:
+            self.bodies += [message.body for message in messages]
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        try:
+            await consumer.start()
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            self.client_id = consumer.client_id
+            self._started.set()
+        await stopping.wait()
+        await consumer.stop()
+
+
+def wait_until(look: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    """Look again and again; fail when the time is over."""
+    deadline = threading.Event()
+    timer = threading.Timer(timeout_s, deadline.set)
+    timer.start()
+    try:
+        while not look():
+            assert not deadline.wait(0.02), "it did not come in time"
+    finally:
+        timer.cancel()

@@ -1,0 +1,89 @@
+"""Names and options of all commands, against those of RocketMQ 4.9.8."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+from core_broker.mqadmin.catalog import CATALOG, find_name
+from core_broker.mqadmin.cli import load
+
+DECLARED = Path(__file__).with_name("options-4.9.8.txt")
+
+#: RocketMQ fails without it, though it does not say so.
+STRICTER = {("DecodeMessageId", "-i")}
+
+
+class Option(NamedTuple):
+    short: str
+    long: str
+    takes_value: bool
+    required: bool
+
+
+def declared() -> dict[str, list[Option]]:
+    commands = {}
+    for line in DECLARED.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, *parts = line.split(" | ")
+        options = [re.fullmatch(r"(-\w) (--[\w ]+?)( =)?( !)?", part) for part in parts]
+        commands[name] = [
+            Option(match[1], match[2], bool(match[3]), bool(match[4])) for match in options if match
+        ]
+        assert len(commands[name]) == len(parts), line
+    return commands
+
+
+def test_every_command_is_there() -> None:
+    assert set(CATALOG) == set(declared())
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_options_are_those_of_rocketmq(name: str) -> None:
+    ours = {
+        opt: param
+        for param in load(name).params
+        if isinstance(param, click.Option)
+        for opt in param.opts
+    }
+    for option in declared()[name]:
+        param = ours[option.short]
+        assert option.long in param.opts, option
+        assert param.is_flag != option.takes_value, option
+        assert param.required == (option.required or (name, option.short) in STRICTER), option
+    assert {"-n", "--namesrvAddr", "--output"} <= set(ours)
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_no_option_stands_for_two_things(name: str) -> None:
+    opts = [opt for param in load(name).params for opt in param.opts]
+    assert len(opts) == len(set(opts))
+    assert "-h" not in opts
+
+
+def test_names_are_found_in_any_case() -> None:
+    assert find_name("CLUSTERLIST") == "clusterList"
+    assert find_name("decodemessageid") == "DecodeMessageId"
+    assert find_name("deleteAccessConfig") == "deleteAclConfig"
+    assert find_name("haStatus") is None
+
+
+def test_help_reads_no_command() -> None:
+    """The list of commands must come fast, so it is made without the client library."""
+    program = (
+        "import sys; from core_broker.mqadmin.cli import cli\n"
+        "try: cli(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = [m for m in ('asyncio', 'core_broker.client', 'rich') if m in sys.modules]\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {name} " in done.stdout for name in CATALOG)

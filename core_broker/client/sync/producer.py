@@ -1,0 +1,107 @@
+"""The producer without ``await``."""
+
+import concurrent.futures
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from core_broker.client import producer as asyncio_producer
+from core_broker.client.results import SendResult
+from core_broker.client.selectors import QueueSelector
+from core_broker.client.settings import ProducerSettings
+from core_broker.client.sync.background import SyncClient
+from core_broker.errors import ClientError
+from core_broker.message.model import Message
+from core_broker.remoting.bodies import MessageQueue
+
+
+class Producer(SyncClient):
+    """`core_broker.client.Producer` for threads; takes the same options."""
+
+    def __init__(self, group: str, namesrv_addr: str, **options: Any) -> None:
+        super().__init__()
+        settings = options.get("settings") or ProducerSettings()
+        self._slots = threading.BoundedSemaphore(settings.in_flight_max)
+        self._in_flight_max = settings.in_flight_max
+
+        async def make() -> asyncio_producer.Producer:
+            return asyncio_producer.Producer(group, namesrv_addr, **options)
+
+        self._producer = self._run(make())
+
+    @property
+    def group(self) -> str:
+        return self._producer.group
+
+    @property
+    def client_id(self) -> str:
+        return self._producer.client_id
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues that messages of a topic may go to."""
+        return self._run(self._producer.queues(topic))
+
+    def send(self, message: Message, *, timeout_ms: int | None = None) -> SendResult:
+        """Send one message and wait until a broker has stored it."""
+        return self._run(self._producer.send(message, timeout_ms=timeout_ms))
+
+    def submit(
+        self, message: Message, *, timeout_ms: int | None = None
+    ) -> "concurrent.futures.Future[SendResult]":
+        """Send in the background; the answer is a future of `concurrent.futures`. Raises
+        ClientError at once when ``in_flight_max`` messages are on their way."""
+        self._check()
+        if not self._slots.acquire(blocking=False):
+            raise ClientError(
+                f"{self._in_flight_max} messages are on their way already; see in_flight_max."
+            )
+        future = self._background.submit(self._producer.send(message, timeout_ms=timeout_ms))
+        future.add_done_callback(lambda _: self._slots.release())
+        return future
+
+    def send_batch(
+        self, messages: Sequence[Message], *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send messages of one topic in one request: all are stored, or none."""
+        return self._run(self._producer.send_batch(messages, timeout_ms=timeout_ms))
+
+    def send_batches(
+        self, messages: Sequence[Message], *, timeout_ms: int | None = None
+    ) -> list[SendResult]:
+        """Send any number of messages of one topic, in as many batches as their size needs."""
+        return self._run(self._producer.send_batches(messages, timeout_ms=timeout_ms))
+
+    def send_to(
+        self, message: Message, queue: MessageQueue, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send to a chosen queue, once."""
+        return self._run(self._producer.send_to(message, queue, timeout_ms=timeout_ms))
+
+    def send_selected(
+        self,
+        message: Message,
+        selector: QueueSelector,
+        argument: object,
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send to the queue that a selector chooses, once."""
+        send = self._producer.send_selected
+        return self._run(send(message, selector, argument, timeout_ms=timeout_ms))
+
+    def send_ordered(
+        self, message: Message, sharding_key: str | int, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send to the queue of a key."""
+        send = self._producer.send_ordered
+        return self._run(send(message, sharding_key, timeout_ms=timeout_ms))
+
+    def send_oneway(self, message: Message) -> None:
+        """Send and forget."""
+        self._run(self._producer.send_oneway(message))
+
+    async def _start(self) -> None:
+        await self._producer.start()
+
+    async def _stop(self) -> None:
+        await self._producer.stop()

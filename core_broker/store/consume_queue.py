@@ -17,7 +17,7 @@ from struct import Struct
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
 from core_broker.store.results import QueueUnit
-from core_broker.store.segments import OpenFiles, list_segments, segment_path
+from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
 
 UNIT = Struct(">qiq")
 UNIT_BYTES = UNIT.size
@@ -276,12 +276,13 @@ class ConsumeQueue:
             self._files.remove(segment_path(self._folder, first * UNIT_BYTES))
         path = self._paths.get(offset - within)
         if path is not None:
-            file = self._open_files.get(path)
-            file.truncate(within * UNIT_BYTES)
-            file.truncate(self._units_per_file * UNIT_BYTES)
+            size = self._units_per_file * UNIT_BYTES
+            zero_from(self._open_files.get(path), within * UNIT_BYTES, size)
             self._dirty_paths[path] = self._dirty_paths.get(path, 0) + UNIT_BYTES
+        begins_earlier = offset < self.min_offset
         self.min_offset = min(self.min_offset, offset)
-        self._end_at(offset)
+        # With nothing left it begins anew, wherever `start_at` says.
+        self._end_at(0 if begins_earlier else offset)
 
     # -- retention --
 

@@ -55,6 +55,7 @@ class Dispatcher:
         #: Queue → a message whose offset does not follow, with its tags code, until another one
         #: confirms it. One flipped bit must not hide the messages of a queue.
         self._doubtful: dict[ConsumeQueue, tuple[LogRecord, int]] = {}
+        self._lost_bytes = 0
         #: For the index: what was staged in this turn, and what is in the log.
         self._staged: list[IndexEntry] = []
         self._to_index: list[IndexEntry] = []
@@ -118,7 +119,8 @@ class Dispatcher:
             return
         code = self._tags_code(record.topic, properties, record.store_timestamp)
         doubtful = self._doubtful.pop(queue, None)
-        if queue.next_offset in (0, record.queue_offset):
+        missing = record.queue_offset - queue.next_offset
+        if queue.next_offset == 0 or 0 <= missing <= self._lost_bytes // RECORD_BYTES_MIN:
             self._enter(queue, record, code)
         elif doubtful is None:
             self._doubtful[queue] = (record, code)
@@ -128,12 +130,16 @@ class Dispatcher:
             self._enter(queue, *doubtful)
             self._enter(queue, record, code)
             return
-        elif record.queue_offset == queue.next_offset + 1:
+        elif missing == 1:
             self._enter(queue, record, code)
         else:
             self._doubtful[queue] = (record, code)
         if doubtful is not None:
             _report(doubtful[0])
+
+    def lost(self, size: int) -> None:
+        """Take note that so many bytes of the log are damaged: messages may be missing for it."""
+        self._lost_bytes += size
 
     def decide_doubtful(self) -> None:
         """Enter messages behind a gap, or the first of a topic that was created again.
@@ -148,6 +154,7 @@ class Dispatcher:
             else:
                 _report(record)
         self._doubtful.clear()
+        self._lost_bytes = 0
 
     def _enter(self, queue: ConsumeQueue, record: LogRecord, code: int) -> None:
         if record.queue_offset < queue.next_offset:

@@ -12,13 +12,14 @@ are written.
 
 from struct import Struct
 
-from core_broker.message.record import MAGIC_AT
+from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_HEAD
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
 #: Damage is looked at in pieces of this size.
 CHUNK_BYTES = 1024 * 1024
 
 _INT = Struct(">I")
+_BLANK_MAGIC = BLANK_MAGIC.to_bytes(4, "big")
 
 
 def next_whole_record(
@@ -36,9 +37,19 @@ def next_whole_record(
 
 def is_hole(log: ReadableLog, start: int, end: int) -> bool:
     """Tell whether something between a flaw and the next record never reached the disk."""
+    segment_end = start - start % log.segment_size + log.segment_size
+    if segment_end <= end:
+        blank = _blank_record(log, start, segment_end)
+        return _has_hole(log, start, blank) or (
+            segment_end < end and is_hole(log, segment_end, end)
+        )
+    return _has_hole(log, start, end)
+
+
+def _has_hole(log: ReadableLog, start: int, end: int) -> bool:
     first_sector = min(end, start - start % SECTOR + SECTOR)
     head = log.read(start, first_sector - start)
-    if not any(head):
+    if head and not any(head):
         # The size of a record begins with zeros, its magic does not.
         if len(head) > MAGIC_AT:
             return True
@@ -52,3 +63,20 @@ def is_hole(log: ReadableLog, start: int, end: int) -> bool:
             return True
         at += whole or SECTOR
     return False
+
+
+def _blank_record(log: ReadableLog, start: int, segment_end: int) -> int:
+    """Return where the blank record of a segment begins, the end of the segment without one.
+
+    What lies behind it was never written.
+    """
+    at = start
+    while at < segment_end and (data := log.read(at, CHUNK_BYTES)):
+        hit = data.find(_BLANK_MAGIC, MAGIC_AT)
+        while hit >= 0:
+            blank = at + hit - MAGIC_AT
+            if RECORD_HEAD.unpack_from(data, hit - MAGIC_AT)[0] == segment_end - blank:
+                return blank
+            hit = data.find(_BLANK_MAGIC, hit + 1)
+        at += max(1, len(data) - BLANK_BYTES)
+    return segment_end

@@ -237,6 +237,7 @@ class Recovery:
             flaw = scan.flaw or Flaw(scan.end, NOTHING)
             self._report(flaw, "The records behind it are kept.")
             at = find_record(self._log, scan.end + 1, whole)
+            self._dispatcher.lost((at or whole) - scan.end)
         self._dispatcher.decide_doubtful()
 
     def _read_end(self, whole: int) -> None:
@@ -259,6 +260,7 @@ class Recovery:
                 break
             self._report(flaw, f"The records from {following.offset} on are kept.")
             at = following.offset
+            self._dispatcher.lost(at - scan.end)
         self._dispatcher.decide_doubtful()
 
     def _following(self, start: int, end: int) -> LogRecord | None:

@@ -168,10 +168,21 @@ class Segment:
 
     def cut(self, offset: int) -> None:
         """Make everything from an absolute offset on zeros, and that durable."""
-        self.file.truncate(offset - self.start)
-        self.file.truncate(self.end - self.start)
+        zero_from(self.file, offset - self.start, self.end - self.start)
         self.file.sync()
         self.filled = offset
+
+
+def zero_from(file: File, start: int, size: int) -> None:
+    """Overwrite a file of this size with zeros from `start` on, where it is anything else.
+
+    The size never changes, so that a crash in between leaves a file that is still a segment.
+    """
+    while start < size:
+        zeros = _ZEROS[: min(ZERO_STEP, size - start)]
+        if file.pread(len(zeros), start) != zeros:
+            file.pwrite(zeros, start)
+        start += len(zeros)
 
 
 def create_segment(files: Files, folder: Path, start: int, size: int) -> Segment:

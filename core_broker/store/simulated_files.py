@@ -252,7 +252,7 @@ class SimulatedFile:
             raise
         room = self._files.capacity - self._files.used
         fresh = [each for each in self._blocks(offset, len(data)) if each not in self._node.blocks]
-        if len(fresh) * BLOCK > room:
+        if fresh and len(fresh) * BLOCK > room:
             first = max(0, fresh[max(0, room) // BLOCK] * BLOCK - offset)
             self._put(data[:first], offset)
             raise OSError(errno.ENOSPC, "no space left on device", str(self._path))

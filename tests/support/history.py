@@ -44,7 +44,8 @@ class Sent:
     begun_at: int
     stored_at: int = 0
     offset: int = -1
-    #: Behind its last byte in the commit log, where the test knows that.
+    #: In the commit log, where the test knows that.
+    start_physical: int = -1
     end_physical: int = -1
     must_survive_kill: bool = False
     must_survive_cut: bool = False
@@ -96,6 +97,23 @@ class History:
         """How many messages must be there now."""
         return sum(each.must_survive_kill for each in self._sent.values())
 
+    @property
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """Where in the log the messages lie that must be there, as far as the test told."""
+        return {
+            number: (each.start_physical, each.end_physical)
+            for number, each in self._sent.items()
+            if each.must_survive_kill and each.end_physical >= 0
+        }
+
+    def body(self, number: int) -> bytes:
+        """What a message was sent with."""
+        return self._sent[number].body
+
+    def is_damaged(self, number: int) -> bool:
+        """Tell whether the test damaged a message."""
+        return self._sent[number].is_damaged
+
     # -- what senders report --
 
     def next_number(self) -> int:
@@ -108,13 +126,19 @@ class History:
         assert number not in self._sent, f"the test sends {number} twice"
         self._sent[number] = Sent(queue, body, self._event())
 
-    def stored(self, number: int, offset: int, end_physical: int = -1) -> None:
-        """Note that a message was said to be stored at an offset of its queue."""
+    def stored(self, number: int, offset: int, span: tuple[int, int] = (-1, -1)) -> None:
+        """Note that a message was said to be stored at an offset of its queue.
+
+        `span` is where it begins and ends in the commit log, where the test knows that.
+        """
         sent = self._sent[number]
-        other = self._places[sent.queue].setdefault(offset, number)
-        if other != number:
+        other = self._place(sent.queue, offset)
+        if other not in (None, number):
             self._given_twice.append(f"{sent.queue} offset {offset} for {other} and {number}")
-        sent.stored_at, sent.offset, sent.end_physical = self._event(), offset, end_physical
+        else:
+            self._places[sent.queue][offset] = number
+        sent.stored_at, sent.offset = self._event(), offset
+        sent.start_physical, sent.end_physical = span
         sent.must_survive_kill = True
 
     def synced(self, number: int) -> None:
@@ -124,19 +148,13 @@ class History:
     def power_cut(self) -> None:
         """From now on, what was not synced is unknown."""
         for sent in self._sent.values():
-            if sent.must_survive_kill and not sent.must_survive_cut:
+            if sent.must_survive_kill and not (sent.must_survive_cut or sent.is_damaged):
                 sent.must_survive_kill = False
-                del self._places[sent.queue][sent.offset]
+                self._places[sent.queue].pop(sent.offset, None)
 
     def damaged(self, number: int) -> None:
         """The test itself damages this message: it may be missing, but nothing else."""
         self._sent[number].is_damaged = True
-
-    def damage_range(self, start: int, end: int, starts: Mapping[int, int]) -> None:
-        """Damage every message that lies within a range of the log; `starts` tells where."""
-        for number, begin in starts.items():
-            if begin < end and self._sent[number].end_physical > start:
-                self.damaged(number)
 
     # -- what is asked --
 
@@ -176,10 +194,13 @@ class History:
                     verdict.gaps.append(f"{queue} offset {expected}")
                 expected += 1
             expected = offset + 1
+            if sent is not None and sent.is_damaged:
+                seen.add(number)
+                continue
             if sent is None or sent.queue != queue:
                 verdict.invented.append(name)
                 continue
-            if sent.body != body or places.get(offset, number) != number:
+            if sent.body != body or self._place(queue, offset) not in (None, number):
                 verdict.altered.append(name)
             if number in seen:
                 verdict.duplicates.append(name)
@@ -197,6 +218,11 @@ class History:
             sent.offset, sent.stored_at = offset, self._event()
             self._places[sent.queue][offset] = number
         sent.must_survive_kill = sent.must_survive_cut = True
+
+    def _place(self, queue: Queue, offset: int) -> int | None:
+        """Which message must be at an offset; a damaged one may have made way."""
+        number = self._places[queue].get(offset)
+        return None if self._is_damaged_place(number) else number
 
     def _is_damaged_place(self, number: int | None) -> bool:
         return number is not None and self._sent[number].is_damaged

@@ -190,3 +190,15 @@ def test_putting_and_dispatching_build_the_same_files(tmp_path: Path) -> None:
         for path in expected:
             twin = tmp_path / "rebuilt" / path.relative_to(tmp_path / "put")
             assert twin.read_bytes() == path.read_bytes(), path
+
+
+def test_a_queue_that_seemed_to_begin_too_late_begins_where_the_others_say(parts: Parts) -> None:
+    for number in range(10, 40):
+        parts.dispatch(number, queue_offset=74 if number == 10 else number)
+    parts.dispatcher.decide_doubtful()
+    parts.queues.write_tails()
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    queue.load()
+    places = [each.offset_physical for each in queue.units(0, 99) if each.size == 100]
+    assert places == [number * 100 for number in range(11, 40)]

@@ -10,7 +10,7 @@ def sent(*numbers: int) -> History:
     history = History()
     for offset, number in enumerate(numbers):
         history.begin(number, Q, b"%d" % number)
-        history.stored(number, offset, 100 * (offset + 1))
+        history.stored(number, offset, (100 * offset, 100 * offset + 100))
     return history
 
 

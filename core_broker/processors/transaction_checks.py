@@ -39,6 +39,8 @@ from core_broker.state.half_messages import (
     checked_again,
     ended_halves,
     given_up,
+    moved_to,
+    op_message,
     real_place,
     shielded_again,
 )
@@ -48,6 +50,8 @@ log = logging.getLogger(__name__)
 
 #: A round that takes longer goes on with the next one.
 ROUND_S_MAX = 60.0
+#: A changed transactionCheckInterval is noticed after this time.
+SETTINGS_LOOK_S = 1.0
 #: What one turn of the event loop reads and stores.
 OPS_PER_TURN_MAX = 256
 HALVES_READ_PER_TURN_MAX = 64
@@ -81,13 +85,23 @@ class TransactionChecks:
     async def run(self) -> None:
         """Check for ever."""
         while True:
-            await asyncio.sleep(self._ctx.config.transaction_check_interval / 1000)
+            await self._pause()
             try:
                 await self.check()
             except StoreReadOnly as error:
                 log.warning("half messages have to wait: %s", error)
             except Exception:
                 log.exception("checking half messages failed; trying again")
+
+    async def _pause(self) -> None:
+        """Wait for the next round, whose time may be changed meanwhile."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            left_s = began + self._ctx.config.transaction_check_interval / 1000 - loop.time()
+            if left_s <= 0:
+                return
+            await asyncio.sleep(min(left_s, SETTINGS_LOOK_S))
 
     async def check(self) -> None:
         """One round."""
@@ -134,7 +148,10 @@ class TransactionChecks:
             )
             for unit in units:
                 op = self._read(unit)
-                ledger.read_op(ended_halves(op) if op is not None else (), half_end)
+                if op is None:
+                    ledger.read_op((), half_end)
+                else:
+                    ledger.read_op(ended_halves(op), half_end, moved_to(op))
             if len(units) < OPS_PER_TURN_MAX:
                 return
             await asyncio.sleep(0)
@@ -164,7 +181,6 @@ class TransactionChecks:
             offset += 1
         self._turn.end()
         for each in again:
-            ledger.moved(each.half.queue_offset, each.stored.offset_logical)
             if each.is_asked:
                 self._ask(each)
         ledger.pass_to(offset)
@@ -190,6 +206,8 @@ class TransactionChecks:
             return self._give_up(half)
         if result.status is not PutStatus.PUT_OK:
             return False
+        ctx = self._ctx
+        self._put(op_message(half, ctx.host, ctx.now_ms(), result.offset_logical))
         again.append(_Again(half, inner, result, is_asked))
         return True
 

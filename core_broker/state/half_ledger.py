@@ -3,10 +3,10 @@
     half topic   0 1 2 3 4 5 …     messages whose transactions were begun, in one queue
     op topic     "1" "0" "4" …     one message for each that was ended: its offset in the half topic
 
-A half message leaves the ledger when it is settled: an op message names it, or it was stored again
-at the end of its queue, to be asked about again later. Progress is kept as two consumer offsets:
-all half messages before the first are settled, and no op message before the second is needed any
-more. Compatible with RocketMQ's TransactionalMessageServiceImpl.
+A half message leaves the ledger when it is settled: an op message names it, because it was ended,
+or because it was stored again at the end of its queue, to be asked about again later. Progress is
+kept as two consumer offsets: all half messages before the first are settled, and no op message
+before the second is needed any more. Compatible with RocketMQ's TransactionalMessageServiceImpl.
 """
 
 from collections import deque
@@ -103,8 +103,12 @@ class HalfLedger:
         if first_half > self.next_half:
             self.pass_to(first_half)
 
-    def read_op(self, halves: Iterable[int], end: int) -> None:
+    def read_op(self, halves: Iterable[int], end: int, moved_to: int | None = None) -> None:
         """Take note of the next op message; `end` is the end of the half queue."""
+        if moved_to is not None:
+            self._move(halves, moved_to, end)
+            self.next_op += 1
+            return
         last = -1
         for half in halves:
             place = self._place(half)
@@ -126,11 +130,17 @@ class HalfLedger:
         """True when an op message names this half message, or an earlier place of it."""
         return half < self.next_half or half in self._settled
 
-    def moved(self, half: int, place: int) -> None:
-        """A half message was stored again: what ends it at its old place ends it at the new."""
-        self._moved[half] = place
-        if len(self._moved) > MOVED_MAX:
-            del self._moved[next(iter(self._moved))]
+    def _move(self, halves: Iterable[int], place: int, end: int) -> None:
+        """Half messages were stored again: what ends them at the old place ends the new one."""
+        for half in halves:
+            if not half < place < end:
+                continue
+            if half >= self.next_half:
+                self._settled.add(half)
+            self._moved[half] = place
+            self._note(place)
+            if len(self._moved) > MOVED_MAX:
+                del self._moved[next(iter(self._moved))]
 
     def pass_to(self, half: int) -> None:
         """Note that everything before `half` is settled."""

@@ -3,7 +3,9 @@
     half        RMQ_SYS_TRANS_HALF_TOPIC, queue 0; REAL_TOPIC and REAL_QID say where it belongs,
                 PGROUP whom to ask, TRANSACTION_CHECK_TIMES how often that was done
     op          RMQ_SYS_TRANS_OP_HALF_TOPIC, queue 0; TAGS is "d", the body the offset of the half
-                message in its queue, in decimal; RocketMQ 5 writes several, each with a comma
+                message in its queue, in decimal; RocketMQ 5 writes several, each with a comma.
+                With MOVED_TO, which is Gantry's own, the half message was not ended but stored
+                again at that offset; to RocketMQ the old one is done with all the same
     committed   its real topic and queue, with the commit bit and the position of the half message
     given up    TRANS_CHECK_MAX_TIME_TOPIC, queue 0
 
@@ -33,6 +35,7 @@ from core_broker.state.half_ledger import times_checked
 HALF_QUEUE_ID = 0
 #: The tag of an op message: the half message is done with.
 REMOVE_TAG = "d"
+PROPERTY_MOVED_TO = "MOVED_TO"
 _DIGITS_MAX = 18
 _QUEUE_DIGITS_MAX = 9
 
@@ -64,13 +67,21 @@ def committed(half: MessageExt, topic: str, queue_id: int) -> MessageInner:
     return inner
 
 
-def op_message(half: MessageExt, host: Host, now_ms: int) -> MessageInner:
-    """The note that a half message is done with."""
+def op_message(
+    half: MessageExt, host: Host, now_ms: int, moved_to: int | None = None
+) -> MessageInner:
+    """The note that a half message is done with, or was stored again at another offset.
+
+    RocketMQ writes none in the second case. After a crash it asks about both copies.
+    """
+    properties = {PROPERTY_WAIT_STORE_MSG_OK: "true", PROPERTY_TAGS: REMOVE_TAG}
+    if moved_to is not None:
+        properties[PROPERTY_MOVED_TO] = str(moved_to)
     return MessageInner(
         TRANS_OP_HALF_TOPIC,
         HALF_QUEUE_ID,
         str(half.queue_offset).encode(),
-        {PROPERTY_WAIT_STORE_MSG_OK: "true", PROPERTY_TAGS: REMOVE_TAG},
+        properties,
         born_timestamp=now_ms,
         born_host=host,
         store_host=host,
@@ -83,6 +94,13 @@ def ended_halves(op: MessageExt) -> list[int]:
         return []
     parts = op.body.split(b",")
     return [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS_MAX]
+
+
+def moved_to(op: MessageExt) -> int | None:
+    """Where the half message of an op message was stored again; None when it was ended."""
+    text = op.properties.get(PROPERTY_MOVED_TO, "")
+    is_offset = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    return int(text) if is_offset else None
 
 
 def checked_again(half: MessageExt) -> MessageInner:

@@ -1,7 +1,8 @@
 """Fixtures for tests of the client on a real cluster: names of a test's own, and short delays.
 
 With CLIENT_TEST_NAMESRV=host:port they run against a cluster that is there already, for example an
-Apache RocketMQ. It must have one broker, traceTopicEnable=true and messageDelayLevel=1s 1s 1s …
+Apache RocketMQ. It must have one broker, traceTopicEnable=true, messageDelayLevel=1s 1s 1s …,
+transactionTimeOut=500 and transactionCheckInterval=500.
 """
 
 import asyncio
@@ -42,7 +43,13 @@ def quick_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterA
         yield OutsideCluster(outside, asyncio.run(_only_broker(outside)))
         return
     folder: Path = tmp_path_factory.mktemp("quick-cluster")
-    with Cluster(folder, message_delay_level=SHORT_DELAYS, trace_topic_enable=True) as cluster:
+    settings = {
+        "message_delay_level": SHORT_DELAYS,
+        "trace_topic_enable": True,
+        "transaction_time_out": 500,
+        "transaction_check_interval": 500,
+    }
+    with Cluster(folder, **settings) as cluster:
         yield cluster
 
 

@@ -1,0 +1,251 @@
+"""Members of a consumer group that ask a desk's processors as RocketMQ's clients do.
+
+A member knows only what the broker tells it: who else is in the group (38), where the group is
+(14), which queues it may lock (41), what it pulls (11). It shares the queues averagely, rebalances
+when it is told of a change (40), and obeys a reset (220).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core_broker.client.consumer.allocate import averagely, sorted_client_ids, sorted_queues
+from core_broker.message.model import MessageExt
+from core_broker.message.record import decode_records
+from core_broker.message.topics import retry_topic
+from core_broker.remoting.bodies import (
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    MessageQueue,
+    ResetOffsetBody,
+    SubscriptionData,
+    UnlockBatchRequestBody,
+    decode_body,
+)
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+    Header,
+    QueryConsumerOffsetRequestHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from tests.support.broker_requests import pull_header
+from tests.support.desk import Desk
+
+GROUP, TOPIC, BROKER = "G", "T", "b"
+#: rocketmq.client.rebalance.lockMaxLiveTime: how long a client trusts a lock it was granted.
+TRUSTED_MS = 30_000
+RECONSUME_MAX = 2
+SUSPEND = 2
+
+#: A message, the queue it was pulled from, and whether it was consumed or sent back.
+Consumed = Callable[[MessageQueue, MessageExt, bool], None]
+#: The offsets from one up to another one were passed over, without any message.
+Skipped = Callable[[MessageQueue, int, int], None]
+
+
+@dataclass
+class Share:
+    """A queue that a member consumes."""
+
+    next_offset: int
+    locked_ms: int
+    pending: RemotingCommand | None = None
+
+
+@dataclass
+class Member:
+    """One consumer on a connection of its own."""
+
+    desk: Desk
+    client_id: str
+    is_orderly: bool
+    expression: str
+    on_consumed: Consumed
+    on_skipped: Skipped
+    shares: dict[MessageQueue, Share] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.peer = self.desk.peer()
+        self.beat()
+
+    def _ask(
+        self, code: RequestCode, header: Header | None = None, body: bytes | object = b""
+    ) -> RemotingCommand:
+        response = self.desk.give(self.desk.request(code, header, body), self.peer)
+        assert response is not None, f"{code.name} was not answered"
+        return response
+
+    @property
+    def is_connected(self) -> bool:
+        """The broker has not closed the connection."""
+        return not self.peer.closed_for
+
+    def beat(self) -> None:
+        """Tell the broker what is wanted."""
+        kind = "TAG" if self.expression == "*" else "SQL92"
+        wanted = SubscriptionData(
+            topic=TOPIC, sub_string=self.expression, expression_type=kind, sub_version=1
+        )
+        retry = SubscriptionData(topic=retry_topic(GROUP), sub_version=1)
+        data = ConsumerData(group_name=GROUP, subscription_data_set=[wanted, retry])
+        beat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
+        assert self._ask(RequestCode.HEART_BEAT, body=beat).code == ResponseCode.SUCCESS
+
+    # -- sharing --
+
+    def rebalance(self) -> None:
+        """Give up what others are to consume now, and take what is one's own."""
+        header = GetConsumerListByGroupRequestHeader(consumer_group=GROUP)
+        answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        members = decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list
+        own: set[MessageQueue] = set()
+        for topic in (TOPIC, retry_topic(GROUP)):
+            config = self.desk.ctx.topics.get(topic)
+            assert config is not None
+            queues = [MessageQueue(topic, BROKER, at) for at in range(config.read_queue_nums)]
+            own.update(averagely(self.client_id, sorted_queues(queues), sorted_client_ids(members)))
+        for queue in sorted(self.shares.keys() - own):
+            self.give_up(queue)
+        for queue in sorted(own - self.shares.keys()):
+            if self._lock(queue):
+                self.shares[queue] = Share(self._committed(queue), self.desk.now_ms)
+
+    def give_up(self, queue: MessageQueue) -> None:
+        """Commit, unlock and forget a queue."""
+        self.commit(queue)
+        del self.shares[queue]
+        if self.is_orderly:
+            body = UnlockBatchRequestBody(
+                consumer_group=GROUP, client_id=self.client_id, mq_set=[queue]
+            )
+            self._ask(RequestCode.UNLOCK_BATCH_MQ, body=body)
+
+    def _lock(self, queue: MessageQueue) -> bool:
+        if not self.is_orderly:
+            return True
+        body = LockBatchRequestBody(consumer_group=GROUP, client_id=self.client_id, mq_set=[queue])
+        answer = self._ask(RequestCode.LOCK_BATCH_MQ, body=body)
+        return queue in decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set
+
+    def renew_locks(self) -> None:
+        """Lock again what is held; what others hold by now is lost."""
+        for queue, share in list(self.shares.items()):
+            if self._lock(queue):
+                share.locked_ms = self.desk.now_ms
+            else:
+                del self.shares[queue]
+
+    def _committed(self, queue: MessageQueue) -> int:
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=GROUP, topic=queue.topic, queue_id=queue.queue_id
+        )
+        answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header)
+        # A group that begins does so with the first message.
+        return int(answer.ext_fields["offset"]) if answer.code == ResponseCode.SUCCESS else 0
+
+    def commit(self, queue: MessageQueue, offset: int | None = None) -> None:
+        """Tell the broker how far a queue is consumed."""
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=GROUP,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=self.shares[queue].next_offset if offset is None else offset,
+        )
+        assert self._ask(RequestCode.UPDATE_CONSUMER_OFFSET, header).code == ResponseCode.SUCCESS
+
+    def listen(self) -> None:
+        """Do what the broker has told meanwhile, and take answers to pulls that waited."""
+        told, self.peer.told = self.peer.told, []
+        for command in told:
+            if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+                self._reset(decode_body(ResetOffsetBody, command.body).offset_table)
+        if told:
+            self.rebalance()
+        for queue, share in list(self.shares.items()):
+            if share.pending is not None and share.pending.opaque in self.peer.answers:
+                answer = self.peer.answers[share.pending.opaque]
+                share.pending = None
+                self._take(queue, answer, may_fail=False)
+
+    def _reset(self, table: dict[MessageQueue, int]) -> None:
+        for queue, offset in table.items():
+            if queue in self.shares:
+                self.commit(queue, offset)
+                del self.shares[queue]
+
+    # -- consuming --
+
+    def may_consume(self, queue: MessageQueue) -> bool:
+        """Whether the lock on a queue can still be trusted."""
+        share = self.shares[queue]
+        return not self.is_orderly or self.desk.now_ms - share.locked_ms <= TRUSTED_MS
+
+    def consume(self, queue: MessageQueue, *, count: int, waits: bool, fails: bool) -> None:
+        """Pull once, and consume what comes or send it back."""
+        share = self.shares[queue]
+        if share.pending is not None or not self.may_consume(queue):
+            return
+        header = pull_header(
+            queue.topic,
+            share.next_offset,
+            consumer_group=GROUP,
+            queue_id=queue.queue_id,
+            max_msg_nums=count,
+            sys_flag=SUSPEND if waits else 0,
+            subscription=None,
+            sub_version=1,
+        )
+        request = self.desk.request(RequestCode.PULL_MESSAGE, header)
+        answer = self.desk.give(request, self.peer)
+        if answer is None:
+            assert waits
+            share.pending = request
+        else:
+            self._take(queue, answer, may_fail=fails)
+
+    def _take(self, queue: MessageQueue, answer: RemotingCommand, *, may_fail: bool) -> None:
+        share = self.shares[queue]
+        if not self.may_consume(queue):
+            return
+        assert answer.code in {0, 19, 20, 21}, (answer.code, answer.remark)
+        at = share.next_offset
+        for message in decode_records(answer.body) if answer.code == 0 else []:
+            self.on_skipped(queue, at, message.queue_offset)
+            sent_back = may_fail and not self.is_orderly and self._send_back(message)
+            self.on_consumed(queue, message, not sent_back)
+            at = message.queue_offset + 1
+        share.next_offset = int(answer.ext_fields["nextBeginOffset"])
+        if answer.code != ResponseCode.PULL_OFFSET_MOVED:
+            self.on_skipped(queue, at, share.next_offset)
+
+    def _send_back(self, message: MessageExt) -> bool:
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=message.offset_physical,
+            group=GROUP,
+            delay_level=0,
+            origin_topic=message.topic,
+            max_reconsume_times=RECONSUME_MAX,
+        )
+        return self._ask(RequestCode.CONSUMER_SEND_MSG_BACK, header).code == ResponseCode.SUCCESS
+
+    # -- the end --
+
+    def leave(self) -> None:
+        """Say good-bye."""
+        for queue in list(self.shares):
+            self.give_up(queue)
+        header = UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=GROUP)
+        self._ask(RequestCode.UNREGISTER_CLIENT, header)
+
+    def lose_connection(self) -> None:
+        """Vanish without a word."""
+        if self.is_connected:
+            self.peer.close("lost")
+        self.desk.requests.held_pulls.drop_owner(self.peer)
+        self.desk.requests.clients.disconnected(self.peer)  # type: ignore[arg-type]

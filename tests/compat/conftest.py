@@ -8,41 +8,85 @@ import pytest
 
 from tests.compat import installing
 from tests.compat.foreign import ForeignClient
-from tests.compat.summary import TITLES
+from tests.compat.kinds import TITLES
+from tests.support.cluster import Cluster
 
 ROLES_MAX = 4
+#: What the tests of this folder want of their shared broker, beside the defaults.
+SETTINGS = {
+    "enable_property_filter": True,
+    "transaction_time_out": 1_000,
+    "transaction_check_interval": 1_000,
+}
+#: A virtual machine takes seconds to start, so these are used again by the next test.
+REUSED = ("java", "java5")
+IDLE_MAX = 3
+
+
+class Pool:
+    """Processes of clients that have done one test and wait for the next."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._idle: dict[str, list[ForeignClient]] = {}
+        self._started = 0
+
+    def take(self, kind: str) -> ForeignClient:
+        """Return a client that waits for commands."""
+        if idle := self._idle.get(kind):
+            return idle.pop()
+        self._started += 1
+        # The libraries keep logs and offsets in the home folder.
+        home = self._folder / f"{kind}-{self._started}"
+        home.mkdir()
+        environment = {**os.environ, "HOME": str(home)}
+        return ForeignClient(COMMANDS[kind](environment), environment, home / "client.log")
+
+    def give_back(self, kind: str, client: ForeignClient) -> None:
+        """Shut a client down, the process with it unless it can be used again."""
+        idle = self._idle.setdefault(kind, [])
+        if kind not in REUSED or len(idle) >= IDLE_MAX:
+            client.stop()
+        elif client.reset():
+            idle.append(client)
+
+    def stop_all(self) -> None:
+        """Leave no process behind."""
+        for clients in self._idle.values():
+            for client in clients:
+                client.kill()
 
 
 class Maker:
     """Starts clients of one kind, and ends them all when the test is over."""
 
-    def __init__(self, kind: str, folder: Path, namesrv: str) -> None:
+    def __init__(self, kind: str, pool: Pool, namesrv: str) -> None:
         self.kind = kind
         self.namesrv = namesrv
-        self._folder = folder
+        self._pool = pool
         self._running: list[ForeignClient] = []
 
     def start(self) -> ForeignClient:
         """Start one client that waits for commands."""
         assert len(self._running) < ROLES_MAX
-        log = self._folder / f"{self.kind}-{len(self._running)}.log"
-        # The libraries keep logs and offsets in the home folder.
-        environment = {**os.environ, "HOME": str(self._folder)}
-        client = ForeignClient(COMMANDS[self.kind](environment), environment, log)
-        self._running.append(client)
-        return client
+        self._running.append(self._pool.take(self.kind))
+        return self._running[-1]
 
-    def producer(self, group: str) -> ForeignClient:
+    def producer(self, group: str, *, transactions: bool = False) -> ForeignClient:
         """Start a producer."""
         client = self.start()
-        client.tell("produce", namesrv=self.namesrv, group=group)
+        wishes = {"transactions": True} if transactions else {}
+        client.tell("produce", namesrv=self.namesrv, group=group, **wishes)
         client.wait_for("ready")
         return client
 
     def consumer(
-        self, group: str, topic: str, expression: str = "*", *, fails: bool = False
+        self, group: str, topic: str, expression: str = "*", **wishes: bool
     ) -> ForeignClient:
-        """Start a push consumer; `fails` makes it fail every message."""
+        """Start a push consumer; `fails` makes it fail every message.
+
+        Other wishes: `orderly`, `broadcasting`, `sql` (the expression is SQL92), and `replies`.
+        """
         client = self.start()
         client.tell(
             "consume",
@@ -50,15 +94,17 @@ class Maker:
             group=group,
             topic=topic,
             expression=expression,
-            fails=fails,
+            **wishes,
         )
         client.wait_for("ready")
         return client
 
     def stop_all(self) -> None:
         """Shut all clients down; what a client cannot end by itself is killed."""
-        for client in self._running:
-            client.stop()
+        while self._running:
+            client = self._running.pop()
+            if client.is_running:
+                self._pool.give_back(self.kind, client)
 
     def kill_all(self) -> None:
         """Leave no process behind."""
@@ -75,26 +121,38 @@ def _node(environment: dict[str, str]) -> list[str]:
     return ["node", str(installing.CLIENTS / "node_client.js")]
 
 
-def _java(environment: dict[str, str]) -> list[str]:
+def _java(environment: dict[str, str], version: str = installing.JAVA_VERSION) -> list[str]:
     home = Path(environment["HOME"])
-    # Without this file mqadmin prints a stack trace before every command.
+    # Without these files mqadmin prints a stack trace before every command, and 5.x logs much.
     (home / "conf").mkdir(exist_ok=True)
-    (home / "conf" / "logback_tools.xml").write_text(
-        '<configuration><root level="OFF"/></configuration>'
-    )
+    for name in ("logback_tools.xml", "rmq.tools.logback.xml"):
+        (home / "conf" / name).write_text('<configuration><root level="OFF"/></configuration>')
     folders = (f"-Duser.home={home}", f"-Drocketmq.home.dir={home}")
-    return ["java", "-Xmx128m", *folders, "-cp", installing.java_classpath(), "JavaClient"]
+    speed = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return ["java", *speed, *folders, "-cp", installing.java_classpath(version), "JavaClient"]
+
+
+def _java5(environment: dict[str, str]) -> list[str]:
+    return _java(environment, installing.JAVA5_VERSION)
+
+
+def _go(environment: dict[str, str]) -> list[str]:
+    return [str(installing.go_client())]
 
 
 COMMANDS: dict[str, Callable[[dict[str, str]], list[str]]] = {
     "cpp": _cpp,
     "node": _node,
     "java": _java,
+    "java5": _java5,
+    "go": _go,
 }
 AVAILABLE: dict[str, Callable[[], object]] = {
     "cpp": installing.cpp_python,
     "node": installing.node_modules,
     "java": installing.java_classpath,
+    "java5": lambda: installing.java_classpath(installing.JAVA5_VERSION),
+    "go": installing.go_client,
 }
 
 
@@ -106,9 +164,26 @@ def require(kind: str) -> None:
         pytest.skip(f"{TITLES[kind]}: {reason}")
 
 
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A name server and a broker for all tests of this folder; each uses topics of its own."""
+    with Cluster(tmp_path_factory.mktemp("compat-cluster"), **SETTINGS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """The processes that outlive a test."""
+    made = Pool(tmp_path_factory.mktemp("clients"))
+    try:
+        yield made
+    finally:
+        made.stop_all()
+
+
 @pytest.fixture
 def start_clients(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    pool: Pool, record_property: Callable[[str, object], None]
 ) -> Iterator[Callable[[str, str], Maker]]:
     """Return a function (kind, name server) -> Maker."""
     makers: list[Maker] = []
@@ -116,9 +191,7 @@ def start_clients(
     def begin(kind: str, namesrv: str) -> Maker:
         record_property("client", kind)
         require(kind)
-        folder = tmp_path / kind
-        folder.mkdir(exist_ok=True)
-        makers.append(Maker(kind, folder, namesrv))
+        makers.append(Maker(kind, pool, namesrv))
         return makers[-1]
 
     try:

@@ -3,17 +3,23 @@
 Commands, on its standard input:
 
     {"do":"produce","namesrv":N,"group":G}                       -> ready
+        also "transactions":true                                 -> checked, for a check-back
     {"do":"send","topic":T,"messages":[M,…]}                     -> sent or error, per message
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
-    {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E,"fails":B}
+    {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…
+        also, where wanted: "fails", "orderly", "broadcasting", "sql", "replies", each true
+    {"do":"request","topic":T,"body":B}                          -> replied (Java)
     {"do":"query","topic":T,"key":K}                             -> message…, queried (Java)
     {"do":"view","topic":T,"id":I}                               -> message (Java)
     {"do":"mqadmin","arguments":[…]}                             -> printed (Java)
+    {"do":"reset"}                                               -> reset (Java)
     {"do":"stop"}                                                -> stopped
 
-M has body and, if wanted, tag, keys, delay (level), oneway, shard. Events, on its standard output,
-have the member "event"; "sent" tells id, offset and status, "message" tells what was received.
+M has body and, if wanted, tag, keys, delay (level), oneway, async, shard, properties, and
+transactional. The keys of a transactional message are its fate: what the producer says after
+sending, "-", what it says when it is asked; commit, rollback or unknown. Events, on its standard
+output, have the member "event"; "sent" tells id, offset and status, "message" what was received.
 """
 
 import json
@@ -112,6 +118,25 @@ class ForeignClient:
         finally:
             self.kill()
         assert code in (0, -signal.SIGABRT), f"exit code {code}\n{self.tail()}"
+
+    @property
+    def is_running(self) -> bool:
+        """False after `stop` and `kill`, or when it ended by itself."""
+        return self._process.poll() is None
+
+    def reset(self) -> bool:
+        """Shut its producer and consumer down and forget all events; False when that failed."""
+        with self._news:
+            self.events = [event for event in self.events if event["event"] != "error"]
+        self.tell("reset")
+        try:
+            self.wait_for("reset", seconds=STOP_SECONDS_MAX)
+        except AssertionError:
+            self.kill()
+            return False
+        with self._news:
+            self.events.clear()
+        return True
 
     def kill(self) -> None:
         """End the process without a goodbye, if it is still there."""

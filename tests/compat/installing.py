@@ -23,10 +23,15 @@ CLIENTS = Path(__file__).resolve().parent / "clients"
 CPP_PACKAGE = "rocketmq==0.4.4"
 NODE_PACKAGE = "ali-ons@3.12.0"
 JAVA_VERSION = "4.9.8"
+JAVA5_VERSION = "5.3.3"
+GO_MODULE = "github.com/apache/rocketmq-client-go/v2"
+GO_VERSION = "v2.1.2"
 INSTALL_SECONDS_MAX = 100
 
 #: The newest of their lines that Maven has with all parts; 4.9.8's broker was not published there.
 JAVA_BROKER_VERSIONS = ("4.9.7", "5.3.3")
+#: The first build fetches the modules and compiles the standard library.
+GO_SECONDS_MAX = 280
 #: The first time Maven fetches some hundred files.
 MAVEN_SECONDS_MAX = 280
 
@@ -72,18 +77,33 @@ def node_modules() -> Path:
 
 
 @cache
-def java_classpath() -> str:
-    """Return the class path of the Java client, of its tools and of our compiled driver."""
+def java_classpath(version: str = JAVA_VERSION) -> str:
+    """Return the class path of a Java client, of its tools and of our driver compiled for it."""
 
     def compile_driver(folder: Path) -> None:
         need("javac")
-        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), str(source)])
+        run(["javac", "-nowarn", "-cp", jars, "-d", str(folder), *map(str, sources)])
 
     need("java")
-    jars = _jars("java", "rocketmq-tools", JAVA_VERSION)
-    source = CLIENTS / "JavaClient.java"
-    classes = installed("java-driver", source.read_text(), compile_driver)
+    jars = _jars(f"java-{version}", "rocketmq-tools", version)
+    sources = sorted(CLIENTS.glob("*.java"))
+    text = "".join(source.read_text() for source in sources)
+    classes = installed(f"java-driver-{version}", text, compile_driver)
     return os.pathsep.join((str(classes), jars))
+
+
+@cache
+def go_client() -> Path:
+    """Return the program that drives the Go client; `go.sum` pins what it is made of."""
+    parts = [CLIENTS / "go" / name for name in ("go.mod", "go.sum", "main.go", "producing.go")]
+
+    def build(folder: Path) -> None:
+        for part in parts:
+            shutil.copy(part, folder)
+        run(["go", "build", "-o", "client", "."], folder, GO_SECONDS_MAX)
+
+    need("go")
+    return installed("go", "".join(part.read_text() for part in parts), build) / "client"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A line per foreign client at the end of a test run: what ran, what was skipped, and why.
+"""Lines per foreign client at the end of a test run: what ran, what was skipped, and why.
 
 A plugin, because only the conftest files at the top are read by the process that prints.
 """
@@ -7,17 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.compat import installing
+from tests.compat.kinds import FEATURES, KINDS, TITLES
 
-TITLES = {
-    "cpp": f"C++ {installing.CPP_PACKAGE}",
-    "node": f"Node {installing.NODE_PACKAGE}",
-    "java": f"Java rocketmq-client {installing.JAVA_VERSION}",
-    **{
-        f"java-broker-{version}": f"Java rocketmq-broker {version}"
-        for version in installing.JAVA_BROKER_VERSIONS
-    },
-}
 OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
@@ -39,4 +30,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for client, title in TITLES.items():
         told = ", ".join(f"{n} {outcome}" for outcome, n in counts[client].items()) or "not asked"
         why = f" ({reasons[client]})" if client in reasons else ""
-        terminalreporter.line(f"{title}: {told}{why}")
+        lacks = KINDS[client].lacks if client in KINDS else frozenset()
+        missing = ", ".join(feature for feature in FEATURES if feature in lacks)
+        without = f"; has no {missing}" if missing else ""
+        terminalreporter.line(f"{title}: {told}{why}{without}")

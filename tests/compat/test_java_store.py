@@ -23,7 +23,7 @@ from core_broker.mqstore.verifying import verify
 from core_broker.remoting.bodies import TopicConfig
 from tests.compat import installing
 from tests.compat.java_broker import STORE, JavaBroker
-from tests.compat.summary import TITLES
+from tests.compat.kinds import TITLES
 from tests.support.cluster import Program, free_broker_port
 
 TOPIC, BATCHES, DELAYED = "Cross", "CrossBatch", "CrossDelayed"
@@ -190,15 +190,18 @@ class Journey:
             assert not sent.msg_id or stored.msg_id == sent.msg_id
 
     async def _look_up(self, admin: AdminClient, addr: str, sent: Sent) -> None:
-        """By key, by unique key, by offset id; the index may be built a moment later."""
+        """By key, by unique key, by offset id; the index may be built a moment later.
+
+        After a crash Java indexes the last message again, and then finds it twice.
+        """
 
         async def by_key() -> bool:
             found = await admin.query_message(addr, sent.topic, sent.key)
-            return [each.offset_msg_id for each in found] == [sent.offset_msg_id]
+            return {each.offset_msg_id for each in found} == {sent.offset_msg_id}
 
         async def by_unique_key() -> bool:
             found = await admin.query_message(addr, sent.topic, sent.msg_id, unique=True)
-            return [each.decompressed_body() for each in found] == [sent.body]
+            return {each.decompressed_body() for each in found} == {sent.body}
 
         await _until(by_key, f"{sent.key} by key")
         if sent.msg_id:

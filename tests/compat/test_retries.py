@@ -3,15 +3,12 @@
 import time
 from collections.abc import Callable
 
-import pytest
-
 from core_broker.remoting.bodies import PERM_WRITE
 from tests.compat.conftest import Maker
+from tests.compat.kinds import having
 from tests.compat.looking import ask, create_topic, eventually, stored_count
 from tests.support.cluster import Cluster
 
-# The C++ client loses its listener's failure on the way through ctypes, so it never sends code 36.
-failing_clients = pytest.mark.parametrize("kind", ["node", "java"])
 StartClients = Callable[[str, str], Maker]
 
 RETRIES = 16
@@ -30,7 +27,7 @@ def create_retry_topic(cluster: Cluster, group: str) -> str:
     return group
 
 
-@failing_clients
+@having("retries")
 def test_sixteen_retries_and_a_dead_letter(
     kind: str, cluster: Cluster, start_clients: StartClients
 ) -> None:
@@ -52,7 +49,7 @@ def test_sixteen_retries_and_a_dead_letter(
     assert len(consumer.messages) == 1 + RETRIES
 
 
-@failing_clients
+@having("retries")
 def test_the_first_retry_comes_after_ten_seconds(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:

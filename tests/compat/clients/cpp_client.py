@@ -11,6 +11,7 @@ from typing import Any
 
 from rocketmq.client import (  # type: ignore[import-not-found]
     Message,
+    MessageModel,
     Producer,
     PushConsumer,
     RecvMessage,
@@ -57,10 +58,18 @@ class Driver:
         say("sent", id=result.msg_id, offset=result.offset, status=result.status.name)
 
     def consume(
-        self, namesrv: str, group: str, topic: str, expression: str, fails: bool = False
+        self,
+        namesrv: str,
+        group: str,
+        topic: str,
+        expression: str,
+        fails: bool = False,
+        orderly: bool = False,
+        broadcasting: bool = False,
     ) -> None:
         self.fails = fails
-        self.consumer = PushConsumer(group)
+        model = MessageModel.BROADCASTING if broadcasting else MessageModel.CLUSTERING
+        self.consumer = PushConsumer(group, orderly, model)
         self.consumer.set_namesrv_addr(namesrv)
         self.consumer.subscribe(topic, self._received, expression)
         self.consumer.start()
@@ -89,11 +98,20 @@ class Driver:
             self.producer.send_oneway(message)
             say("sent", id="", offset=-1, status="ONEWAY")
             return
+        if each.get("async"):
+            self.producer.send_async(message, self._sent, self._refused)
+            return
         if "shard" in each:
             result = self.producer.send_orderly(message, each["shard"])
         else:
             result = self.producer.send_sync(message)
+        self._sent(result)
+
+    def _sent(self, result: Any) -> None:
         say("sent", id=result.msg_id, offset=result.offset, status=result.status.name)
+
+    def _refused(self, error: Exception) -> None:
+        say("error", text=repr(error))
 
     def _received(self, message: RecvMessage) -> None:
         say(

@@ -54,8 +54,8 @@ async function send({ topic, messages }) {
   }
 }
 
-async function consume({ namesrv, group, topic, expression, fails }) {
-  await open(Consumer, options(namesrv, { consumerGroup: group }));
+async function consume({ namesrv, group, topic, expression, fails, broadcasting }) {
+  await open(Consumer, options(namesrv, { consumerGroup: group, isBroadcast: broadcasting }));
   client.subscribe(topic, expression, async message => {
     say('message', {
       topic: message.topic,

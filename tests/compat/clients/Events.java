@@ -1,0 +1,43 @@
+// What the driver of the Java client tells: one JSON object a line, on the real standard output.
+
+import com.alibaba.fastjson.JSONObject;
+import java.io.PrintStream;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.message.MessageExt;
+
+final class Events {
+    private static PrintStream events;
+
+    private Events() {
+    }
+
+    static void open() {
+        events = System.out;
+        System.setOut(System.err);
+    }
+
+    static void sent(SendResult result) {
+        say("sent", "id", result.getMsgId(), "offsetId", result.getOffsetMsgId(),
+            "offset", result.getQueueOffset(), "queue", result.getMessageQueue().getQueueId(),
+            "status", result.getSendStatus().name());
+    }
+
+    static void message(MessageExt message) {
+        String keys = message.getKeys();
+        String tag = message.getTags();
+        say("message", "topic", message.getTopic(), "id", message.getMsgId(),
+            "keys", keys == null ? "" : keys, "tag", tag == null ? "" : tag,
+            "body", new String(message.getBody()), "queue", message.getQueueId(),
+            "offset", message.getQueueOffset(), "reconsume", message.getReconsumeTimes());
+    }
+
+    static synchronized void say(String event, Object... pairs) {
+        JSONObject line = new JSONObject();
+        line.put("event", event);
+        for (int i = 0; i < pairs.length; i += 2) {
+            line.put((String) pairs[i], pairs[i + 1]);
+        }
+        events.println(line.toJSONString());
+        events.flush();
+    }
+}

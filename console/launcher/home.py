@@ -32,6 +32,9 @@ brokerName=broker-a
 flushDiskType=ASYNC_FLUSH
 autoCreateTopicEnable=true
 traceTopicEnable=true
+# A broker refuses sends that waited 200 ms (SYSTEM_BUSY). Here everything shares one machine, which
+# stands still for longer than that when a Spark job begins.
+waitTimeMillsInSendQueue=2000
 """
 
 

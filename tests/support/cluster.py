@@ -151,6 +151,9 @@ class Cluster:
                 "namesrv_addr": self.namesrv_addr,
                 "store_path_root_dir": folder / "store",
                 **SMALL_STORE,
+                # A machine that tests from all sides may stand still for longer than the 200 ms
+                # after which a broker refuses what waited; tests of just that set it themselves.
+                "wait_time_mills_in_send_queue": 20_000,
                 **broker_settings,
             }
             self.broker.start(self._settings)

@@ -10,6 +10,7 @@ RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,7 @@ from core_broker.store.layout import StoreParts, StorePaths
 #: A checkpoint comes at the latest after so much new log, which bounds what a restart reads again.
 LOG_BYTES_MAX = 64 * 1024 * 1024
 #: One slice writes the units of so many queues at most, or passes over so many that have none.
-WRITES_PER_SLICE = 200
+WRITES_PER_SLICE = 100
 QUEUES_PER_SLICE = 5_000
 
 log = logging.getLogger(__name__)
@@ -153,7 +154,7 @@ class Checkpointer:
         For start and stop, when there is no traffic. Raises OSError.
         """
         collection = self._begin(store_timestamp)
-        self._collect(collection, len(collection.queues), len(collection.queues))
+        self._collect(collection, sys.maxsize, sys.maxsize)
         taken = self._take(collection)
         self._run(taken)
         self._finish(taken, None)
@@ -170,8 +171,8 @@ class Checkpointer:
         while collection.done < end and writes > 0:
             queue = collection.queues[collection.done]
             if queue.tail_bytes:
+                writes -= queue.write_cost
                 self._queues.write_tail(queue)
-                writes -= 1
             _note_range(collection.ranges, queue)
             collection.done += 1
         return collection.done == len(collection.queues)

@@ -28,6 +28,8 @@ _FIRST_BLANK = (0, BLANK_SIZE)
 TAIL_BYTES_MAX = 200 * UNIT_BYTES
 #: Units that are read at once; one pull rarely needs more.
 READ_UNITS = 64
+#: What a file that must be made first costs, in writes of units.
+MAKING_COST = 20
 #: Recovery looks at so many files from the end, as RocketMQ does.
 RECOVERED_FILES = 3
 _CHUNK_UNITS = 3200
@@ -128,6 +130,12 @@ class ConsumeQueue:
     def tail_bytes(self) -> int:
         """Bytes of units that are only in memory."""
         return len(self._tail)
+
+    @property
+    def write_cost(self) -> int:
+        """How much work `write_tail` would be, in writes to a file that is there."""
+        first = self._tail_from - self._tail_from % self._units_per_file
+        return 1 if first in self._paths else MAKING_COST
 
     def write_tail(self) -> None:
         """Write the published units; on OSError they stay in memory and can be written again."""

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,13 +108,16 @@ class ConsumeQueues:
                 self._full.add(queue)
                 raise
 
-    def write_tails(self, limit: int | None = None) -> None:
-        """Write units from memory to the files, of so many queues, those that waited longest first.
+    def write_tails(self, writes: int = sys.maxsize) -> None:
+        """Write units from memory to the files, up to so much work, what waited longest first.
 
         On OSError the rest can be written later.
         """
-        for queue in list(itertools.islice(self._unwritten, limit)):
+        for queue in list(itertools.islice(self._unwritten, writes)):
+            writes -= queue.write_cost
             self.write_tail(queue)
+            if writes <= 0:
+                break
 
     def write_tail(self, queue: ConsumeQueue) -> None:
         """Write the units of one queue; on OSError they can be written later."""

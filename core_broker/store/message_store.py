@@ -47,8 +47,8 @@ from core_broker.store.stats import Counters, RateMeter, StoreStats
 
 #: How often the store looks what is due.
 TICK_S = 0.1
-#: A tick writes the newest units of so many queues at most.
-QUEUES_PER_TICK = 200
+#: A tick writes the newest units of so many queues at most; making a file costs as much as many.
+WRITES_PER_TICK = 100
 #: Files that are open at a time, beside those being written.
 OPEN_FILES_MAX = 256
 
@@ -219,7 +219,7 @@ class MessageStore:
         self._retention.tick(now_ms)
         try:
             self._dispatcher.settle()
-            self._queues.write_tails(QUEUES_PER_TICK)
+            self._queues.write_tails(WRITES_PER_TICK)
             self._checkpointer.tick(now_ms, self._appender.store_timestamp)
         except OSError as error:
             self._health.set_lag(str(error))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.store.checkpoint import load_checkpoint, load_dispatch_checkpoint
+from core_broker.store.consume_queue import MAKING_COST
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import Bench, message
 
@@ -91,8 +92,8 @@ def test_busy_queues_are_synced_between_checkpoints(files: SimulatedFiles) -> No
 @pytest.fixture
 def sliced(files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A store with 20 queues, of which a slice writes three."""
-    monkeypatch.setattr("core_broker.store.checkpointer.WRITES_PER_SLICE", 3)
-    monkeypatch.setattr("core_broker.store.message_store.QUEUES_PER_TICK", 0)
+    monkeypatch.setattr("core_broker.store.checkpointer.WRITES_PER_SLICE", 3 * MAKING_COST)
+    monkeypatch.setattr("core_broker.store.message_store.WRITES_PER_TICK", 0)
     bench = Bench(ROOT, files).open()
     bench.put(*(message(number, queue_id=number) for number in range(20)))
     return bench

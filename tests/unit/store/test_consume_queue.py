@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.consume_queue import BLANK_SIZE, ConsumeQueue
+from core_broker.store.consume_queue import BLANK_SIZE, MAKING_COST, ConsumeQueue
 from core_broker.store.consume_queues import ConsumeQueues, is_folder_name
 from core_broker.store.files import DiskFiles
 from core_broker.store.results import QueueUnit
@@ -194,9 +194,9 @@ def test_tails_of_many_queues_are_written_in_turns(tmp_path: Path) -> None:
     for queue_id in range(5):
         queues.append(queues.get_or_create("T", queue_id), 0, 90, 0)
         queues.publish([])
-    queues.write_tails(2)
+    queues.write_tails(2 * MAKING_COST)
     assert sorted(each.name for each in (tmp_path / "T").iterdir()) == ["0", "1"]
-    queues.write_tails(2)
+    queues.write_tails(2 * MAKING_COST)
     queues.write_tails()
     assert len(list((tmp_path / "T").iterdir())) == 5
 

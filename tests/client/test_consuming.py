@@ -33,6 +33,7 @@ def numbered(count: int, prefix: bytes = b"") -> list[bytes]:
     return [prefix + b"%d" % number for number in range(count)]
 
 
+@pytest.mark.on_java
 async def test_what_is_sent_is_received_once(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -48,6 +49,7 @@ async def test_what_is_sent_is_received_once(
     assert lags == {0}
 
 
+@pytest.mark.on_java
 async def test_only_the_wanted_tags_arrive_and_the_offset_passes_the_others(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -72,6 +74,7 @@ async def test_bodies_arrive_unpacked(
     assert receiver.messages[0].body == b"x" * 6000
 
 
+@pytest.mark.on_java
 async def test_two_consumers_share_and_one_takes_over_when_the_other_leaves(
     quick_cluster: ClusterAddrs, new_topic: NewTopic, group: str
 ) -> None:
@@ -138,6 +141,7 @@ async def test_what_a_killed_consumer_held_comes_to_the_others(
         await eventually(lambda: set(survivor.bodies) == set(numbered(10)), timeout_s=30)
 
 
+@pytest.mark.on_java
 async def test_a_message_that_always_fails_ends_in_the_dead_letter_topic(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -182,6 +186,7 @@ async def test_a_message_that_fails_once_is_consumed_the_second_time(
     assert [message.reconsume_times for message in receiver.messages] == [0, 1]
 
 
+@pytest.mark.on_java
 async def test_broadcast_messages_come_to_everybody(
     quick_cluster: ClusterAddrs, new_topic: NewTopic, group: str, tmp_path: Path
 ) -> None:
@@ -204,6 +209,7 @@ async def test_broadcast_messages_come_to_everybody(
         await eventually(lambda: all(len(it.messages) == 10 for it in receivers))
 
 
+@pytest.mark.on_java
 async def test_where_a_new_group_begins(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:

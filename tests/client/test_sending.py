@@ -17,6 +17,7 @@ from tests.support.eventually import eventually
 NewTopic = Callable[..., Awaitable[str]]
 
 
+@pytest.mark.on_java
 async def test_every_kind_of_send_is_stored(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -60,6 +61,7 @@ async def test_every_kind_of_send_is_stored(
     assert len(batch.offset_msg_id.split(",")) == 2
 
 
+@pytest.mark.on_java
 async def test_the_first_message_creates_its_topic(
     quick_cluster: ClusterAddrs, admin: AdminClient, group: str
 ) -> None:
@@ -71,6 +73,7 @@ async def test_the_first_message_creates_its_topic(
     assert [it.write_queue_nums for it in route.queue_datas] == [4]
 
 
+@pytest.mark.on_java
 async def test_many_at_once_use_all_queues_and_lose_nothing(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:

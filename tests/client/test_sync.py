@@ -40,6 +40,7 @@ def topic(quick_cluster: ClusterAddrs, group: str) -> str:
     return name
 
 
+@pytest.mark.on_java
 def test_many_threads_send_and_listeners_receive(
     quick_cluster: ClusterAddrs, topic: str, group: str
 ) -> None:

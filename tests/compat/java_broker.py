@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from core_broker.config import java_key, property_text
 from tests.compat import installing
@@ -56,7 +57,9 @@ LOGGING_FILES = {
 class JavaBroker:
     """One broker; `start`, then `stop` or `kill`, as often as wanted, on the same folder."""
 
-    def __init__(self, version: str, folder: Path, store: Path, namesrv_addr: str) -> None:
+    def __init__(
+        self, version: str, folder: Path, store: Path, namesrv_addr: str, **settings: Any
+    ) -> None:
         self.version = version
         self.port = free_broker_port()
         self.addr = f"127.0.0.1:{self.port}"
@@ -66,16 +69,17 @@ class JavaBroker:
         (self._home / "conf").mkdir(parents=True)
         for name, package in LOGGING_FILES.items():
             (self._home / "conf" / name).write_text(LOGGING.format(package=package))
-        settings = {
+        own = STORE | settings
+        values = {
             **SETTINGS,
-            **{java_key(name): property_text(value) for name, value in STORE.items()},
+            **{java_key(name): property_text(value) for name, value in own.items()},
             "namesrvAddr": namesrv_addr,
             "listenPort": str(self.port),
             "haListenPort": str(free_broker_port()),
             "storePathRootDir": str(store),
             "storePathCommitLog": str(store / "commitlog"),
         }
-        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        lines = [f"{name}={value}\n" for name, value in values.items()]
         (self._home / "broker.conf").write_text("".join(lines))
 
     def start(self) -> None:

@@ -46,6 +46,8 @@ class IndexFile:
         #: Of the machine's byte order; the memory of slots never used is never touched.
         self._slots: memoryview | None = None
         self._changed_blocks: set[int] = set()
+        #: While a flush runs: slots that changed since it was taken, as they were then.
+        self._before_flush: dict[int, int] | None = None
         self._tail = bytearray()
         self._tail_from = 1
 
@@ -101,10 +103,13 @@ class IndexFile:
         if number == 1:
             _, self.begin_physical, self.begin_timestamp = entries[0]
         begin, tail, changed = self.begin_timestamp, self._tail, self._changed_blocks
+        before_flush = self._before_flush
         chosen = entries[: self.item_max - number]
         for key_hash, offset, timestamp in chosen:
             slot = key_hash % slot_count
             previous = slots[slot]
+            if before_flush is not None:
+                before_flush.setdefault(slot, previous)
             slots[slot] = number
             changed.add(slot // SLOTS_PER_BLOCK)
             if not previous:
@@ -133,22 +138,35 @@ class IndexFile:
             self._tail_from = self.next_item
 
     def take_changed_blocks(self) -> list[int]:
-        """Return the blocks of slots to write and regard them as written."""
+        """Return the blocks of slots to write and regard them as written; begins a flush."""
         blocks = sorted(self._changed_blocks)
         self._changed_blocks.clear()
+        self._before_flush = {}
         return blocks
+
+    def end_flush(self) -> None:
+        """The blocks that were taken are written, or that failed."""
+        self._before_flush = None
 
     def mark_changed(self, blocks: list[int]) -> None:
         """Note blocks whose write failed."""
         self._changed_blocks.update(blocks)
 
     def write_slots(self, blocks: list[int]) -> None:
-        """Write blocks of slots; may run off the loop, since a slot written late does no harm."""
+        """Write blocks of slots as they were when the flush was taken; may run off the loop.
+
+        Java takes a slot for empty that names an item behind those in the header, and with that
+        would lose the chain.
+        """
         if self._slots is None:
             return
         for first, end in _runs(blocks):
             start = first * SLOTS_PER_BLOCK
             data = _swapped(self._slots[start : end * SLOTS_PER_BLOCK].cast("B"))
+            # What the copy has too new was noted before it changed.
+            for slot, value in (self._before_flush or {}).copy().items():
+                if start <= slot < start + len(data):
+                    data[slot - start] = _swapped_int(value)
             self.file.pwrite(data.tobytes(), self.layout.slot_at(start))
 
     def header(self) -> bytes:
@@ -226,6 +244,11 @@ def _swapped(slots: bytes | memoryview) -> "array[int]":
     if sys.byteorder == "little":
         copy.byteswap()
     return copy
+
+
+def _swapped_int(value: int) -> int:
+    """One slot in the byte order of the file."""
+    return int.from_bytes(SLOT.pack(value), sys.byteorder, signed=True)
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

@@ -138,6 +138,7 @@ class KeyIndex:
         """Take note of how the flushes ended."""
         self._is_flushing = False
         for each in flushes:
+            each.file.end_flush()
             if not is_done:
                 each.file.mark_changed(each.blocks)
                 if each.is_last:

@@ -172,6 +172,22 @@ def test_files_whose_messages_are_gone_can_be_removed(tmp_path: Path) -> None:
     index.close()
 
 
+def test_a_flush_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add([(1, 100, T0), (2, 200, T0)])
+    flushes = index.take_flushes()
+    index.add([(1, 300, T0), (17, 400, T0), (3, 500, T0)])
+    for each in flushes:
+        each.run()
+    (path,) = tmp_path.iterdir()
+    header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
+    assert header_and_slots[4:] == (2, 3, 0, 1, 2, *[0] * 13)
+    index.flushed(flushes, is_done=True)
+    flush(index)
+    header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
+    assert header_and_slots[4:] == (3, 6, 0, 4, 2, 5, *[0] * 12)
+
+
 def test_no_file_is_removed_under_a_flush(tmp_path: Path) -> None:
     index = new_index(tmp_path)
     index.add([(7, number, T0) for number in range(50)])

@@ -1,0 +1,21 @@
+"""Damage to files, as disks, crashes and people cause it."""
+
+import random
+
+
+def damaged(data: bytes, generator: random.Random) -> bytes:
+    """Cut off, append, blank, scramble or turn round; the size may become odd, or zero."""
+    start = generator.randrange(len(data) + 1)
+    count = generator.choice((1, 20, 400, 5000))
+    end = min(len(data), start + count)
+    return generator.choice(
+        (
+            data[:start],
+            data + generator.randbytes(count),
+            data[:start] + bytes(end - start) + data[end:],
+            data[:start] + b"\xff" * (end - start) + data[end:],
+            data[:start] + generator.randbytes(end - start) + data[end:],
+            data[end:] + data[:end],
+            b"",
+        )
+    )

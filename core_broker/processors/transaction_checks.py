@@ -14,7 +14,7 @@ import asyncio
 import logging
 from typing import NamedTuple, cast
 
-from core_broker.errors import ConnectionClosed, ProtocolError, StoreReadOnly
+from core_broker.errors import ConnectionClosed, ProtocolError, StoreBusy, StoreReadOnly
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_UNIQ_KEY
 from core_broker.message.record import decode_record, encode_record
@@ -44,7 +44,7 @@ from core_broker.state.half_messages import (
     real_place,
     shielded_again,
 )
-from core_broker.store import PutResult, PutStatus, QueueUnit
+from core_broker.store import ColdRead, PutResult, PutStatus, QueueUnit
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,8 @@ class TransactionChecks:
         self._ledger: HalfLedger | None = None
         #: Groups nobody could be asked of, in this round.
         self._absent: set[str] = set()
+        #: What the last step had to read and was not in memory.
+        self._cold: ColdRead | None = None
 
     async def run(self) -> None:
         """Check for ever."""
@@ -88,7 +90,7 @@ class TransactionChecks:
             await self._pause()
             try:
                 await self.check()
-            except StoreReadOnly as error:
+            except (StoreReadOnly, StoreBusy, OSError) as error:
                 log.warning("half messages have to wait: %s", error)
             except Exception:
                 log.exception("checking half messages failed; trying again")
@@ -117,7 +119,12 @@ class TransactionChecks:
             await self._read_ops(ledger)
             # Nothing is awaited in between: no transaction ends that the ledger does not know.
             is_over = self._check_some(ledger, began_ms)
-            if is_over or loop.time() > end:
+            cold, self._cold = self._cold, None
+            if cold is not None:
+                await self._ctx.store.cold.warmed(cold)
+            elif is_over:
+                break
+            if loop.time() > end:
                 break
             await asyncio.sleep(0)
         if self._absent:
@@ -143,18 +150,26 @@ class TransactionChecks:
             first_half, half_end = store.queue_range(TRANS_HALF_TOPIC, HALF_QUEUE_ID)
             first_op, _ = store.queue_range(TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID)
             ledger.begin_at(first_half, first_op)
-            units = store.queue_units(
-                TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID, ledger.next_op, OPS_PER_TURN_MAX
-            )
-            for unit in units:
-                op = self._read(unit)
-                if op is None:
-                    ledger.read_op((), half_end)
-                else:
-                    ledger.read_op(ended_halves(op), half_end, moved_to(op))
-            if len(units) < OPS_PER_TURN_MAX:
-                return
-            await asyncio.sleep(0)
+            try:
+                if self._read_some_ops(ledger, half_end) < OPS_PER_TURN_MAX:
+                    return
+            except ColdRead as cold:
+                await store.cold.warmed(cold)
+            else:
+                await asyncio.sleep(0)
+
+    def _read_some_ops(self, ledger: HalfLedger, half_end: int) -> int:
+        """Read the next op messages; returns how many there were."""
+        units = self._ctx.store.queue_units(
+            TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID, ledger.next_op, OPS_PER_TURN_MAX
+        )
+        for unit in units:
+            op = self._read(unit)
+            if op is None:
+                ledger.read_op((), half_end)
+            else:
+                ledger.read_op(ended_halves(op), half_end, moved_to(op))
+        return len(units)
 
     def _check_some(self, ledger: HalfLedger, began_ms: int) -> bool:
         """Go through the next half messages; True when the round is over.
@@ -170,7 +185,11 @@ class TransactionChecks:
         while offset < stop:
             if not ledger.is_settled(offset):
                 reads += 1
-                half = self._half_at(offset)
+                try:
+                    half = self._half_at(offset)
+                except ColdRead as cold:
+                    self._cold = cold
+                    break
                 if half is not None and not self._handle(half, began_ms, again):
                     is_over = True
                     break
@@ -285,8 +304,9 @@ class TransactionChecks:
     def _half_at(self, offset: int) -> MessageExt | None:
         units = self._ctx.store.queue_units(TRANS_HALF_TOPIC, HALF_QUEUE_ID, offset, 1)
         half = self._read(units[0]) if units else None
-        if half is None:
+        if half is None or (half.topic, half.queue_offset) != (TRANS_HALF_TOPIC, offset):
             log.error("half message %d is not readable and is passed over", offset)
+            return None
         return half
 
     def _read(self, unit: QueueUnit) -> MessageExt | None:

@@ -4,44 +4,13 @@ from typing import Any
 
 import pytest
 
-from core_broker.message.model import MessageExt
 from core_broker.message.topics import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from core_broker.remoting.codes import RequestCode
-from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import EndTransactionRequestHeader
 from core_broker.state.statistics import TOPIC_PUT_NUMS
 from tests.support.desk import Desk
+from tests.support.half_messages import COMMIT, HALF, ROLLBACK, UNKNOWN, begin, end, ops
 from tests.unit.processors.conftest import MakeDesk
-
-COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
-HALF = "TRAN_MSG\x01true\x02PGROUP\x01PG\x02UNIQ_KEY\x01U1\x02TAGS\x01A\x02WAIT\x01true"
-
-
-async def begin(desk: Desk, properties: str = HALF, **fields: Any) -> MessageExt:
-    """Send a half message to queue 2 of T and return it as it is stored."""
-    answer = await desk.send("T", b"half", properties, queue_id=2, sys_flag=4, **fields)
-    assert answer.code == 0, answer.remark
-    assert answer.ext_fields["queueId"] == "2"
-    half = (await desk.messages(TRANS_HALF_TOPIC))[-1]
-    assert answer.ext_fields["queueOffset"] == str(half.queue_offset)
-    assert answer.ext_fields["msgId"] == half.offset_msg_id
-    return half
-
-
-async def end(desk: Desk, half: MessageExt, how: int, **changes: Any) -> RemotingCommand:
-    fields: dict[str, Any] = {
-        "producer_group": "PG",
-        "tran_state_table_offset": half.queue_offset,
-        "commit_log_offset": half.offset_physical,
-        "commit_or_rollback": how,
-        "msg_id": half.msg_id,
-    }
-    header = EndTransactionRequestHeader(**fields | changes)
-    return await desk.ask(RequestCode.END_TRANSACTION, header)
-
-
-async def ops(desk: Desk) -> list[bytes]:
-    return [each.body for each in await desk.messages(TRANS_OP_HALF_TOPIC)]
 
 
 class TestHalfMessages:

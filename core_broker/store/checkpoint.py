@@ -56,6 +56,8 @@ class DispatchCheckpoint:
     queues: QueueRanges = field(default_factory=dict)
     #: Index file → physical offset of the last message in it.
     index_ends: dict[str, int] = field(default_factory=dict)
+    #: mappedFileSizeCommitLog then; 0 when not known.
+    segment_size: int = 0
 
 
 def load_checkpoint(files: Files, path: Path) -> Checkpoint:
@@ -106,6 +108,7 @@ def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
                 for topic, ids in found["queueOffsets"].items()
             },
             {str(name): int(end) for name, end in found["indexEndOffsets"].items()},
+            int(found.get("segmentSize", 0)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -123,6 +126,7 @@ def _pieces(checkpoint: DispatchCheckpoint) -> Iterator[bytes]:
         "minPhysicalOffset": checkpoint.min_physical,
         "lastRecordOffset": checkpoint.last_record,
         "indexEndOffsets": checkpoint.index_ends,
+        "segmentSize": checkpoint.segment_size,
     }
     yield json.dumps(rest).encode().removesuffix(b"}") + b', "queueOffsets": {'
     for number, (topic, queues) in enumerate(checkpoint.queues.items()):

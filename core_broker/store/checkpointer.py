@@ -190,6 +190,7 @@ class Checkpointer:
                 collection.last_record,
                 collection.ranges,
                 self._index.ends(),
+                self._log.segment_size,
             ),
         )
 

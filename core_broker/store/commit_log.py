@@ -62,11 +62,18 @@ class CommitLog:
 
     # -- life --
 
-    def load(self) -> None:
-        """Find the segments; the end is not known before `open_at`."""
+    def load(self, *, mends_last: bool = False) -> None:
+        """Find the segments; the end is not known before `open_at`.
+
+        With `mends_last` the last one may have been cut off.
+        """
         self._files.make_dir(self.folder)
         starts = list_segments(
-            self._files, self.folder, self.segment_size, "mappedFileSizeCommitLog"
+            self._files,
+            self.folder,
+            self.segment_size,
+            "mappedFileSizeCommitLog",
+            mends_last=mends_last,
         )
         self._paths = {start: segment_path(self.folder, start) for start in starts}
         self.min_offset = starts[0] if starts else 0

@@ -187,6 +187,12 @@ class KeyIndex:
         if self._all and (is_torn or self._all[-1].end_physical >= offset_physical):
             self._all[-1].cut_physical(offset_physical)
 
+    def correct_end(self, timestamp: int) -> None:
+        """Tell when the newest message was stored; its item has only the second."""
+        newest = self._newest_with_items()
+        if newest is not None:
+            newest.end_timestamp = max(newest.end_timestamp, timestamp)
+
     def clear(self) -> None:
         """Drop everything."""
         while self._all:

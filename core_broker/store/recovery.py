@@ -89,12 +89,13 @@ class Recovery:
         self._may_have_holes = not (is_clean or self._is_same_boot())
         self._files.remove_tree(self._paths.trash)
         self._progress("loading", 0.0)
-        self._log.load()
+        saved = load_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint)
+        self._log.load(mends_last=self._may_be_cut(saved, is_clean=is_clean))
         damaged = self._queues.load()
         self._index.load()
         if self._log.is_empty:
             self._drop_all()
-        known = self._known_point()
+        known = saved if saved is not None and self._is_of_this_log(saved) else None
         checkpoint = load_checkpoint(self._files, self._paths.checkpoint)
         self._result.last_record = known.last_record if known is not None else -1
         whole = self._whole_until(known, checkpoint, is_clean=is_clean)
@@ -119,19 +120,24 @@ class Recovery:
 
     # -- where to begin --
 
-    def _known_point(self) -> DispatchCheckpoint | None:
-        """Gantry's own checkpoint, if it still belongs to this log.
+    def _may_be_cut(self, saved: DispatchCheckpoint | None, *, is_clean: bool) -> bool:
+        """Tell whether a short last segment was cut off, not written with another setting."""
+        if saved is None or not saved.segment_size:
+            return not is_clean
+        return saved.segment_size == self._log.segment_size
+
+    def _is_of_this_log(self, known: DispatchCheckpoint) -> bool:
+        """Tell whether Gantry's own checkpoint still belongs to this log.
 
         A Java broker, which does not move it, may have worked here since, and have cut the log.
         """
-        known = load_dispatch_checkpoint(self._files, self._paths.dispatch_checkpoint)
-        if known is None or not 0 <= known.offset_physical <= self._log.loaded_end:
-            return None
         point = known.offset_physical
+        if not 0 <= point <= self._log.loaded_end:
+            return False
         if point <= self._log.min_offset or point % self._log.segment_size == 0:
-            return known
+            return True
         record = self._reader.record(known.last_record)
-        return known if record and known.last_record + len(record) == point else None
+        return record is not None and known.last_record + len(record) == point
 
     def _whole_until(
         self, known: DispatchCheckpoint | None, checkpoint: Checkpoint, *, is_clean: bool
@@ -322,6 +328,7 @@ class Recovery:
             queue.cut_physical(result.end)
             queue.advance_min(self._log.min_offset)
         self._index.cut_physical(result.end)
+        self._index.correct_end(self._reader.store_timestamp(self._index.end_physical))
         result.last_record = self._newest_record()
         result.store_timestamp = self._newest_timestamp()
         if result.last_record < 0:

@@ -20,6 +20,8 @@ NAME_DIGITS = 20
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
+#: Whatever a segment holds, its first bytes are not zeros then.
+_HEAD_BYTES = 8
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +31,20 @@ def segment_path(folder: Path, start: int) -> Path:
     return folder / f"{start:0{NAME_DIGITS}d}"
 
 
-def list_segments(files: Files, folder: Path, size: int, setting: str) -> list[int]:
+def list_segments(
+    files: Files, folder: Path, size: int, setting: str, *, mends_last: bool = False
+) -> list[int]:
     """Return where the segments of a folder begin, in order and without a hole.
 
-    Removes an empty last file, which a crash may leave. Raises StoreCorrupt when a file has not
+    Removes an empty last file, which a crash may leave. With `mends_last` the last file that holds
+    anything gets its full size again if it was cut off. Raises StoreCorrupt when a file has not
     exactly the size of the `setting`, or one is missing between two others.
     """
     names = [each for each in files.names(folder) if len(each) == NAME_DIGITS and each.isdecimal()]
     if names and files.size(folder / names[-1]) == 0:
         files.remove(folder / names.pop())
+    if mends_last:
+        _mend_last(files, [folder / each for each in names], size)
     for name in names:
         actual = files.size(folder / name)
         if actual != size:
@@ -50,6 +57,19 @@ def list_segments(files: Files, folder: Path, size: int, setting: str) -> list[i
             reason = f"a segment beginning at {expected} is missing"
             raise StoreCorrupt(str(segment_path(folder, start)), 0, reason)
     return starts
+
+
+def _mend_last(files: Files, paths: list[Path], size: int) -> None:
+    for path in reversed(paths):
+        file = files.open(path)
+        try:
+            if (actual := files.size(path)) < size:
+                log.warning("%s was cut off at %d; it gets %d bytes again", path, actual, size)
+                file.truncate(size)
+            if any(file.pread(_HEAD_BYTES, 0)):
+                return
+        finally:
+            file.close()
 
 
 class OpenFiles:

@@ -1,6 +1,5 @@
 """Starting again: after a clean stop, after a crash, with files cut, lost or damaged."""
 
-import copy
 import logging
 import re
 import shutil
@@ -14,8 +13,7 @@ from core_broker.errors import StoreCorrupt
 from core_broker.message.record import decode_record
 from core_broker.store.checkpoint import Checkpoint, save_checkpoint
 from core_broker.store.files import DiskFiles, Files
-from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.stores import SEGMENT_BYTES, Bench, message, query, read_queue
+from tests.support.stores import NOW_MS, SEGMENT_BYTES, Bench, message, query, read_queue
 
 ROOT = Path("/store")
 
@@ -114,30 +112,6 @@ def test_offsets_and_times_go_on_after_a_restart(tmp_path: Path) -> None:
     assert result.offset_logical == 30
     assert result.store_timestamp == bench.now_ms + 3_600_000
     bench.store.close()
-
-
-TOPIC_AT = 88 + len(b"message 19")
-
-
-@pytest.mark.parametrize("rest", ["zeros", "ones", "stale"])
-def test_a_last_record_cut_at_any_byte_is_gone_for_good(rest: str) -> None:
-    original = SimulatedFiles()
-    bench = Bench(ROOT, original).open()
-    for number in range(20):
-        bench.put(message(number, queue_id=number % 2))
-    original.kill()
-    unit = bench.store.queue_units("TopicTest", 1, 9, 1)[0]
-    start, size = unit.offset_physical, unit.size
-    older = original.open(log_path(ROOT)).pread(size, start - size)
-    fill = {"zeros": bytes(size), "ones": b"\xff" * size, "stale": older}[rest]
-    # The format has no checksum of topic and properties: there only what is no text is noticed.
-    for length in range(TOPIC_AT if rest == "stale" else size):
-        files = copy.deepcopy(original)
-        files.open(log_path(ROOT)).pwrite(fill[length:], start + length)
-        assert bodies(contents(ROOT, files)) == expected(19), length
-        # The cut is durable: what lay behind it is zeros now.
-        assert not any(files.open(log_path(ROOT)).pread(SEGMENT_BYTES, start))
-        assert contents(ROOT, files)["log"] == (0, start)
 
 
 def lose_power(root: Path, start: int, end: int) -> None:
@@ -252,6 +226,20 @@ def test_damage_in_the_middle_is_reported_and_nothing_else_is_lost(
     bench.store.close()
     where = f"{log_path(tmp_path)} at {unit.offset_physical} (offset {unit.offset_physical})"
     assert f"{where}: its body does not match the checksum. The records behind" in caplog.text
+
+
+def test_the_index_ends_at_the_very_time_of_its_newest_message_after_a_crash(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path).open()
+    bench.put(message(0))
+    bench.now_ms += 479
+    bench.put(message(1))
+    bench.tick(60_000)
+    abandon(bench)
+    bench = Bench(tmp_path).open()
+    assert query(bench.store, "order-1").index_last_update_timestamp == NOW_MS + 479
+    bench.store.close()
 
 
 def test_a_missing_segment_in_front_is_as_if_it_had_expired(tmp_path: Path) -> None:

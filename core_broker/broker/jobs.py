@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 
 from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.processors.groups import disable_slow_groups
 from core_broker.processors.table import RequestTable
 from core_broker.state.channels import SCAN_INTERVAL_MS
 from core_broker.state.day_totals import Totals
 from core_broker.state.long_poll import DEADLINE_STEP_MS
 from core_broker.state.queue_locks import LOCK_LIVE_MS
+from core_broker.state.slow_groups import PROTECT_INTERVAL_MS
 from core_broker.state.statistics import SAMPLE_INTERVAL_MS
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ class Jobs:
         self._every(lambda: ctx.config.flush_consumer_offset_interval, self.save_offsets)
         self._every(lambda: ctx.config.flush_delay_offset_interval, self.save_delays)
         self._every(lambda: FILTERS_SAVED_MS, self.save_filters)
+        self._every(lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx))
         self._every(lambda: _DAY_CHECK_MS, self._watch_day)
 
     async def stop(self) -> None:

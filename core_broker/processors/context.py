@@ -28,6 +28,7 @@ from core_broker.state.delay_progress import DelayProgress
 from core_broker.state.groups import GroupTable
 from core_broker.state.producers import ProducerSessions
 from core_broker.state.queue_locks import QueueLocks
+from core_broker.state.slow_groups import SlowGroups
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable
 from core_broker.store import ColdRead, MessageStore
@@ -100,6 +101,7 @@ class BrokerContext:
     consumers: ConsumerSessions = field(default_factory=ConsumerSessions)
     producers: ProducerSessions = field(default_factory=ProducerSessions)
     locks: QueueLocks = field(default_factory=QueueLocks)
+    slow_groups: SlowGroups = field(default_factory=SlowGroups)
     day_totals: DayTotals = field(default_factory=DayTotals)
     vip_port: int = 0
     boot_ms: int = 0
@@ -196,7 +198,6 @@ class BrokerContext:
             self._save_topics(saved)
         else:
             self.saver.save(table, saved)
-
 
     def answer_when_warm(
         self,

@@ -3,6 +3,10 @@
 Compatible with RocketMQ's AdminBrokerProcessor and SubscriptionGroupManager.
 """
 
+import logging
+
+from msgspec.structs import replace
+
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.topics import validate_group
 from core_broker.processors.context import BrokerContext, ConfigTable
@@ -12,6 +16,8 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import DeleteSubscriptionGroupRequestHeader
 from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
+
+log = logging.getLogger(__name__)
 
 
 class GroupProcessor:
@@ -50,3 +56,21 @@ class GroupProcessor:
         if header.clean_offset or header.remove_offset:
             ctx.offsets.forget_group(header.group_name)
         ctx.answer_after_saving(ConfigTable.GROUPS, connection, request, RemotingCommand.response)
+
+
+def disable_slow_groups(ctx: BrokerContext) -> None:
+    """Switch off the groups that lag too far behind; an administrator switches them on again.
+
+    Only with disableConsumeIfConsumerReadSlowly.
+    """
+    if not ctx.config.disable_consume_if_consumer_read_slowly:
+        return
+    changed = False
+    for name in ctx.slow_groups.take(ctx.config.consumer_fallbehind_threshold):
+        group = ctx.groups.get(name)
+        if group is not None and group.consume_enable:
+            log.warning("group %s reads too far behind the others and is switched off", name)
+            ctx.groups.put(replace(group, consume_enable=False), ctx.now_ms())
+            changed = True
+    if changed:
+        ctx.saver.save(ConfigTable.GROUPS)

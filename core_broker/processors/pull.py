@@ -215,6 +215,8 @@ class PullProcessor:
         group, topic = header.consumer_group, header.topic
         took_ms = took_ns // 1_000_000
         statistics.got(group, topic, header.queue_id, found.count, size, took_ms)
+        if self._ctx.config.disable_consume_if_consumer_read_slowly:
+            self._ctx.slow_groups.note(group, topic, header.queue_id, found.behind)
         if found.is_slow:
             statistics.got_from_disk(group, topic, found.count)
 

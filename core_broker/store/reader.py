@@ -115,8 +115,9 @@ class Reader:
         status = chosen.status
         if chosen.wanted and not records:
             status = GetStatus.MESSAGE_WAS_REMOVING
-        is_slow = self._log.written - chosen.last_physical > self._in_memory_bytes()
-        return GetResult(status, records, offset + chosen.seen, low, high, is_slow)
+        behind = self._log.written - chosen.last_physical
+        is_slow = behind > self._in_memory_bytes()
+        return GetResult(status, records, offset + chosen.seen, low, high, is_slow, behind)
 
     def _choose(
         self,

@@ -60,6 +60,8 @@ class GetResult(msgspec.Struct, frozen=True):
     max_offset: int
     #: The reader is so far behind that its data has probably left the memory.
     is_slow: bool = False
+    #: Bytes from the last message looked at to the end of the log.
+    behind: int = 0
 
     @property
     def count(self) -> int:

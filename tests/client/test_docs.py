@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.client import ConsumerSettings, ProducerSettings
+from core_broker.client import ConsumerSettings, LitePullSettings, ProducerSettings
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 60
 
 
 def test_no_program_is_passed_over() -> None:
-    assert len(PROGRAMS) == PAGE.read_text().count("```python") == 6
+    assert len(PROGRAMS) == PAGE.read_text().count("```python") == 13
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
@@ -52,7 +52,7 @@ async def test_a_program_prints_what_the_page_says(
     assert (process.returncode, printed.decode()) == (0, output)
 
 
-@pytest.mark.parametrize("settings", [ProducerSettings, ConsumerSettings])
+@pytest.mark.parametrize("settings", [ProducerSettings, ConsumerSettings, LitePullSettings])
 def test_every_setting_is_described(settings: type) -> None:
     described = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
     assert {field.name for field in fields(settings)} <= described

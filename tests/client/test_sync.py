@@ -15,13 +15,20 @@ from core_broker.client import (
     ConsumerSettings,
     ConsumeStatus,
     LitePullSettings,
+    LocalTransactionState,
     Message,
     MessageExt,
     MessageQueue,
     ProducerSettings,
     TopicConfig,
 )
-from core_broker.client.sync import AdminClient, LitePullConsumer, Producer, PushConsumer
+from core_broker.client.sync import (
+    AdminClient,
+    LitePullConsumer,
+    Producer,
+    PushConsumer,
+    TransactionProducer,
+)
 from core_broker.errors import ClientError, ConnectFailed, RequestRefused
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
@@ -125,6 +132,36 @@ def test_polling(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
         consumer.pause(consumer.queues)
         consumer.resume(consumer.fetch_queues(topic))
     assert Counter(seen) == {b"batch": 3} | {b"%d" % number: 1 for number in range(5)}
+
+
+def test_transactions_and_requests(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
+    threads = set()
+
+    def execute(message: Message, arg: object) -> LocalTransactionState:
+        threads.add(threading.current_thread())
+        assert arg == 7
+        return LocalTransactionState.COMMIT_MESSAGE
+
+    settings = ConsumerSettings(consume_from=FIRST)
+    answering = PushConsumer(group, quick_cluster.namesrv_addr, settings=settings)
+    answering.subscribe(topic)
+
+    @answering.listener
+    def answer(messages: list[MessageExt]) -> ConsumeStatus:
+        if messages[0].body == b"question":
+            producer.reply(messages[0], b"answer")
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    with (
+        TransactionProducer(
+            group, quick_cluster.namesrv_addr, execute=execute, check=lambda _: None
+        ) as producer,
+        answering,
+    ):
+        result = producer.send_in_transaction(Message(topic, b"half"), 7)
+        assert result.local_state is LocalTransactionState.COMMIT_MESSAGE
+        assert producer.request(Message(topic, b"question"), timeout_ms=20_000).body == b"answer"
+    assert threading.current_thread() not in threads
 
 
 def test_errors_are_those_of_the_other_clients(quick_cluster: ClusterAddrs) -> None:

@@ -15,7 +15,6 @@ from tests.compat import installing
 from tests.compat.java_broker import JavaBroker
 from tests.support.cluster import ROOT, Program
 
-
 SECONDS_MAX = 150
 #: Eighteen levels that all come at once, so that a dead letter takes seconds and not hours.
 SHORT_DELAYS = " ".join(["1s"] * 18)

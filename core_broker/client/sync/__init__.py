@@ -13,6 +13,6 @@ ends. After a fork the child makes clients of its own.
 
 from core_broker.client.sync.admin import AdminClient
 from core_broker.client.sync.consumers import LitePullConsumer, PushConsumer
-from core_broker.client.sync.producer import Producer
+from core_broker.client.sync.producer import Producer, TransactionProducer
 
-__all__ = ["AdminClient", "LitePullConsumer", "Producer", "PushConsumer"]
+__all__ = ["AdminClient", "LitePullConsumer", "Producer", "PushConsumer", "TransactionProducer"]

@@ -1,4 +1,4 @@
-"""The producer without ``await``."""
+"""The producers without ``await``."""
 
 import concurrent.futures
 import threading
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from core_broker.client import producer as asyncio_producer
+from core_broker.client import transactions
 from core_broker.client.results import SendResult
 from core_broker.client.selectors import QueueSelector
 from core_broker.client.settings import ProducerSettings
 from core_broker.client.sync.background import SyncClient
 from core_broker.errors import ClientError
-from core_broker.message.model import Message
+from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import MessageQueue
 
 
@@ -24,10 +25,12 @@ class Producer(SyncClient):
         self._slots = threading.BoundedSemaphore(settings.in_flight_max)
         self._in_flight_max = settings.in_flight_max
 
-        async def make() -> asyncio_producer.Producer:
-            return asyncio_producer.Producer(group, namesrv_addr, **options)
+        self._producer = self._run(self._make(group, namesrv_addr, options))
 
-        self._producer = self._run(make())
+    async def _make(
+        self, group: str, namesrv_addr: str, options: dict[str, Any]
+    ) -> asyncio_producer.Producer:
+        return asyncio_producer.Producer(group, namesrv_addr, **options)
 
     @property
     def group(self) -> str:
@@ -100,8 +103,40 @@ class Producer(SyncClient):
         """Send and forget."""
         self._run(self._producer.send_oneway(message))
 
+    def request(
+        self, message: Message, *, timeout_ms: int = asyncio_producer.REQUEST_TIMEOUT_MS
+    ) -> MessageExt:
+        """Send a message and wait for the reply of the one who consumes it."""
+        return self._run(self._producer.request(message, timeout_ms=timeout_ms))
+
+    def reply(
+        self, request: MessageExt, body: bytes, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Answer a request that a consumer received."""
+        return self._run(self._producer.reply(request, body, timeout_ms=timeout_ms))
+
     async def _start(self) -> None:
         await self._producer.start()
 
     async def _stop(self) -> None:
         await self._producer.stop()
+
+
+class TransactionProducer(Producer):
+    """`core_broker.client.TransactionProducer` for threads; takes the same options.
+
+    `execute` and `check` are plain functions, each called on a thread.
+    """
+
+    async def _make(
+        self, group: str, namesrv_addr: str, options: dict[str, Any]
+    ) -> asyncio_producer.Producer:
+        self._transactions = transactions.TransactionProducer(group, namesrv_addr, **options)
+        return self._transactions
+
+    def send_in_transaction(
+        self, message: Message, arg: Any = None, *, timeout_ms: int | None = None
+    ) -> transactions.TransactionSendResult:
+        """Send a half message, run the local transaction, and tell the broker what it came to."""
+        send = self._transactions.send_in_transaction
+        return self._run(send(message, arg, timeout_ms=timeout_ms))

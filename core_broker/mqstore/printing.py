@@ -41,10 +41,18 @@ def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
+class _Output(Console):
+    """Leaves it to the program what happens when the reader goes away."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the program decide."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return the console for people; colours only on a terminal."""
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    return Console(width=width, highlight=False, soft_wrap=False)
+    return _Output(width=width, highlight=False)
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """How large the files of a folder are: as given, by a broker.conf, or as they lie there.
 
-Without a setting, segments and queue files have the size that most of them have. The size of an
-index file does not tell how it is divided, so RocketMQ's proportion of four items to a slot is
-taken, and its 5,000,000 slots where that does not fit.
+Without a setting, segments and queue files have the size that most of them have, and by which their
+names are apart. The size of an index file does not tell how it is divided, so RocketMQ's proportion
+of four items to a slot is taken, and its 5,000,000 slots where that does not fit.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
@@ -76,10 +77,10 @@ def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, 
 def find_sizes(folder: StoreFolder, settings: dict[str, str]) -> Sizes:
     """Return the sizes of a folder's files."""
     queue_file = _number(settings, QUEUE_KEY) or _usual(
-        _queue_files(folder), _DEFAULTS.mapped_file_size_consume_queue
+        _queue_sizes(folder), _DEFAULTS.mapped_file_size_consume_queue
     )
     segment = _number(settings, SEGMENT_KEY) or _usual(
-        folder.segments()[0], _DEFAULTS.mapped_file_size_commit_log
+        _sizes_and_gaps(folder.segments()[0]), _DEFAULTS.mapped_file_size_commit_log
     )
     levels = settings.get(LEVELS_KEY, _DEFAULTS.message_delay_level)
     return Sizes(segment, queue_file, _index_layout(folder, settings), parse_delay_levels(levels))
@@ -89,20 +90,25 @@ def _number(settings: dict[str, str], name: str) -> int | None:
     return int(settings[name]) if name in settings else None
 
 
-def _queue_files(folder: StoreFolder) -> Iterable[DataFile]:
+def _queue_sizes(folder: StoreFolder) -> Iterator[int]:
     for queue in folder.queues()[0][:QUEUES_SAMPLED]:
-        yield from data_files(queue.path, NAME_DIGITS)[0]
+        yield from _sizes_and_gaps(data_files(queue.path, NAME_DIGITS)[0])
 
 
-def _usual(files: Iterable[DataFile], default: int) -> int:
-    """Return the size that most files have; of two that are as frequent, the larger one."""
-    counts = Counter(each.size for each in files if each.size > 0)
+def _sizes_and_gaps(files: list[DataFile]) -> Iterator[int]:
+    yield from (each.size for each in files)
+    yield from (later.start - each.start for each, later in pairwise(files))
+
+
+def _usual(sizes: Iterable[int], default: int) -> int:
+    """Return the most frequent size; of two that are as frequent, the larger one."""
+    counts = Counter(each for each in sizes if 0 < each <= SIZE_MAX)
     return max(counts, key=lambda size: (counts[size], size)) if counts else default
 
 
 def _index_layout(folder: StoreFolder, settings: dict[str, str]) -> IndexLayout:
     slots, items = _number(settings, SLOTS_KEY), _number(settings, ITEMS_KEY)
-    size = _usual(folder.index_files()[0], 0) - HEADER.size
+    size = _usual((each.size for each in folder.index_files()[0]), 0) - HEADER.size
     if slots is None and items is None:
         slots, rest = divmod(size, SLOT.size + ITEMS_PER_SLOT * ITEM.size)
         if rest or slots <= 0:

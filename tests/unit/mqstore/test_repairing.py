@@ -1,0 +1,89 @@
+"""Repair: queues and index come back as they were, from the log alone."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from core_broker.mqstore.__main__ import main
+from core_broker.mqstore.folder import StoreFolder
+from core_broker.mqstore.repairing import repair
+from core_broker.mqstore.report import Report
+from tests.support.stores import Bench, read_queue
+from tests.unit.mqstore.conftest import sizes_of
+
+OPTIONS = ("--max-hash-slot-num", "64", "--max-index-num", "50")
+Check = Callable[[], Report]
+
+
+def derived(root: Path) -> dict[str, bytes]:
+    """All files of queues and index."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for part in ("consumequeue", "index")
+        for path in sorted((root / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_what_is_built_again_is_what_was_there(root: Path, check: Check) -> None:
+    before = derived(root)
+    shutil.rmtree(root / "index")
+    (root / "consumequeue/TopicTest/0/00000000000000000000").write_bytes(b"\xff" * 400)
+    shutil.rmtree(root / "consumequeue/Other")
+    assert check().count > 0
+    done = repair(StoreFolder(root), sizes_of(root))
+    assert (done.records, done.queues, done.index_files, done.damage) == (53, 5, 4, [])
+    assert derived(root) == before
+    assert check().is_clean
+
+
+def test_the_broker_goes_on_with_it(root: Path, check: Check) -> None:
+    shutil.rmtree(root / "consumequeue")
+    repair(StoreFolder(root), sizes_of(root))
+    bench = Bench(root).open()
+    assert len(read_queue(bench.store)) == 40
+    bench.put_many(5)
+    assert len(read_queue(bench.store)) == 45
+    bench.store.close()
+    assert check().is_clean
+    assert not (root / "trash").exists()
+
+
+def test_what_it_replaces_is_kept(root: Path) -> None:
+    before = derived(root)
+    done = repair(StoreFolder(root), sizes_of(root))
+    assert Path(done.kept_in).parent == root / "trash"
+    assert derived(Path(done.kept_in)) == before
+    assert not (root / "repair.tmp").exists()
+
+
+def test_queues_that_the_log_cannot_give_back_stay(root: Path) -> None:
+    lmq = root / "consumequeue/%LMQ%mine/0"
+    lmq.mkdir(parents=True)
+    (lmq / "00000000000000000000").write_bytes(b"\1" * 400)
+    repair(StoreFolder(root), sizes_of(root))
+    assert (lmq / "00000000000000000000").read_bytes() == b"\1" * 400
+
+
+def test_damage_of_the_log_is_told_and_the_log_not_touched(root: Path) -> None:
+    path = root / "commitlog/00000000000000000000"
+    data = bytearray(path.read_bytes())
+    data[90] ^= 1
+    path.write_bytes(data)
+    done = repair(StoreFolder(root), sizes_of(root))
+    assert done.records == 52
+    assert done.damage == [f"{path.relative_to(root)} at 0: its body does not match the checksum"]
+    assert path.read_bytes() == data
+
+
+def test_nothing_happens_without_yes_or_while_a_broker_runs(root: Path) -> None:
+    before = derived(root)
+    assert main(["repair", str(root), *OPTIONS]) == 0
+    assert derived(root) == before
+    assert not (root / "trash").exists()
+    bench = Bench(root).open()
+    try:
+        assert main(["repair", str(root), "--yes", *OPTIONS]) == 2
+    finally:
+        bench.store.close()
+    assert main(["repair", str(root), "--yes", "--output", "json", *OPTIONS]) == 0

@@ -38,6 +38,7 @@ _CODES = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+_EMPTY = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE})
 
 
 class Question(NamedTuple):
@@ -230,7 +231,7 @@ def _may_wait(question: Question, found: GetResult) -> bool:
 
 
 def _code(status: GetStatus, offset: int) -> ResponseCode:
-    if status in {GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}:
+    if status in _EMPTY:
         return ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
     return _CODES[status]
 
@@ -242,4 +243,6 @@ def _response(code: ResponseCode, found: GetResult, suggested: int) -> RemotingC
         "minOffset": str(found.min_offset),
         "maxOffset": str(found.max_offset),
     }
-    return RemotingCommand.response(code, found.status.value, fields)
+    # Java makes a queue by looking at it, so its clients never hear that there is none.
+    status = GetStatus.NO_MESSAGE_IN_QUEUE if found.status in _EMPTY else found.status
+    return RemotingCommand.response(code, status.value, fields)

@@ -55,6 +55,8 @@ class Dispatcher:
         #: Queue → a message whose offset does not follow, with its tags code, until another one
         #: confirms it. One flipped bit must not hide the messages of a queue.
         self._doubtful: dict[ConsumeQueue, tuple[LogRecord, int]] = {}
+        #: Queue → the offset of its last message, which came behind a gap.
+        self._unconfirmed: dict[ConsumeQueue, int] = {}
         self._lost_bytes = 0
         #: For the index: what was staged in this turn, and what is in the log.
         self._staged: list[IndexEntry] = []
@@ -119,6 +121,10 @@ class Dispatcher:
             return
         code = self._tags_code(record.topic, properties, record.store_timestamp)
         doubtful = self._doubtful.pop(queue, None)
+        if self._unconfirmed.pop(queue, None) == record.queue_offset:
+            # It was the one before this that told a wrong offset.
+            self._enter(queue, record, code)
+            return
         missing = record.queue_offset - queue.next_offset
         if queue.next_offset == 0 or 0 <= missing <= self._lost_bytes // RECORD_BYTES_MIN:
             self._enter(queue, record, code)
@@ -154,6 +160,7 @@ class Dispatcher:
             else:
                 _report(record)
         self._doubtful.clear()
+        self._unconfirmed.clear()
         self._lost_bytes = 0
 
     def _enter(self, queue: ConsumeQueue, record: LogRecord, code: int) -> None:
@@ -161,6 +168,7 @@ class Dispatcher:
             queue.cut(record.queue_offset)
         if record.queue_offset > queue.next_offset:
             self.gaps.add((record.topic, record.queue_id))
+            self._unconfirmed[queue] = record.queue_offset
             queue.start_at(record.queue_offset)
         self._queues.enter(queue, record.offset, record.size, code)
 

@@ -10,15 +10,12 @@ operating system. Holes are whole sectors of zeros, since segments are filled wi
 are written.
 """
 
-from struct import Struct
-
 from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_HEAD
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
 #: Damage is looked at in pieces of this size.
 CHUNK_BYTES = 1024 * 1024
 
-_INT = Struct(">I")
 _BLANK_MAGIC = BLANK_MAGIC.to_bytes(4, "big")
 
 
@@ -49,20 +46,23 @@ def is_hole(log: ReadableLog, start: int, end: int) -> bool:
 def _has_hole(log: ReadableLog, start: int, end: int) -> bool:
     first_sector = min(end, start - start % SECTOR + SECTOR)
     head = log.read(start, first_sector - start)
-    if head and not any(head):
-        # The size of a record begins with zeros, its magic does not.
-        if len(head) > MAGIC_AT:
-            return True
-        size = log.read(start, _INT.size)
-        if len(size) == _INT.size and _INT.unpack(size)[0] != end - start:
-            return True
+    if head and not any(head) and (len(head) > MAGIC_AT or any(_size(end - start)[: len(head)])):
+        return True  # a size may begin with zeros, the magic behind it does not
     at = first_sector
-    while at + SECTOR <= end and (data := log.read(at, min(CHUNK_BYTES, end - at))):
-        whole = len(data) - len(data) % SECTOR
-        if any(not any(data[each : each + SECTOR]) for each in range(0, whole, SECTOR)):
+    # The next record may begin at the end of a sector that was lost: sizes begin with zeros.
+    while at < end and (data := log.read(at, min(CHUNK_BYTES, _sectors(end - at)))):
+        if any(not any(data[each : each + SECTOR]) for each in range(0, len(data), SECTOR)):
             return True
-        at += whole or SECTOR
+        at += _sectors(len(data))
     return False
+
+
+def _sectors(size: int) -> int:
+    return -(-size // SECTOR) * SECTOR
+
+
+def _size(size: int) -> bytes:
+    return size.to_bytes(4, "big")
 
 
 def _blank_record(log: ReadableLog, start: int, segment_end: int) -> int:

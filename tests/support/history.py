@@ -169,7 +169,10 @@ class History:
         for queue, found in queues.items():
             self._check_queue(queue, found, seen, verdict)
         for number, sent in self._sent.items():
-            if number in seen or sent.is_damaged:
+            if number in seen:
+                continue
+            if sent.is_damaged:
+                sent.end_physical = -1  # another message may lie there
                 continue
             name = f"{number} of {sent.queue} at {sent.offset}"
             if sent.must_survive_kill:

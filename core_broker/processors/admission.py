@@ -12,6 +12,7 @@ from core_broker.message.topics import (
     AUTO_CREATE_TOPIC,
     RETRY_PREFIX,
     SEND_FORBIDDEN_TOPICS,
+    TOPIC_BYTES_MAX,
     validate_topic,
 )
 from core_broker.processors.context import BrokerContext
@@ -60,9 +61,14 @@ def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> 
 def check_topic_name(name: str) -> None:
     """Raise RequestRefused when no topic can have this name."""
     try:
-        validate_topic(name)
+        validate_topic(name[:TOPIC_BYTES_MAX])
     except ClientError as error:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    if len(name) > TOPIC_BYTES_MAX:
+        # Also those of groups, which clients allow to be longer; brokers of 4.9 do not.
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, "The specified topic is longer than topic max length."
+        )
 
 
 def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicConfig:

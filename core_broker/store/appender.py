@@ -85,9 +85,11 @@ class Appender:
     def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
         """Stage messages that lie together in one segment; all of them or none.
 
-        Together they must not be larger than one message may be.
+        Their bodies together must not be larger than that of one message may be.
         """
         refusals = [status for each in inners if (status := self._refusal(each)) is not None]
+        if sum(len(each.body) for each in inners) > self._settings().max_message_size:
+            refusals.append(PutStatus.MESSAGE_ILLEGAL)
         if refusals:
             return [self._refuse(refusals[0]) for _ in inners]
         now = self._now()
@@ -158,8 +160,6 @@ class Appender:
             next_offsets[queue] = offset + 1
             position += len(record)
             records.append(record)
-        if position - self._log.position > self._settings().max_message_size:
-            return PutStatus.MESSAGE_ILLEGAL
         return records
 
     def _roll(self, size: int) -> PutStatus | None:

@@ -17,6 +17,7 @@ SETTINGS = {
     "enable_property_filter": True,
     "transaction_time_out": 1_000,
     "transaction_check_interval": 1_000,
+    "trace_topic_enable": True,
 }
 #: A virtual machine takes seconds to start, so these are used again by the next test.
 REUSED = ("java", "java5")
@@ -72,10 +73,9 @@ class Maker:
         self._running.append(self._pool.take(self.kind))
         return self._running[-1]
 
-    def producer(self, group: str, *, transactions: bool = False) -> ForeignClient:
-        """Start a producer."""
+    def producer(self, group: str, **wishes: bool) -> ForeignClient:
+        """Start a producer; wishes are `transactions` and `trace`."""
         client = self.start()
-        wishes = {"transactions": True} if transactions else {}
         client.tell("produce", namesrv=self.namesrv, group=group, **wishes)
         client.wait_for("ready")
         return client

@@ -4,6 +4,7 @@ Commands, on its standard input:
 
     {"do":"produce","namesrv":N,"group":G}                       -> ready
         also "transactions":true                                 -> checked, for a check-back
+        and "trace":true, to write trace records (Java)
     {"do":"send","topic":T,"messages":[M,…]}                     -> sent or error, per message
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}

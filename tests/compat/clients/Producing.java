@@ -27,7 +27,7 @@ final class Producing {
             transactions.setTransactionListener(new KeyDecides());
             producer = transactions;
         } else {
-            producer = new DefaultMQProducer(group);
+            producer = new DefaultMQProducer(group, command.getBooleanValue("trace"));
         }
         producer.setNamesrvAddr(command.getString("namesrv"));
         producer.start();

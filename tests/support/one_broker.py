@@ -5,6 +5,8 @@ from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import (
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
     MessageQueue,
     decode_body,
     encode_body,
@@ -24,11 +26,13 @@ class OneBroker(ScriptedPeer):
         super().__init__()
         self.members: list[str] = []
         self.offsets: dict[tuple[str, int], int] = {}
+        self.locked_by_others: set[MessageQueue] = set()
         self.on(RequestCode.HEART_BEAT, self._beat)
         self.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._list)
         self.on(RequestCode.QUERY_CONSUMER_OFFSET, self._offset)
         self.on(RequestCode.UPDATE_CONSUMER_OFFSET, self._commit)
         self.on(RequestCode.PULL_MESSAGE, lambda _: None)
+        self.on(RequestCode.LOCK_BATCH_MQ, self._lock)
         self.on(RequestCode.GET_MAX_OFFSET, lambda _: ok({"offset": "90"}))
         self.on(RequestCode.GET_MIN_OFFSET, lambda _: ok({"offset": "10"}))
         self.on(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, lambda _: ok({"offset": "50"}))
@@ -38,6 +42,11 @@ class OneBroker(ScriptedPeer):
         if client_id not in self.members:
             self.members.append(client_id)
         return ok()
+
+    def _lock(self, request: RemotingCommand) -> RemotingCommand:
+        wanted = decode_body(LockBatchRequestBody, request.body).mq_set
+        granted = [queue for queue in wanted if queue not in self.locked_by_others]
+        return ok(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=granted)))
 
     def _list(self, _request: RemotingCommand) -> RemotingCommand:
         if not self.members:

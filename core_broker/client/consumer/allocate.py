@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import md5
 
+from core_broker.errors import ClientError
 from core_broker.remoting.bodies import MessageQueue
 
 AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
@@ -112,6 +113,8 @@ def machine_room_nearby(
 
 def consistent_hash(virtual_nodes: int = VIRTUAL_NODES_DEFAULT) -> AllocateStrategy:
     """CONSISTENT_HASH: a joining or leaving client moves few queues."""
+    if virtual_nodes < 1:
+        raise ClientError("A consistent hash needs at least one virtual node per client.")
 
     def allocate(
         client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -148,4 +151,6 @@ def _java_text(queue: MessageQueue) -> str:
 
 
 def _ring_hash(key: str) -> int:
-    return int.from_bytes(md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
+    # Like Java, "?" for half of a surrogate pair: a strange id must not end everybody's sharing.
+    digest = md5(key.encode("utf-8", "replace"), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")

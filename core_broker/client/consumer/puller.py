@@ -183,13 +183,18 @@ class Puller:
         return PAUSE_AFTER_ERROR_S
 
     def _is_held(self) -> bool:
-        if self._context.is_paused(self._queue):
+        if self._context.is_paused(self._queue) or self._is_unsubscribed:
             return True
         hold = self.process_queue.hold(self._context.settings.cache)
         if hold is not self._last_hold and hold is not None:
             log.warning("Pulling from %s pauses: %s", self._queue, hold)
         self._last_hold = hold
         return hold is not None
+
+    @property
+    def _is_unsubscribed(self) -> bool:
+        """The next rebalance gives the queue up."""
+        return self._queue.topic not in self._context.subscriptions
 
     def _report(self, failure: str) -> None:
         if failure != self._last_failure:

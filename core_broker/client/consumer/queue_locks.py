@@ -45,6 +45,11 @@ class QueueLocks:
         """Whether messages of the queue may be consumed now."""
         return monotonic() < self._trusted_until.get(queue, 0.0)
 
+    @property
+    def all(self) -> list[MessageQueue]:
+        """Every queue that brokers may believe to be ours."""
+        return list(self._trusted_until)
+
     def locked_ms(self, queue: MessageQueue) -> int:
         """When the lock was last granted, in ms since 1970; 0 when it is not held."""
         return self._locked_ms.get(queue, 0) if self.holds(queue) else 0

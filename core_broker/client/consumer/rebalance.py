@@ -111,7 +111,7 @@ class Rebalancer:
 
     async def unlock_all(self) -> None:
         if self._locks:
-            await self._locks.unlock(list(self._pullers))
+            await self._locks.unlock(self._locks.all)
 
     def _is_ours(self, queue: MessageQueue) -> bool:
         return self._locks is None or self._locks.holds(queue)

@@ -15,6 +15,7 @@ from core_broker.client.consumer.allocate import (
     sorted_client_ids,
     sorted_queues,
 )
+from core_broker.errors import ClientError
 from core_broker.remoting.bodies import MessageQueue
 
 
@@ -116,6 +117,23 @@ def test_every_queue_has_exactly_one_owner(
 def test_a_client_that_is_not_a_member_gets_nothing(strategy: AllocateStrategy) -> None:
     assert strategy("stranger", queues(8, "r@b"), CLIENTS) == []
     assert strategy("stranger", queues(8, "r@b"), []) == []
+
+
+HOSTILE_IDS = ["", " ", "\ud800", "a\x00b", "c0", "c0-1", "\U0001f600" * 99, "x" * 10_000, "c0 "]
+
+
+@pytest.mark.parametrize("strategy", SHARING)
+def test_strange_ids_share_like_others(strategy: AllocateStrategy) -> None:
+    everything, members = queues(20, "r@b"), sorted_client_ids(HOSTILE_IDS)
+    if strategy is SHARING[-1]:
+        members = [member or "none" for member in members]
+    allocated = [queue for client in members for queue in strategy(client, everything, members)]
+    assert sorted(allocated) == everything
+
+
+def test_a_ring_needs_points() -> None:
+    with pytest.raises(ClientError):
+        consistent_hash(0)
 
 
 def test_client_ids_sort_as_in_java() -> None:

@@ -1,0 +1,213 @@
+"""Polled consumers against a broker that answers as told: codes 361 and 11, rubbish, bounds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core_broker.client import (
+    ConsumeStatus,
+    LitePullConsumer,
+    LitePullSettings,
+    MessageExt,
+    PullConsumer,
+    PullStatus,
+    PushConsumer,
+)
+from core_broker.client.consumer import polling
+from core_broker.client.consumer.polling import PolledMessages
+from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.errors import ClientError, GantryError, ProtocolError, RequestRefused
+from core_broker.remoting.bodies import HeartbeatData, MessageQueue, decode_body
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.consumer_parts import QUEUE, message, record
+from tests.support.eventually import eventually
+from tests.support.one_broker import T0, T1, OneBroker
+from tests.support.scripted_peer import Handler, ok, refuse
+
+PULL, LITE = RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE
+QUICK = LitePullSettings(rebalance_interval_s=0.05, poll_timeout_ms=50)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[OneBroker]:
+    async with OneBroker() as peer:
+        peer.serve_route(["T", "%RETRY%G"], {"b": peer.addr})
+        peer.on(LITE, lambda _: None)
+        yield peer
+
+
+def polled(broker: OneBroker, settings: LitePullSettings = QUICK) -> LitePullConsumer:
+    consumer = LitePullConsumer("G", broker.addr, settings=settings)
+    consumer.subscribe("T", "Aa")
+    return consumer
+
+
+async def test_it_asks_with_361_and_tells_what_it_wants(broker: OneBroker) -> None:
+    async with polled(broker) as consumer:
+        await eventually(lambda: len(broker.asked(LITE)) == 2)
+        assert consumer.queues == [T0, T1]
+    fields = broker.asked(LITE)[0].ext_fields
+    # Suspend, subscription, lite; nothing is committed on the way.
+    assert (fields["sysFlag"], fields["subscription"]) == ("22", "Aa")
+    assert broker.asked(PULL) == []
+    beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[0].body)
+    (data,) = beat.consumer_data_set
+    assert data.consume_type == "CONSUME_ACTIVELY"
+    assert {it.topic for it in data.subscription_data_set} == {"T"}
+
+
+async def test_a_broker_that_does_not_know_361_is_asked_with_11(broker: OneBroker) -> None:
+    broker.on(LITE, lambda _: refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED))
+    broker.serve_once(ResponseCode.SUCCESS, 91, record(90, properties={"TAGS": "Aa"}))
+    async with polled(broker) as consumer:
+        bodies: list[bytes] = []
+        while len(bodies) < 2:
+            bodies += [it.body for it in await consumer.poll()]
+        await eventually(lambda: len(broker.asked(PULL)) == 4)
+    assert len(broker.asked(LITE)) <= 2
+    assert broker.asked(PULL)[0].ext_fields["sysFlag"] == "6"
+
+
+async def test_assigned_queues_are_read_without_asking_for_members(broker: OneBroker) -> None:
+    consumer = LitePullConsumer("G", broker.addr, settings=QUICK)
+    consumer.assign([T1])
+    async with consumer:
+        await eventually(lambda: consumer.queues == [T1])
+        consumer.assign([T0])
+        await eventually(lambda: consumer.queues == [T0])
+    assert broker.asked(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == []
+
+
+async def test_what_cannot_be_is_told(broker: OneBroker) -> None:
+    consumer = polled(broker)
+    for wrong in (consumer.poll(), consumer.commit(), consumer.seek(T0, 0)):
+        with pytest.raises(ClientError, match="not running"):
+            await wrong
+    with pytest.raises(ClientError, match="before the start"):
+        consumer.assign([T0])
+    async with consumer:
+        waiting = asyncio.create_task(consumer.poll(10_000))
+        await asyncio.sleep(0)
+        with pytest.raises(ClientError, match="being polled"):
+            await consumer.poll()
+        with pytest.raises(ClientError, match="running already"):
+            await consumer.start()
+    assert await waiting == []
+
+
+def found(*records: bytes) -> RemotingCommand:
+    fields = {"suggestWhichBrokerId": "0", "nextBeginOffset": "91", "minOffset": "0"}
+    return ok({**fields, "maxOffset": "91"}, b"".join(records))
+
+
+RUBBISH: list[Handler] = [
+    lambda _: ok(body=b"no fields at all"),
+    lambda _: found(b"\x00\x00\x00\x08rubbish"),
+    lambda _: found(record(90)[:-5]),
+    lambda _: found(b"\xff" * 100),
+    lambda _: ok({"nextBeginOffset": "many", "minOffset": "0", "maxOffset": "1"}),
+    lambda _: refuse(9999, "\x00\ud7ff" * 99),
+    lambda _: ProtocolError("no"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(RUBBISH)))
+async def test_rubbish_for_an_answer_is_a_typed_error(broker: OneBroker, number: int) -> None:
+    broker.on(PULL, RUBBISH[number])
+    async with PullConsumer("G", broker.addr) as consumer:
+        with pytest.raises(GantryError):
+            await consumer.pull(T0, 5)
+        with pytest.raises(GantryError):
+            await consumer.pull_blocking(T0, 5, suspend_ms=1)
+
+
+@pytest.mark.parametrize("number", range(len(RUBBISH)))
+async def test_after_rubbish_consuming_goes_on(
+    broker: OneBroker, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core_broker.client.consumer.puller.PAUSE_AFTER_ERROR_S", 0.01)
+    broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
+    broker.script(PULL, [RUBBISH[number]] * 6)
+    seen: list[MessageExt] = []
+    consumer = PushConsumer("G", broker.addr)
+    consumer.subscribe("T")
+
+    @consumer.listener
+    async def listen(messages: list[MessageExt]) -> ConsumeStatus:
+        seen.extend(messages)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async with consumer:
+        await eventually(lambda: len(seen) == 4)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ok(body=b""),
+        ok(body=b"\xff"),
+        ok(body=b'{"consumerIdList":7}'),
+        ok(body=b'{"consumerIdList":[null,1]}'),
+        refuse(1),
+    ],
+)
+async def test_rubbish_for_members_leaves_the_queues_alone(
+    broker: OneBroker, answer: RemotingCommand
+) -> None:
+    async with polled(broker) as consumer:
+        await eventually(lambda: consumer.queues == [T0, T1])
+        code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
+        asked = len(broker.asked(code))
+
+        def rubbish(_request: RemotingCommand) -> RemotingCommand:
+            return RemotingCommand.response(answer.code, None, {}, answer.body)
+
+        broker.on(code, rubbish)
+        await eventually(lambda: len(broker.asked(code)) > asked + 1)
+        assert consumer.queues == [T0, T1]
+
+
+async def test_a_commit_that_fails_is_told(broker: OneBroker) -> None:
+    broker.on(RequestCode.UPDATE_CONSUMER_OFFSET, lambda _: refuse(26))
+    async with PullConsumer("G", broker.addr) as consumer:
+        with pytest.raises(RequestRefused):
+            await consumer.commit(T0, 5)
+    broker.members.clear()
+    async with polled(broker) as lite:
+        await eventually(lambda: lite.queues == [T0, T1])
+        with pytest.raises(RequestRefused):
+            await lite.commit({T0: 5})
+
+
+async def test_where_a_pull_leads(broker: OneBroker) -> None:
+    broker.serve_once(ResponseCode.PULL_OFFSET_MOVED, 40)
+    async with PullConsumer("G", broker.addr) as consumer:
+        assert await consumer.committed(T0) is None
+        result = await consumer.pull(T0, 5)
+        assert (result.status, result.next_offset) == (PullStatus.OFFSET_ILLEGAL, 40)
+        # 10 to 90 by the broker's words, of which nothing is there: the walk ends all the same.
+        broker.on(PULL, lambda _: found())
+        assert [it async for it in consumer.messages(T0, 10)] == []
+
+
+async def test_waiting_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling, "MESSAGES_WAITING_MAX", 3)
+    waiting = PolledMessages(lambda _: None)
+    first = ProcessQueue(QUEUE, 0)
+    second = ProcessQueue(MessageQueue("T", "b", 1), 0)
+    await waiting.submit(first, [message(offset) for offset in range(3)])
+    blocked = asyncio.create_task(waiting.submit(second, [message(9)]))
+    await asyncio.sleep(0)
+    assert not blocked.done()
+    taken = waiting.take(2, lambda _: False)
+    assert taken is not None
+    assert [it.queue_offset for it in taken[1]] == [0, 1]
+    await blocked
+    # The queue that was just asked waits for its next turn, and what was dropped is not given.
+    first.dropped = True
+    taken = waiting.take(9, lambda _: False)
+    assert taken is not None
+    assert taken[0] is second
+    assert waiting.take(9, lambda _: False) is None

@@ -34,11 +34,13 @@ from core_broker.mqstore.sizes import (
     find_sizes,
     read_settings,
 )
-from core_broker.mqstore.verifying import verify
+from core_broker.mqstore.verifying import Progress, verify
 
 EXIT_CLEAN = 0
 EXIT_PROBLEMS = 1
 EXIT_MISUSE = 2
+#: As a shell has it for Ctrl-C.
+EXIT_INTERRUPTED = 130
 
 #: So many problems can be asked for.
 LIMIT_MAX = 100_000
@@ -68,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of the output has seen enough; nothing must be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CLEAN
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except (GantryError, OSError) as error:
         sys.stderr.write(f"mqstore: {error}\n")
         return EXIT_MISUSE
@@ -102,7 +106,8 @@ def _ls(options: argparse.Namespace, folder: StoreFolder, sizes: Sizes) -> int:
 
 def _dump(options: argparse.Namespace, folder: StoreFolder, sizes: Sizes) -> int:
     dumper = Dumper(folder, sizes, body_form=options.body, body_bytes=options.body_bytes)
-    found, show = _look_up(options, dumper)
+    with printing.progress_bar("reading") as progress:
+        found, show = _look_up(options, dumper, progress)
     for note in dumper.notes:
         sys.stderr.write(f"{note}\n")
     if options.output == "json":
@@ -113,7 +118,7 @@ def _dump(options: argparse.Namespace, folder: StoreFolder, sizes: Sizes) -> int
 
 
 def _look_up(
-    options: argparse.Namespace, dumper: Dumper
+    options: argparse.Namespace, dumper: Dumper, progress: Progress
 ) -> tuple[Sequence[object], Callable[[], None]]:
     """Return what was asked for, and what prints it for people."""
     topic, count = options.topic, options.count
@@ -128,7 +133,7 @@ def _look_up(
     elif options.key is not None:
         records = dumper.by_key(topic, options.key, count)
     else:
-        records = dumper.range(options.offset or 0, count, topic, options.queue)
+        records = dumper.range(options.offset or 0, count, topic, options.queue, progress)
     return records, lambda: printing.print_records(records)
 
 

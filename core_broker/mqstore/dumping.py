@@ -14,6 +14,7 @@ from core_broker.mqstore.folder import DataFile, StoreFolder, data_files, read_r
 from core_broker.mqstore.log_view import LogView, LogWalk
 from core_broker.mqstore.report import Report
 from core_broker.mqstore.sizes import Sizes
+from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.consume_queue import UNIT, UNIT_BYTES
 from core_broker.store.index_layout import HEADER, ITEM, SLOT
 from core_broker.store.key_hash import KeyHasher
@@ -100,10 +101,18 @@ class Dumper:
     # -- records --
 
     def range(
-        self, offset: int, count: int, topic: str | None, queue_id: int | None
+        self,
+        offset: int,
+        count: int,
+        topic: str | None,
+        queue_id: int | None,
+        progress: Progress = no_progress,
     ) -> list[DumpedRecord]:
         """Return records from an offset of the log on, those of a topic and queue if named."""
-        walk = LogWalk(self._log, self._note_damage, lambda done: None, start=offset)
+        total = self._log.end - self._log.min_offset
+        walk = LogWalk(
+            self._log, self._note_damage, lambda done: progress(done, total), start=offset
+        )
         chosen = (
             record.offset
             for record in walk

@@ -92,8 +92,13 @@ def list_folder(folder: StoreFolder, sizes: Sizes) -> Listing:
     log = LogView(folder.log_path, files, sizes.segment)
     queue_folders, odd_queues = folder.queues()
     index_files, odd_index = folder.index_files()
-    queues = [_queue(each, sizes.queue_file, log.min_offset, odd) for each in queue_folders]
-    index = [found for each in index_files if (found := _index(each, odd, names)) is not None]
+    queues = []
+    newest = 0
+    for each in queue_folders:
+        queue, offset = _queue(each, sizes.queue_file, log.min_offset, odd)
+        queues.append(queue)
+        newest = max(newest, offset)
+    index = [found for file in index_files if (found := _index(file, odd, names)) is not None]
     everything_odd: list[Odd] = [*odd, *odd_queues, *odd_index]
     return Listing(
         folder=str(folder.root),
@@ -101,7 +106,7 @@ def list_folder(folder: StoreFolder, sizes: Sizes) -> Listing:
         has_abort=folder.paths.abort.exists(),
         checkpoint=_checkpoint(folder.paths.checkpoint),
         min_offset=log.min_offset,
-        max_offset=_log_end(log),
+        max_offset=_log_end(log, newest),
         segments=[_segment(each, log, names) for each in files],
         queues=queues,
         index=index,
@@ -127,36 +132,52 @@ def _first_time(log: LogView, start: int) -> int | None:
     return record.store_timestamp if record is not None else None
 
 
-def _log_end(log: LogView) -> int | None:
-    """Find the end of the log by reading its last segment that begins with a record."""
+def _log_end(log: LogView, newest: int) -> int | None:
+    """Find the end of the log: from the newest message of all queues on, if that is in order.
+
+    Otherwise the last segment that begins with a record is read.
+    """
+    scan = LogScan(log, newest, check_crc=False)
+    if _run_through(scan) and scan.end > newest:
+        return scan.end
     for start in sorted(log.starts, reverse=True):
         scan = LogScan(log, start, check_crc=False)
-        for _ in scan:
-            pass
-        if scan.flaw is not None or log.unreadable:
+        if not _run_through(scan):
             return None
         if scan.end > start:
             return scan.end
     return log.min_offset
 
 
-def _queue(queue: QueueFolder, file_size: int, min_physical: int, odd: list[Odd]) -> QueueInfo:
+def _run_through(scan: LogScan) -> bool:
+    """Read all records; tell whether they simply end."""
+    for _ in scan:
+        pass
+    return scan.flaw is None
+
+
+def _queue(
+    queue: QueueFolder, file_size: int, min_physical: int, odd: list[Odd]
+) -> tuple[QueueInfo, int]:
+    """Return a queue, and where its newest message lies in the log."""
     files, odd_files = data_files(queue.path, NAME_DIGITS)
     odd += odd_files
     used = sum(disk_bytes(each.path) for each in files)
     low: int | None = None
     high: int | None = None
+    newest = 0
     try:
-        low, high = _queue_range(files, file_size, min_physical)
+        low, high, newest = _queue_range(files, file_size, min_physical)
     except OSError as error:
         odd.append(Odd(queue.path, f"it cannot be read: {error.strerror}"))
-    return QueueInfo(queue.topic, queue.queue_id, low, high, len(files), used)
+    return QueueInfo(queue.topic, queue.queue_id, low, high, len(files), used), newest
 
 
-def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tuple[int, int]:
-    """Return the first unit whose message is in the log, and the end of the units."""
+def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tuple[int, int, int]:
+    """Return the first unit whose message is in the log, the end of the units, and where the
+    newest message lies in the log."""
     if not files:
-        return 0, 0
+        return 0, 0, 0
     per_file = file_size // UNIT_BYTES
     firsts = {each.start // UNIT_BYTES: each.path for each in files}
 
@@ -174,7 +195,7 @@ def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tu
         high,
         lambda number: unit(number)[1] != BLANK_SIZE and unit(number)[0] >= min_physical,
     )
-    return low, high
+    return low, high, unit(high - 1)[0]
 
 
 def _first(low: int, high: int, is_behind: Callable[[int], bool]) -> int:

@@ -1,4 +1,4 @@
-"""`make bench`: measure the broker from outside, print a table, write bench.json.
+"""`make bench`: measure the broker from outside and its store alone; writes a table and bench.json.
 
 The load generator is a process of its own. CPU time is that of the broker alone, from /proc. Data
 lie on disk under ./var/bench and are removed afterwards. Figures, not assertions: the exit code is
@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import store
 from benchmarks.load import SCENARIOS
 from benchmarks.machine import facts
 from benchmarks.processes import Cluster, running
@@ -58,17 +59,32 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    parser.add_argument("--only", choices=[*SCENARIOS, "start"], nargs="+", help="leave others out")
+    choices = [*SCENARIOS, "start", *store.SCENARIOS]
+    parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
+    store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
     return parser.parse_args()
 
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    wanted = options.only or [*SCENARIOS, "start"]
-    figures: dict[str, Any] = {"scenarios": {}}
+    wanted = set(options.only or [*SCENARIOS, "start", *store.SCENARIOS])
+    figures: dict[str, Any] = {}
     if "start" in wanted:
         figures["start"] = measure_start(folder)
+    if not wanted.isdisjoint(SCENARIOS):
+        figures |= measure_broker(folder, wanted, options)
+    figures["store"] = {
+        name: measure_store(name, folder / name, options)
+        for name in store.SCENARIOS
+        if name in wanted
+    }
+    return figures
+
+
+def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of a running broker."""
+    figures: dict[str, Any] = {"scenarios": {}}
     data = folder / "data"
     data.mkdir()
     with running(data) as cluster:
@@ -86,6 +102,19 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             figures["scenarios"]["pull-32"] = load(
                 cluster, "pull-32", MESSAGES_MAX, options.seconds
             )
+    return figures
+
+
+def measure_store(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Run one scenario of the store in a process of its own."""
+    say(name)
+    command = ["-m", "benchmarks.store", name, str(folder), "--seconds", str(options.seconds)]
+    command += ["--log-mib", str(options.log_mib), "--keys", str(options.keys)]
+    done = subprocess.run([sys.executable, *command], check=False, capture_output=True, text=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{name} broke:\n{done.stderr[-2000:]}")
+    figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 
 
@@ -133,19 +162,36 @@ def memory(cluster: Cluster) -> dict[str, dict[str, float]]:
 
 def print_table(figures: dict[str, Any]) -> None:
     """Print what bench.json says, for people."""
+    if "scenarios" in figures:
+        print_scenarios(figures["scenarios"])
+    if "start" in figures:
+        start = figures["start"]
+        print(f"\nstart of name server and broker: {start['median_seconds']} s ({AIMS['start']})")
+    if "memory_mb" in figures:
+        print_memory(figures)
+    if figures["store"]:
+        print("\nstore alone")
+    for name, each in figures["store"].items():
+        for line in store.lines(name, each):
+            print(f"{name:<20}{line}")
+
+
+def print_scenarios(scenarios: dict[str, Any]) -> None:
+    """Print what a broker did under load."""
     print(
         f"\n{'scenario':<12}{'msg/s':>10}{'us/msg':>9}{'p50 us':>9}{'p99 us':>9}{'broker':>8}  aim"
     )
-    for name, each in figures["scenarios"].items():
+    for name, each in scenarios.items():
         latency = each["latency_us"]
         print(
             f"{name:<12}{each['rate']:>10,}{each['broker_cpu_us_per_message']:>9}"
             f"{latency['p50']:>9,}{latency['p99']:>9,}{each['broker_cpu_share']:>8.0%}"
             f"  {AIMS.get(name, '')}"
         )
-    if "start" in figures:
-        start = figures["start"]
-        print(f"\nstart of name server and broker: {start['median_seconds']} s ({AIMS['start']})")
+
+
+def print_memory(figures: dict[str, Any]) -> None:
+    """Print what both processes took."""
     print(f"\n{'memory, MB':<36}{'anon':>8}{'file':>8}{'total':>8}")
     stored = figures["memory_mb"]["after_messages"]
     for title, memories in (

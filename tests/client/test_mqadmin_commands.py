@@ -14,7 +14,7 @@ import pytest
 
 from core_broker.mqadmin.catalog import CATALOG
 from tests.client.mqadmin_runs import Mqadmin, OnlineConsumer, wait_until
-from tests.support.cluster import Cluster
+from tests.client.receiving import ClusterAddrs
 
 _numbers = itertools.count(1)
 _run = secrets.token_hex(3)
@@ -34,17 +34,17 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(shared_cluster: Cluster) -> Iterator[Place]:
+def place(quick_cluster: ClusterAddrs) -> Iterator[Place]:
     """A topic of two queues with one message each, a group that consumes it, one that does not."""
-    mqadmin = Mqadmin(shared_cluster.namesrv_addr)
-    broker = shared_cluster.broker_addr
+    mqadmin = Mqadmin(quick_cluster.namesrv_addr)
+    broker = quick_cluster.broker_addr
     topic, group, offline = f"mq-{_run}", f"cg-{_run}", f"off-{_run}"
     mqadmin("updateTopic", "-b", broker, "-t", topic, "-r", "2", "-w", "2")
     mqadmin("updateSubGroup", "-b", broker, "-g", offline)
     first = ("-t", topic, "-p", "hello", "-k", "K1", "-c", "TagA", "-b", "broker-a", "-i", "0")
     sent = mqadmin.document("sendMessage", *first, "-m", "true")
     mqadmin("sendMessage", "-t", topic, "-p", "second", "-b", "broker-a", "-i", "1")
-    with OnlineConsumer(shared_cluster.namesrv_addr, group, topic) as consumer:
+    with OnlineConsumer(quick_cluster.namesrv_addr, group, topic) as consumer:
         wait_until(lambda: len(consumer.bodies) == 2)
         wait_until(lambda: has_committed(mqadmin, broker, group, topic))
         mqadmin("cloneGroupOffset", "-s", group, "-d", offline, "-t", topic)

@@ -18,7 +18,7 @@ from core_broker.message.properties import PROPERTY_UNIQ_KEY
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from tests.client.mqadmin_runs import Mqadmin, OnlineConsumer, wait_until
-from tests.support.cluster import Cluster
+from tests.client.receiving import ClusterAddrs
 from tests.support.scripted_peer import ScriptedPeer
 
 _numbers = itertools.count(1)
@@ -26,13 +26,13 @@ _run = secrets.token_hex(3)
 
 
 @pytest.fixture
-def mqadmin(shared_cluster: Cluster) -> Mqadmin:
-    return Mqadmin(shared_cluster.namesrv_addr)
+def mqadmin(quick_cluster: ClusterAddrs) -> Mqadmin:
+    return Mqadmin(quick_cluster.namesrv_addr)
 
 
 @pytest.fixture
-def broker(shared_cluster: Cluster) -> str:
-    return shared_cluster.broker_addr
+def broker(quick_cluster: ClusterAddrs) -> str:
+    return quick_cluster.broker_addr
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def test_offsets_of_a_group_that_is_offline(
 
 
 def test_offsets_of_a_group_that_is_online(
-    shared_cluster: Cluster, mqadmin: Mqadmin, topic: str, name: str
+    quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str
 ) -> None:
-    with OnlineConsumer(shared_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
+    with OnlineConsumer(quick_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
         wait_until(lambda: offset_of(mqadmin, consumer.group, topic) == 3)
         reset = ("resetOffsetByTime", "-g", consumer.group, "-t", topic, "-s", "0")
         document = mqadmin.document(*reset)
@@ -147,10 +147,10 @@ def test_slices_of_a_topic(mqadmin: Mqadmin, topic: str) -> None:
 
 
 def test_a_producer_is_seen(
-    shared_cluster: Cluster, mqadmin: Mqadmin, broker: str, topic: str, name: str
+    quick_cluster: ClusterAddrs, mqadmin: Mqadmin, broker: str, topic: str, name: str
 ) -> None:
     async def look() -> tuple[str, list[str], Any]:
-        async with Producer(f"p-{name}", shared_cluster.namesrv_addr) as producer:
+        async with Producer(f"p-{name}", quick_cluster.namesrv_addr) as producer:
             await producer.send(Message(topic, b"hi"))
             asked = ("producerConnection", "-g", f"p-{name}", "-t", topic)
 
@@ -167,9 +167,9 @@ def test_a_producer_is_seen(
 
 
 def test_the_inside_of_consumers_in_files(
-    shared_cluster: Cluster, mqadmin: Mqadmin, topic: str, name: str, tmp_path: Path
+    quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str, tmp_path: Path
 ) -> None:
-    with OnlineConsumer(shared_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
+    with OnlineConsumer(quick_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
         wait_until(lambda: len(consumer.bodies) == 3)
         lines = mqadmin.lines("consumerStatus", "-g", consumer.group)
         assert "Rebalance OK" in lines
@@ -181,11 +181,11 @@ def test_the_inside_of_consumers_in_files(
 
 
 def test_a_body_is_kept_where_its_id_cannot_lead_away(
-    shared_cluster: Cluster, mqadmin: Mqadmin, broker: str, topic: str, tmp_path: Path
+    quick_cluster: ClusterAddrs, mqadmin: Mqadmin, broker: str, topic: str, tmp_path: Path
 ) -> None:
     async def send() -> str:
         message = Message(topic, b"evil", properties={PROPERTY_UNIQ_KEY: "../../../evil"})
-        async with AdminClient(shared_cluster.namesrv_addr) as admin:
+        async with AdminClient(quick_cluster.namesrv_addr) as admin:
             return (await admin.send(broker, message, 0)).offset_msg_id
 
     (path,) = [
@@ -284,8 +284,8 @@ def test_a_message_id_into_the_middle_of_a_record(
         assert mqadmin("queryMsgById", "-i", msg_id, code=1).stderr
 
 
-def test_one_name_server_of_two_is_away(shared_cluster: Cluster) -> None:
-    mqadmin = Mqadmin(f"{shared_cluster.namesrv_addr};127.0.0.1:1")
+def test_one_name_server_of_two_is_away(quick_cluster: ClusterAddrs) -> None:
+    mqadmin = Mqadmin(f"{quick_cluster.namesrv_addr};127.0.0.1:1")
     assert "TBW102" in mqadmin.lines("topicList")
     refused = mqadmin("wipeWritePerm", "-b", "no-such-broker", code=3)
     ok, failed = refused.stdout.splitlines()

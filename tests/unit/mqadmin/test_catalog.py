@@ -87,3 +87,17 @@ def test_help_reads_no_command() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert all(f"  {name} " in done.stdout for name in CATALOG)
+
+
+def test_every_command_and_option_is_documented() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "mqadmin.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)$", document, re.M))
+    assert set(rows) == set(CATALOG)
+    missing = [
+        f"{name} {param.opts}"
+        for name in CATALOG
+        for param in load(name).params
+        if not any(f"`{opt}`" in document or f"/{opt}`" in rows[name] for opt in param.opts)
+        and param.opts
+    ]
+    assert not missing

@@ -3,7 +3,7 @@
 #
 #   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
 #   tools/setup.sh browser   Chromium, for the browser tests
-#   tools/setup.sh clients   Node, npm, Maven and a JDK, for the tests with foreign clients
+#   tools/setup.sh clients   Node, npm, Maven, a JDK and Go, for the tests with foreign clients
 #   tools/setup.sh gettext   GNU gettext, for the tests of the translations
 #
 # PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
@@ -109,6 +109,7 @@ set_up_clients() {
     wants npm npm
     wants maven mvn
     wants default-jdk-headless javac
+    wants golang-go go
 }
 
 case "${1:-}" in

@@ -1,4 +1,4 @@
-"""Telling the name servers which topics this broker has: codes 103 and 104.
+"""Telling the name servers which topics this broker has: codes 103, 104 and 322.
 
 Each name server has a link of its own, so that one that does not answer does not hold up the
 others. Compatible with RocketMQ's BrokerOuterAPI and BrokerController.registerBrokerAll.
@@ -22,6 +22,7 @@ from core_broker.remoting.bodies import (
     TopicConfig,
     TopicConfigSerializeWrapper,
     decode_body,
+    encode_body,
     encode_register_body,
 )
 from core_broker.remoting.client import RemotingClient
@@ -29,6 +30,8 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import (
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
@@ -110,6 +113,8 @@ class Registration:
     async def _register(self, addr: str, topics: list[TopicConfig] | None) -> str:
         config = self._settings()
         try:
+            if topics is None and not config.force_register and await self._is_known(addr):
+                return ""
             answer = await self._client.invoke(
                 addr, self._registration(topics), config.register_broker_timeout_mills
             )
@@ -120,6 +125,22 @@ class Registration:
         except GantryError as error:
             return str(error)
         return ""
+
+    async def _is_known(self, addr: str) -> bool:
+        """Whether a name server has our topics as they are now; asking keeps us alive there."""
+        config = self._settings()
+        header = QueryDataVersionRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=self._addr,
+            cluster_name=config.broker_cluster_name,
+            broker_id=MASTER_ID,
+        )
+        version = encode_body(self._topics.version)
+        command = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, header, version)
+        answer = await self._client.invoke(addr, command, config.register_broker_timeout_mills)
+        if answer.code != ResponseCode.SUCCESS:
+            return False
+        return not answer.header(QueryDataVersionResponseHeader).changed
 
     def _registration(self, topics: list[TopicConfig] | None) -> RemotingCommand:
         config = self._settings()

@@ -14,7 +14,7 @@ import pytest
 
 from core_broker.client import Producer
 from core_broker.client.admin import AdminClient
-from core_broker.errors import RequestRefused
+from core_broker.errors import RequestRefused, StoreLocked
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import Message, MessageExt
 from core_broker.mqstore.folder import StoreFolder
@@ -22,6 +22,7 @@ from core_broker.mqstore.report import Report
 from core_broker.mqstore.sizes import find_sizes
 from core_broker.mqstore.verifying import verify
 from core_broker.remoting.bodies import TopicConfig
+from core_broker.store.files import DiskFiles
 from tests.compat import installing
 from tests.compat.java_broker import STORE, JavaBroker
 from tests.compat.kinds import TITLES
@@ -108,6 +109,8 @@ class Journey:
         broker.start()
         try:
             assert StoreFolder(self.store).is_in_use()
+            with pytest.raises(StoreLocked):
+                DiskFiles().lock(self.store / "lock")
             asyncio.run(self._read_and_write(broker.addr, name))
         except BaseException:
             broker.kill()

@@ -137,3 +137,19 @@ async def test_the_order_table_of_the_name_server_is_followed(
     await client.ask(17, creating("Made"))
     answer = await client.ask(21)
     assert b'"Made":{"order":true' in answer.body
+
+
+async def test_without_force_only_what_changed_is_registered(
+    start_broker: MakeBroker, connect: Connect, namesrv: NameServer, namesrv_addr: str
+) -> None:
+    broker = await start_broker(namesrv_addr=namesrv_addr, force_register=False)
+    asked = namesrv._answered
+    before = asked[RequestCode.REGISTER_BROKER]
+    assert (before, asked[RequestCode.QUERY_DATA_VERSION]) == (1, 1), "it was not known yet"
+
+    broker._parts.registration.all_changed()
+    await eventually(lambda: asked[RequestCode.QUERY_DATA_VERSION] == 2)
+    assert (await connect(broker.addr).ask(17, creating("Made"))).code == 0
+    assert await route(connect(namesrv_addr), "Made") is not None
+    assert asked[RequestCode.REGISTER_BROKER] == before + 1, "only for the new topic"
+    assert broker.readiness.ready

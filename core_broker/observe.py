@@ -50,6 +50,7 @@ METRIC_HELP = {
     "rocketmq_consumer_group_number": "Subscription groups",
     "rocketmq_storage_size": "Bytes of the commit log",
     "rocketmq_storage_flush_behind_bytes": "Bytes of the commit log not yet on disk",
+    "rocketmq_storage_damaged_places": "Places of the store found damaged since the start",
     "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",
     "rocketmq_storage_message_reserve_time": "Age in ms of the oldest message stored",
     "rocketmq_remoting_connections": "Open connections",

@@ -97,6 +97,7 @@ class Exposure:
         size = stats.commit_log_max_offset - stats.commit_log_min_offset
         yield Family("rocketmq_storage_size", [({}, size)])
         yield Family("rocketmq_storage_flush_behind_bytes", [({}, stats.to_flush_bytes)])
+        yield Family("rocketmq_storage_damaged_places", [({}, stats.damaged_places)])
         oldest_ms = stats.earliest_message_timestamp
         age_ms = self._ctx.now_ms() - oldest_ms if oldest_ms > 0 else 0
         yield Family("rocketmq_storage_message_reserve_time", [({}, age_ms)])

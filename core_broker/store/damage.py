@@ -1,4 +1,4 @@
-"""What readers found damaged: each place is reported once, and all are counted.
+"""What readers and recovery found damaged: each place is reported once, and all are counted.
 
 Nothing is deleted and nothing is repaired for it; `mqstore repair` builds queues and index again.
 """

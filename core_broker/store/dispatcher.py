@@ -52,6 +52,8 @@ class Dispatcher:
         self._is_indexing = is_indexing
         #: Queues that had to skip offsets, because messages before them are not in the log scanned.
         self.gaps: set[tuple[str, int]] = set()
+        #: Queues and the first offset of each gap that lies between two messages.
+        self.missing: list[tuple[ConsumeQueue, int]] = []
         #: Queue → a message whose offset does not follow, with its tags code, until another one
         #: confirms it. One flipped bit must not hide the messages of a queue.
         self._doubtful: dict[ConsumeQueue, tuple[LogRecord, int]] = {}
@@ -168,6 +170,8 @@ class Dispatcher:
             queue.cut(record.queue_offset)
         if record.queue_offset > queue.next_offset:
             self.gaps.add((record.topic, record.queue_id))
+            if queue.end_physical:
+                self.missing.append((queue, queue.next_offset))
             self._unconfirmed[queue] = record.queue_offset
             queue.start_at(record.queue_offset)
         self._queues.enter(queue, record.offset, record.size, code)

@@ -1,15 +1,18 @@
 """Reading single records, and runs of them, from the log.
 
 A record is only given to a reader who knows whose it must be when it says so itself: its size, its
-physical offset, its queue, its offset in there and its topic. So a damaged unit of a consume queue
+physical offset, its queue, its offset in there and its topic, and when its body matches its
+checksum. So a damaged unit of a consume queue
 or a damaged item of the index can lose a message, but never bring a wrong one. The fields are those
 of core_broker/message/record.py.
 """
 
 from collections.abc import Sequence
 from struct import Struct
+from zlib import crc32
 
 from core_broker.message.record import (
+    CRC_MASK,
     PHYSICAL_OFFSET_AT,
     RECORD_BYTES_MIN,
     RECORD_HEAD,
@@ -33,9 +36,11 @@ LIGHT_QUEUE_PREFIX = "%LMQ%"
 
 _RECORD_MAGICS = frozenset({RECORD_MAGIC_V1, RECORD_MAGIC_V2})
 _LONG = Struct(">q")
+_SHORT = Struct(">H")
 _BODY_LENGTH = Struct(">I")
-#: Size, magic, queue id, queue offset, physical offset, system flag; body length with IPv4 hosts.
-_IDENTITY = Struct(">II4xi4xqqi44xI")
+#: Size, magic, body checksum, queue id, queue offset, physical offset, system flag; body length
+#: with IPv4 hosts.
+_IDENTITY = Struct(">IIIi4xqqi44xI")
 _BODY_AT = _IDENTITY.size
 _identity = _IDENTITY.unpack_from
 _V6_HOSTS = BORN_HOST_V6 | STORE_HOST_V6
@@ -66,7 +71,7 @@ class Owner:
         """Tell whether the record wanted begins at `at` of `data` and ends in there."""
         if size < RECORD_BYTES_MIN or at + size > len(data):
             return False
-        found_size, magic, queue_id, found, physical, flags, body = _identity(data, at)
+        found_size, magic, crc, queue_id, found, physical, flags, body = _identity(data, at)
         if found_size != size or physical != offset or magic not in _RECORD_MAGICS:
             return False
         if queue_id != self._queue_id or found != logical:
@@ -75,8 +80,13 @@ class Owner:
         if flags & _V6_HOSTS:
             topic_at += _V6_EXTRA * (flags & _V6_HOSTS).bit_count()
             (body,) = _BODY_LENGTH.unpack_from(data, topic_at - _BODY_LENGTH.size)
-        topic = self._topic if magic == RECORD_MAGIC_V1 else self._long_topic
-        return data.startswith(topic, topic_at + body) or self._is_light
+        end = topic_at + body
+        if not self._is_light:
+            topic = self._topic if magic == RECORD_MAGIC_V1 else self._long_topic
+            left = at + size - end - len(topic) - _SHORT.size
+            if left < 0 or not data.startswith(topic + _SHORT.pack(left & 0xFFFF), end):
+                return False
+        return bool(crc32(memoryview(data)[topic_at:end]) & CRC_MASK == crc)
 
 
 class LogReader:
@@ -114,7 +124,7 @@ class LogReader:
         if not is_record(head, offset):
             self._report(queue, wanted)
             return -1
-        found_size, _, queue_id, found, *_ = _identity(head)
+        found_size, _, _, queue_id, found, *_ = _identity(head)
         is_light = queue.topic.startswith(LIGHT_QUEUE_PREFIX)
         if found_size != size or ((queue_id, found) != (queue.queue_id, logical) and not is_light):
             self._report(queue, wanted)

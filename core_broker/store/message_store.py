@@ -152,6 +152,7 @@ class MessageStore:
                 self._paths,
                 self.config,
                 progress or (lambda what, share: None),
+                self._damage,
             )
             recovered = recovery.run()
             log.info("%s", recovered)

@@ -71,14 +71,16 @@ class Recovery:
         paths: StorePaths,
         config: BrokerConfig,
         progress: Progress,
+        damage: Damage,
     ) -> None:
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
         self._dispatcher = dispatcher
-        self._reader = LogReader(self._log, Damage())
+        self._reader = LogReader(self._log, damage)
         self._files = files
         self._paths = paths
         self._config = config
         self._progress = progress
+        self._damage = damage
         self._result = Recovered()
         #: The power went while the store was open, as far as can be told.
         self._may_have_holes = True
@@ -283,7 +285,8 @@ class Recovery:
         return self._may_have_holes and is_hole(self._log, end, following.offset)
 
     def _cut(self, flaw: Flaw, consequence: str) -> None:
-        log.warning("%s: %s. %s", self._place(flaw), flaw.reason, consequence)
+        path = self._log.path_of(flaw.offset)
+        log.warning("%s: log offset %d: %s. %s", path, flaw.offset, flaw.reason, consequence)
         self._result.is_cut = True
 
     def _scan(self, start: int, end: int, what: str) -> LogScan:
@@ -303,6 +306,7 @@ class Recovery:
 
     def _rebuild_gaps(self) -> None:
         """Build queues again that lack messages from before the whole point."""
+        self._dispatcher.missing.clear()
         for topic, queue_id in self._dispatcher.gaps:
             log.warning("Queue %d of topic %s has a gap", queue_id, topic)
             self._remove_queue(topic, queue_id)
@@ -310,11 +314,10 @@ class Recovery:
 
     def _report(self, flaw: Flaw, consequence: str) -> None:
         self._result.flaws += 1
-        log.error("%s: %s. %s", self._place(flaw), flaw.reason, consequence)
-
-    def _place(self, flaw: Flaw) -> str:
-        within = flaw.offset % self._log.segment_size
-        return f"{self._log.path_of(flaw.offset)} at {within} (offset {flaw.offset})"
+        path, within = self._log.path_of(flaw.offset), flaw.offset % self._log.segment_size
+        self._damage.report(
+            path, within, f"{flaw.reason} (log offset {flaw.offset}). {consequence}"
+        )
 
     def _tell(self, what: str, share: float) -> None:
         log.info("Recovery: %s, %.0f %%", what, share * 100)
@@ -324,6 +327,10 @@ class Recovery:
 
     def _finish(self, checkpoint: Checkpoint, whole: int, *, is_clean: bool) -> None:
         result = self._result
+        for queue, offset in self._dispatcher.missing:
+            path, at = queue.place_of(offset)
+            self._damage.report(path, at, f"the commit log has no message {offset} of this queue")
+        self._dispatcher.missing.clear()
         for queue in self._queues:
             queue.cut_physical(result.end)
             queue.advance_min(self._log.min_offset)

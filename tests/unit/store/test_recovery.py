@@ -224,8 +224,11 @@ def test_damage_in_the_middle_is_reported_and_nothing_else_is_lost(
     found = [each.body for each in read_queue(bench.store, queue_id=1)]
     assert found == expected(60)[1::2]
     bench.store.close()
-    where = f"{log_path(tmp_path)} at {unit.offset_physical} (offset {unit.offset_physical})"
-    assert f"{where}: its body does not match the checksum. The records behind" in caplog.text
+    assert (
+        f"{log_path(tmp_path)} is damaged at {unit.offset_physical}: its body does not match the"
+        f" checksum (log offset {unit.offset_physical}). The records behind it are kept."
+        in caplog.text
+    )
 
 
 def test_the_index_ends_at_the_very_time_of_its_newest_message_after_a_crash(

@@ -1,0 +1,115 @@
+"""One flipped bit in each field of a record in the middle of the log.
+
+The broker starts and serves everything before and behind it; the record itself is reported and not
+served, and nothing is deleted.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from core_broker.message.model import MessageExt
+from core_broker.message.record import decode_record
+from core_broker.store import GetStatus
+from core_broker.store.simulated_files import SimulatedFiles
+from tests.support.stores import SEGMENT_BYTES, Bench, message, warmed
+
+ROOT = Path("/store")
+LOG = ROOT / "commitlog" / f"{0:020d}"
+COUNT = 20
+ROTTEN = 10
+#: A queue of its own: damage there must not touch this one.
+OTHER_QUEUE = 1
+#: Name → bytes of the record, and whether its damage can be noticed: checksum and lengths cover
+#: these. A damaged store time or host looks like any other.
+FIELDS: dict[str, tuple[range, bool]] = {
+    "size": (range(4), True),
+    "magic": (range(4, 8), True),
+    "body checksum": (range(8, 12), True),
+    "queue id": (range(12, 16), True),
+    "flag": (range(16, 20), False),
+    "queue offset": (range(20, 28), True),
+    "physical offset": (range(28, 36), True),
+    "system flag, host kinds": (range(39, 40), True),
+    "born time and host": (range(40, 56), False),
+    "store host": (range(64, 72), False),
+    "reconsume times, prepared offset": (range(72, 84), False),
+    "body length": (range(84, 88), True),
+    "body": (range(88, 98), True),
+    "topic length": (range(98, 99), True),
+    "topic": (range(99, 108), True),
+    "properties length": (range(108, 110), True),
+}
+#: Of the system flag only the bits that say how long the hosts are.
+HOST_KIND_BITS = (4, 5)
+
+
+def filled(end: str) -> tuple[SimulatedFiles, int]:
+    """A disk with a store that came to this end, and where the record lies that will rot."""
+    files = SimulatedFiles(1)
+    bench = Bench(ROOT, files, flush_disk_type="SYNC_FLUSH").open()
+    at = 0
+    for number in range(COUNT):
+        (result,) = bench.put(message(number, body=b"message %02d" % number))
+        if number == ROTTEN:
+            at = result.offset_physical
+        bench.put(message(number, queue_id=OTHER_QUEUE))
+    bench.store.on_flushed(bench.store.max_offset_physical, lambda is_flushed: None)
+    bench.run_lanes()
+    if end == "killed":
+        files.kill()
+    elif end == "without power":
+        files.power_cut()
+    else:
+        bench.store.close()
+    if end == "rebuilt":
+        files.remove_tree(ROOT / "consumequeue")
+        files.remove_tree(ROOT / "index")
+    return files, at
+
+
+def read(bench: Bench, queue_id: int) -> list[MessageExt]:
+    """Read a queue over what is not readable, as a consumer does."""
+    store = bench.store
+    found: list[MessageExt] = []
+    offset, end = store.queue_range("TopicTest", queue_id)
+    while offset < end:
+        at = offset
+        result = warmed(store, lambda at=at: store.get("TopicTest", queue_id, at, 32))  # type: ignore[misc]
+        if result.status is GetStatus.FOUND:
+            found += [decode_record(each, check_crc=True) for each in result.records]
+        assert result.next_offset > offset
+        offset = result.next_offset
+    return found
+
+
+@pytest.mark.parametrize("end", ["killed", "without power", "stopped", "rebuilt"])
+@pytest.mark.parametrize("field", FIELDS)
+def test_reliability_05_bit_rot_in_the_middle(
+    field: str, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    span, is_noticed = FIELDS[field]
+    bits = HOST_KIND_BITS if field.startswith("system flag") else (0, 3, 7)
+    for byte in span:
+        for bit in bits:
+            files, at = filled(end)
+            files.flip_bit(LOG, at + byte, bit)
+            before = files.open(LOG).pread(SEGMENT_BYTES, 0)
+            bench = Bench(ROOT, files).open()
+            case = (field, byte, bit)
+            check(bench, is_noticed, case)
+            assert files.open(LOG).pread(SEGMENT_BYTES, 0) == before, f"deleted: {case}"
+            bench.store.close()
+    if is_noticed:
+        assert "/00000000000000000000 is damaged at" in caplog.text
+
+
+def check(bench: Bench, is_noticed: bool, case: object) -> None:
+    found = read(bench, 0)
+    numbers = [int(each.body.split()[1]) for each in found]
+    sound = [number for number in range(COUNT) if number != ROTTEN]
+    assert [each for each in numbers if each != ROTTEN] == sound, case
+    assert [each.queue_offset for each in found] == numbers, case
+    assert len(read(bench, OTHER_QUEUE)) == COUNT, case
+    assert (ROTTEN in numbers) is not is_noticed, case
+    assert (bench.store.stats().damaged_places > 0) is is_noticed, case

@@ -1,5 +1,7 @@
 """Verification: a whole store is clean, and each kind of damage is reported with its place."""
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,3 +171,28 @@ def test_damage_in_every_record_is_counted(root: Path, check: Check, at: int) ->
     report = check()
     assert report.count > 0
     assert report.figures["records"] <= 53
+
+
+def test_segments_that_expired_are_no_problem(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).open()
+    bench.put_many(400)
+    bench.tick(61_000)
+    for segment in StoreFolder(tmp_path).segments()[0][:3]:
+        os.utime(segment.path, (0, 0))
+    bench.store.delete_expired_files()
+    for _ in range(50):
+        bench.tick()
+    assert bench.store.min_offset_physical >= 3 * SEGMENT_BYTES
+    bench.put_many(10, first=400)
+    bench.store.close()
+    report = verify(StoreFolder(tmp_path), sizes_of(tmp_path))
+    assert report.problems == []
+    assert report.figures["records"] == report.figures["units"] < 400
+
+
+def test_after_recovery_over_damage_only_the_damage_is_left(root: Path, check: Check) -> None:
+    flip(root / FIRST_SEGMENT, 90)
+    shutil.rmtree(root / "consumequeue")
+    shutil.rmtree(root / "index")
+    Bench(root).open().store.close()
+    assert places(check()) == [(FIRST_SEGMENT, 0)]

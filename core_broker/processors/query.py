@@ -118,6 +118,8 @@ class QueryProcessor:
             body.filter_data = f"{topic}@{group} is not online!"
             return
         body.subscription_data = subscription
+        known = self._ctx.filters.get(topic, group)
+        body.filter_data = encode_body(known.data if known is not None else None).decode()
         accept = matcher(subscription)
         for unit in body.queue_data:
             unit.matches = accept is None or accept(unit.tags_code)

@@ -62,6 +62,7 @@ VALUES = st.sampled_from(
             "\x01\x02",
         ),
         *("ü", "*", "A || B", "||", "CG", "DELAY\x01-1", "DELAY\x01999\x02TRAN_MSG\x01true"),
+        *("SQL92", "a > 1", "T = 'x' OR (", "(" * 5000, "NOT " * 5000),
         "REAL_TOPIC\x01../x\x02REAL_QID\x01-5\x02DELAY\x011",
     ]
 )
@@ -114,11 +115,16 @@ def test_any_fields_and_any_body_are_answered_and_the_broker_goes_on(
     tmp_path_factory: pytest.TempPathFactory, requests: list[tuple[int, dict[str, str], bytes]]
 ) -> None:
     async def ask_all() -> None:
-        desk = Desk(tmp_path_factory.mktemp("hostile"))
+        desk = Desk(
+            tmp_path_factory.mktemp("hostile"),
+            enable_property_filter=True,
+            filter_support_retry=True,
+        )
         desk.topic("T")
         try:
             for code, fields, body in requests:
-                pulls = {"sysFlag": "0"} if code in {11, 361} else {}
+                # Pulls that do not wait, with the subscription of heartbeats or one of their own.
+                pulls = {11: {"sysFlag": "0"}, 361: {"sysFlag": "4"}}.get(code, {})
                 response = await desk.ask(code, {**fields, **pulls}, body)
                 assert is_answer(response)
                 response.encode_head()

@@ -1,5 +1,7 @@
 """processors/query.py: messages by key, by offset, and what a queue consists of."""
 
+import json
+
 import pytest
 
 from core_broker.message.record import decode_record, decode_records
@@ -132,6 +134,18 @@ class TestQueueUnits:
         body = decode_body(QueryConsumeQueueResponseBody, response.body)
         assert [unit.matches for unit in body.queue_data] == [False, True]
         assert body.subscription_data is not None
+        assert body.filter_data == "null"
+
+    async def test_of_a_group_with_an_expression(self, desk: Desk, topic: str) -> None:
+        subscription = SubscriptionData(
+            topic=topic, sub_string="a = 1", expression_type="SQL92", sub_version=1
+        )
+        consumer = ConsumerData(group_name="CG", subscription_data_set=[subscription])
+        beat = HeartbeatData(client_id="c", consumer_data_set=[consumer])
+        await desk.ask(RequestCode.HEART_BEAT, body=beat)
+        response = await units(desk, topic, 0, 2, "CG")
+        body = decode_body(QueryConsumeQueueResponseBody, response.body)
+        assert json.loads(body.filter_data or "")["expression"] == "a = 1"
 
     @pytest.mark.parametrize(
         ("index", "count"), [(3, 1), (-1, 1), (0, 0), (0, -5), (2**62, 1), (0, -(2**31))]

@@ -18,9 +18,7 @@ BrokerFastFailure, SendMessageProcessor.rejectRequest and NettyRemotingAbstract 
 import time
 from collections import Counter
 from collections.abc import Callable, Sized
-from operator import attrgetter
 
-from core_broker.config import BrokerConfig
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.turn import Turn
 from core_broker.remoting.codes import RequestCode as Code
@@ -42,16 +40,8 @@ SENDS = frozenset(
 )
 PULLS = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
 
-_send_wait_ms = attrgetter("wait_time_mills_in_send_queue")
-_pull_wait_ms = attrgetter("wait_time_mills_in_pull_queue")
-_WAIT_MS: dict[int, Callable[[BrokerConfig], int]] = {
-    **dict.fromkeys(SENDS, _send_wait_ms),
-    **dict.fromkeys(PULLS, _pull_wait_ms),
-    Code.HEART_BEAT: attrgetter("wait_time_mills_in_heartbeat_queue"),
-    Code.END_TRANSACTION: attrgetter("wait_time_mills_in_transaction_queue"),
-}
 #: The codes that can be refused; all others are always handled.
-CONTROLLED = frozenset(_WAIT_MS)
+CONTROLLED = SENDS | PULLS | {Code.HEART_BEAT, Code.END_TRANSACTION}
 
 
 class FlowControl:
@@ -73,33 +63,34 @@ class FlowControl:
 
     def refusal(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """The answer to a request that is not to be handled; None when it is."""
-        config, code = self._ctx.config, request.code
+        config, code, turn = self._ctx.config, request.code, self._turn
         waited_ms = (self._clock() - connection.arrived) * 1000
         if code in SENDS:
-            if (remark := self._slow_disk(connection, waited_ms)) is not None:
+            began, ended = turn.last_write
+            if (ended - began) * 1000 > config.os_page_cache_busy_time_out_mills and (
+                remark := self._slow_write(connection, waited_ms)
+            ):
                 return self._refuse(remark)
-            waiting, capacity = (
-                self._turn.flush_waiters,
-                config.send_thread_pool_queue_capacity,
-            )
+            is_full = turn.flush_waiters >= config.send_thread_pool_queue_capacity
+            limit_ms = config.wait_time_mills_in_send_queue
         elif code in PULLS:
-            waiting, capacity = len(self._held_pulls), config.pull_thread_pool_queue_capacity
+            is_full = len(self._held_pulls) >= config.pull_thread_pool_queue_capacity
+            limit_ms = config.wait_time_mills_in_pull_queue
+        elif code == Code.HEART_BEAT:
+            is_full, limit_ms = False, config.wait_time_mills_in_heartbeat_queue
         else:
-            waiting, capacity = 0, 1
-        if waiting >= capacity:
+            is_full, limit_ms = False, config.wait_time_mills_in_transaction_queue
+        if is_full:
             return self._refuse(BUSY_REMARK)
-        if waited_ms > _WAIT_MS[code](config) and config.broker_fast_failure_enable:
+        if waited_ms > limit_ms and config.broker_fast_failure_enable:
             return self._refuse(_cleaned("TIMEOUT_CLEAN_QUEUE", waited_ms, connection))
         return None
 
-    def _slow_disk(self, connection: Connection, waited_ms: float) -> str | None:
-        """Why a send is refused after a slow write; None when the disk keeps up."""
-        config = self._ctx.config
+    def _slow_write(self, connection: Connection, waited_ms: float) -> str | None:
+        """Why a send is refused after a slow write; None when it came later."""
         began, ended = self._turn.last_write
-        if (ended - began) * 1000 <= config.os_page_cache_busy_time_out_mills:
-            return None
         if connection.arrived < began:
-            if not config.broker_fast_failure_enable:
+            if not self._ctx.config.broker_fast_failure_enable:
                 return None
             return _cleaned("PCBUSY_CLEAN_QUEUE", waited_ms, connection)
         return REJECTED if connection.arrived < ended + AFTER_WRITE_S else None

@@ -13,7 +13,7 @@ from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import DiskFiles
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
-from core_broker.store.log_scan import LogRecord
+from core_broker.store.log_scan import LogRecord, LogScan
 from core_broker.store.segments import OpenFiles
 from tests.support.stores import NOW_MS, Bench, message
 
@@ -190,6 +190,28 @@ def test_putting_and_dispatching_build_the_same_files(tmp_path: Path) -> None:
         for path in expected:
             twin = tmp_path / "rebuilt" / path.relative_to(tmp_path / "put")
             assert twin.read_bytes() == path.read_bytes(), path
+
+
+def test_a_dispatcher_that_lags_catches_up_from_any_place(tmp_path: Path) -> None:
+    source = Bench(tmp_path / "source", mapped_file_size_commit_log=64 * 1024).open()
+    source.put(*(message(number, queue_id=number % 3) for number in range(60)))
+    records = list(LogScan(source.store._log, 0, check_crc=True))
+    assert len(records) == 60
+    contents = []
+    for name, runs in (("at once", [(0, 60)]), ("late", [(0, 20), (10, 30), (5, 6), (0, 60)])):
+        parts = Parts(tmp_path / name)
+        for start, end in runs:
+            for each in records[start:end]:
+                parts.dispatcher.dispatch(each)
+            parts.dispatcher.settle()
+        parts.queues.write_tails()
+        for flush in parts.index.take_flushes():
+            flush.run()
+        files = sorted(each for each in (tmp_path / name).rglob("*") if each.is_file())
+        contents.append([(each.relative_to(tmp_path / name), each.read_bytes()) for each in files])
+    assert len(contents[0]) > 3
+    assert contents[0] == contents[1]
+    source.store.close()
 
 
 def test_a_queue_that_seemed_to_begin_too_late_begins_where_the_others_say(parts: Parts) -> None:

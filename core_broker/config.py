@@ -182,6 +182,9 @@ class BrokerConfig(Settings):
     pull_thread_pool_queue_capacity: int = key(100_000, low=1, high=INT_MAX)
     os_page_cache_busy_time_out_mills: int = key(1_000, updatable=True)
 
+    # Gantry's own: usual sends go through the compiled kernel, where there is one.
+    kernel_enable: bool = key(True, updatable=True)
+
     # Pulling.
     long_polling_enable: bool = key(True, updatable=True)
     short_polling_time_mills: int = key(1_000, low=1, updatable=True)

@@ -29,7 +29,7 @@ class Turn:
     def __init__(self, store: MessageStore, wake: Callable[[], None]) -> None:
         self._store = store
         self._wake = wake
-        self._flush_waits: list[Flushed] = []
+        self._flush_waits: list[tuple[Flushed, int]] = []
         #: Producers that wait for the disk.
         self.flush_waiters = 0
         self._is_ending_soon = False
@@ -37,10 +37,10 @@ class Turn:
         #: Begin and end of the last write to the log, in seconds of the monotonic clock.
         self.last_write = (0.0, 0.0)
 
-    def when_flushed(self, flushed: Flushed) -> None:
+    def when_flushed(self, flushed: Flushed, producers: int = 1) -> None:
         """Call back once what this turn put is on disk, or when that failed."""
-        self._flush_waits.append(flushed)
-        self.flush_waiters += 1
+        self._flush_waits.append((flushed, producers))
+        self.flush_waiters += producers
         self.end_soon()
 
     def end_soon(self) -> None:
@@ -59,15 +59,15 @@ class Turn:
             self._store.write_staged()
             self.last_write = (began, time.monotonic())
         except StoreReadOnly:
-            for flushed in waits:
-                self._flushed(flushed, False)
+            for wait in waits:
+                self._flushed(*wait, False)
             raise
-        for flushed in waits:
-            self._store.on_flushed(self._store.max_offset_physical, partial(self._flushed, flushed))
+        for wait in waits:
+            self._store.on_flushed(self._store.max_offset_physical, partial(self._flushed, *wait))
         self._wake()
 
-    def _flushed(self, flushed: Flushed, is_on_disk: bool) -> None:
-        self.flush_waiters -= 1
+    def _flushed(self, flushed: Flushed, producers: int, is_on_disk: bool) -> None:
+        self.flush_waiters -= producers
         flushed(is_on_disk)
 
     def _end_alone(self) -> None:

@@ -9,12 +9,14 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from core_broker.errors import ClientError, ConnectionClosed, ProtocolError, RequestTimeout
 from core_broker.remoting.codes import CommandFlag, ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.frames import FRAME_BYTES_MAX, FrameSplitter
+from core_broker.remoting.frames import FRAME_BYTES_MAX
+from core_broker.remoting.intake import Intake
 from core_broker.remoting.kernel_age import KernelAge
 
 if TYPE_CHECKING:
@@ -41,9 +43,11 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self._endpoint = endpoint
         self._dispatch = endpoint.dispatch
-        self._limits = endpoint.limits
-        self._buffer = endpoint.read_buffer
-        self._splitter = FrameSplitter(endpoint.limits.frame_bytes_max)
+        self.limits = endpoint.limits
+        hot_path = endpoint.hot_path and partial(endpoint.hot_path, self)
+        self._intake = Intake(endpoint.read_buffer, endpoint.limits.frame_bytes_max, hot_path)
+        #: What the hot path keeps of the peer's address.
+        self.peer_record = b""
         self._age = KernelAge()
         #: The requests in hand have waited since then at least: seconds of the monotonic clock.
         self.arrived = 0.0
@@ -109,7 +113,7 @@ class Connection(asyncio.BufferedProtocol):
         """Ask the peer and wait for its answer, whatever its code; raises TransportError kinds."""
         if self.closed or self._closing:
             raise ConnectionClosed(self.peer, self._closing)
-        if len(self._asked) >= self._limits.asked_max:
+        if len(self._asked) >= self.limits.asked_max:
             raise ClientError(f"{len(self._asked)} questions to {self.peer} wait for answers.")
         loop = asyncio.get_running_loop()
         command.opaque = opaque = next(_opaques) & _OPAQUE_MASK
@@ -134,6 +138,22 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = self._closing or reason
         if not self.closed:
             self._transport.abort()
+
+    # For the hot path, which reads requests and makes answers by itself.
+
+    def answer_made(self, data: bytes) -> None:
+        """Send answers that are frames already."""
+        if not self.closed:
+            self._out.append(data)
+            self._grow_out(len(data))
+
+    def hold(self, count: int) -> None:
+        """Count requests that wait for their answers."""
+        self._held += count
+
+    def release(self, count: int) -> None:
+        """Count requests that wait no longer."""
+        self._held -= count
 
     # The end of the turn and the idle sweep, called by the endpoint.
 
@@ -168,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
         came = self._unfinished - self._unfinished_at_look
         self._unfinished_at_look = self._unfinished
         # While we wait for an answer, the deadline of the question decides.
-        if self._asked or came > self._limits.drip_bytes_max:
+        if self._asked or came > self.limits.drip_bytes_max:
             self._looks = 0
         else:
             self._looks += 1
@@ -181,13 +201,13 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self.peer_host, self.peer_port = _host_port(transport.get_extra_info("peername"))
         self.local_port = _host_port(transport.get_extra_info("sockname"))[1]
-        self._transport.set_write_buffer_limits(high=self._limits.write_high_water_bytes)
+        self._transport.set_write_buffer_limits(high=self.limits.write_high_water_bytes)
         if not self._endpoint.opened(self):
             self.abort("too many connections")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go: into the one buffer of all connections."""
-        return self._buffer
+        return self._intake.room()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived."""
@@ -197,18 +217,18 @@ class Connection(asyncio.BufferedProtocol):
         if not endpoint.turn_began:
             endpoint.begin_turn()
         self.arrived = endpoint.turn_began
-        if self._age.pending or nbytes == len(self._buffer):
+        intake = self._intake
+        if self._age.pending or intake.is_filled_by(nbytes):
             self.arrived = self._age.since(self._transport, nbytes, endpoint.turn_began)
-        splitter = self._splitter
-        commands = splitter.feed(self._buffer[:nbytes])
-        if commands:
+        commands = intake.take(nbytes)
+        if intake.has_taken:
             # Bytes that make no request are no traffic, or a peer could drip them for ever.
             self._looks = 0
             self._run(commands)
-        if splitter.fault is not None:
-            self._give_up(splitter.fault)
-        elif splitter.pending_bytes != self._unfinished:
-            self._count_unfinished(splitter.pending_bytes)
+        if intake.fault is not None:
+            self._give_up(intake.fault)
+        elif intake.pending_bytes != self._unfinished:
+            self._count_unfinished(intake.pending_bytes)
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it asked is still answered in this turn."""
@@ -259,7 +279,7 @@ class Connection(asyncio.BufferedProtocol):
             self._answered(command)
             return
         if not flag & _ONEWAY:
-            if self._held >= self._limits.in_flight_max:
+            if self._held >= self.limits.in_flight_max:
                 self._endpoint.counters.busy += 1
                 busy = RemotingCommand.response(ResponseCode.SYSTEM_BUSY, BUSY_REMARK)
                 self._reply(command, busy)
@@ -288,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _give_up(self, fault: ProtocolError) -> None:
         counters = self._endpoint.counters
-        if self._splitter.oversize:
+        if self._intake.oversize:
             counters.oversize += 1
         else:
             counters.malformed += 1
@@ -300,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
         endpoint = self._endpoint
         endpoint.unfinished_bytes += count - self._unfinished
         self._unfinished = count
-        if count and endpoint.unfinished_bytes > self._limits.unfinished_bytes_max:
+        if count and endpoint.unfinished_bytes > self.limits.unfinished_bytes_max:
             endpoint.counters.unfinished += 1
             _log.warning("%s: closing %s: too many unfinished frames", endpoint.name, self.peer)
             self.abort("too many unfinished frames")
@@ -330,10 +350,13 @@ class Connection(asyncio.BufferedProtocol):
         self._out.append(head)
         if body:
             self._out.append(body)
+        self._grow_out(size)
+
+    def _grow_out(self, size: int) -> None:
         self._out_bytes += size
-        if self._out_bytes >= self._limits.write_high_water_bytes:
+        if self._out_bytes >= self.limits.write_high_water_bytes:
             self._stall()
-            if self._out_bytes > self._limits.write_bytes_max:
+            if self._out_bytes > self.limits.write_bytes_max:
                 self._cut_off()
         self._mark_dirty()
 
@@ -360,7 +383,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _reads_too_slowly(self) -> bool:
         unsent = self._transport.get_write_buffer_size()
-        limits, endpoint = self._limits, self._endpoint
+        limits, endpoint = self.limits, self._endpoint
         return unsent > limits.write_bytes_max or endpoint.unsent_bytes > limits.unsent_bytes_max
 
     def _cut_off(self) -> None:

@@ -108,6 +108,8 @@ class Endpoint:
         #: When the turn under way began to read, in seconds of the monotonic clock; 0 outside.
         self.turn_began = 0.0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
+        #: Takes requests from the begin of the read buffer by itself, and returns how many bytes.
+        self.hot_path: Callable[[Connection, int], int] | None = None
         self._before_write = before_write
         self._on_close = on_close
         self._dirty: list[Connection] = []

@@ -16,9 +16,21 @@ from core_broker.remoting.command import RemotingCommand, decode_parts
 #: NettyDecoder's default: a frame may claim this many bytes after its length field.
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 
+#: The beginning of a frame is put before the bytes of the next read when it is so short.
+CUT_BYTES_MAX = 128 * 1024
+
 _HEAD = Struct(">II")
 _HEAD_BYTES = 8
 _LENGTH_BYTES = 4
+
+
+def is_short_begin(data: memoryview) -> bool:
+    """Whether `data` is the beginning of one frame that is short enough to be read once more."""
+    count = len(data)
+    if count < _LENGTH_BYTES:
+        return True
+    needed = int.from_bytes(data[:_LENGTH_BYTES], "big") + _LENGTH_BYTES
+    return count < needed <= CUT_BYTES_MAX
 
 
 class FrameSplitter:
@@ -43,6 +55,15 @@ class FrameSplitter:
     def pending_bytes(self) -> int:
         """Bytes of the unfinished frame that are kept for the next `feed`."""
         return len(self._rest)
+
+    def release(self) -> bytes:
+        """Hand out the unfinished frame, if it is to be short, so that another may read it all."""
+        if self._needed > CUT_BYTES_MAX:
+            return b""
+        rest = bytes(self._rest)
+        self._rest.clear()
+        self._needed = _HEAD_BYTES
+        return rest
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """Take the next bytes of the stream and return the commands they complete, in order."""

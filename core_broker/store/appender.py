@@ -23,6 +23,7 @@ from core_broker.store.dispatcher import QUEUED, Dispatcher
 from core_broker.store.flusher import Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
+from core_broker.store.index_items import IndexEntry
 from core_broker.store.layout import StoreParts
 from core_broker.store.results import PutResult, PutStatus
 from core_broker.store.stats import Counters
@@ -68,7 +69,7 @@ class Appender:
         status = self._refusal(inner)
         if status is not None:
             return self._refuse(status)
-        now = self._now()
+        now = self.now()
         queue = self._queues.get_or_create(inner.topic, inner.queue_id)
         record = self._encode(inner, queue.next_offset, self._log.position, now)
         if isinstance(record, bytes) and not self._log.fits(len(record)):
@@ -92,7 +93,7 @@ class Appender:
             refusals.append(PutStatus.MESSAGE_ILLEGAL)
         if refusals:
             return [self._refuse(refusals[0]) for _ in inners]
-        now = self._now()
+        now = self.now()
         records = self._encode_all(inners, now)
         if not isinstance(records, PutStatus):
             size = sum(map(len, records))
@@ -109,7 +110,25 @@ class Appender:
             for inner, record in zip(inners, records, strict=True)
         ]
 
-    def _now(self) -> int:
+    def room(self) -> int:
+        """How many bytes of records `stage_made` takes now; what needs more must be put."""
+        log = self._log
+        if self._health.reason is not None or self._growth.is_disk_full:
+            return 0
+        unwritten = log.position - log.written
+        return min(log.active.end - BLANK_BYTES - log.position, STAGED_BYTES_MAX - unwritten)
+
+    def stage_made(
+        self, records: bytes, newest: int, messages: int, entries: list[IndexEntry], now: int
+    ) -> None:
+        """Stage records that were made for this position; their units are in the queues."""
+        self.store_timestamp = now
+        self._dispatcher.stage_entries(entries)
+        self._log.stage_many(records, newest)
+        self._counters.put_times += messages
+        self._counters.put_bytes += len(records)
+
+    def now(self) -> int:
         """The store time of the next message; it never goes backwards."""
         now, newest = self._clock_ms(), self.store_timestamp
         return now if now > newest else newest

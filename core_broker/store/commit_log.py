@@ -160,6 +160,12 @@ class CommitLog:
         self._newest = self.position
         self.position += len(record)
 
+    def stage_many(self, records: bytes, newest: int) -> None:
+        """Append records that fit and were encoded for `position`; the last begins at `newest`."""
+        self._staged.append(records)
+        self._newest = newest
+        self.position += len(records)
+
     def roll(self) -> None:
         """End the active segment with a blank record and go on in the next one."""
         following = self._spare.popleft() if self._spare else self._create(self.active.end)

@@ -104,6 +104,12 @@ class ConsumeQueue:
         self._appended_end = offset_physical + size
         self.next_offset += 1
 
+    def append_units(self, units: bytes, end_physical: int) -> None:
+        """Add units made elsewhere; the message of the last one ends at `end_physical`."""
+        self._tail += units
+        self._appended_end = end_physical
+        self.next_offset += len(units) // UNIT_BYTES
+
     def publish(self) -> None:
         """Let readers see what was appended."""
         self.max_offset = self.next_offset

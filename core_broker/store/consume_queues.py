@@ -31,6 +31,8 @@ class ConsumeQueues:
         self._open_files = open_files
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._appended: set[ConsumeQueue] = set()
+        #: How many queues were removed since the start.
+        self.removals = 0
         #: Queues with units that are only in memory, and those of them with many.
         self._unwritten: dict[ConsumeQueue, None] = {}
         self._full: set[ConsumeQueue] = set()
@@ -69,6 +71,11 @@ class ConsumeQueues:
     def append(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
         """Add a unit; it becomes visible with the next `publish`."""
         queue.append(offset, size, tags_code)
+        self._appended.add(queue)
+
+    def append_units(self, queue: ConsumeQueue, units: bytes, end: int) -> None:
+        """Add units made elsewhere; they become visible with the next `publish`."""
+        queue.append_units(units, end)
         self._appended.add(queue)
 
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
@@ -167,6 +174,7 @@ class ConsumeQueues:
         queue = self.get(topic, queue_id)
         if queue is None:
             return None
+        self.removals += 1
         del self._topics[topic][queue_id]
         if not self._topics[topic]:
             del self._topics[topic]

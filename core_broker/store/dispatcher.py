@@ -14,7 +14,7 @@ from core_broker.message.properties import decode_properties
 from core_broker.message.record import RECORD_BYTES_MIN
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
-from core_broker.store.index_file import IndexEntry
+from core_broker.store.index_items import IndexEntry
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
@@ -76,6 +76,10 @@ class Dispatcher:
         if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
             for key_hash in self._hasher.message_hashes(inner.topic, inner.properties):
                 self._staged.append((key_hash, offset, stored_at))
+
+    def stage_entries(self, entries: list[IndexEntry]) -> None:
+        """Enter index entries of messages that are being appended to the log."""
+        self._staged += entries
 
     def rollback(self) -> None:
         """Forget what was staged: it did not get into the log."""

@@ -11,21 +11,22 @@ from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
+from core_broker.store.index_items import SLOTS_PER_BLOCK, IndexEntry
+from core_broker.store.index_items import add_items as plain_add_items
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.key_search import ChainStart
 
-SECONDS_MAX = 2**31 - 1
+try:
+    from core_broker.kernel.index_items import add_items
+except ImportError:
+    add_items = plain_add_items
+
 #: Items in memory are written when there are so many bytes of them.
 TAIL_BYTES_MAX = 3200 * ITEM.size
-#: Changed slots are written in blocks of so many, and so many blocks at once: turning their bytes
-#: round keeps every other thread waiting.
-SLOTS_PER_BLOCK = 1024
+#: Changed blocks of slots are written so many at once: turning their bytes round keeps every other
+#: thread waiting.
 BLOCKS_PER_WRITE = 64
 _CHUNK_ITEMS = 3200
-_pack_item = ITEM.pack
-
-#: What is added: key hash, physical offset, store time.
-IndexEntry = tuple[int, int, int]
 
 
 class IndexFile:
@@ -97,30 +98,22 @@ class IndexFile:
 
         The caller has called `create` or `open_slots`.
         """
-        slots, slot_count = self._slots, self.slot_count
-        assert slots is not None
+        assert self._slots is not None
         number = self.next_item
         if number == 1:
             _, self.begin_physical, self.begin_timestamp = entries[0]
-        begin, tail, changed = self.begin_timestamp, self._tail, self._changed_blocks
-        before_flush = self._before_flush
         chosen = entries[: self.item_max - number]
-        for key_hash, offset, timestamp in chosen:
-            slot = key_hash % slot_count
-            previous = slots[slot]
-            if before_flush is not None:
-                before_flush.setdefault(slot, previous)
-            slots[slot] = number
-            changed.add(slot // SLOTS_PER_BLOCK)
-            if not previous:
-                self.slots_used += 1
-            seconds = (timestamp - begin) // 1000
-            if not 0 <= seconds <= SECONDS_MAX:
-                seconds = SECONDS_MAX if seconds > 0 else 0
-            tail += _pack_item(key_hash, offset, seconds, previous)
-            number += 1
+        self.slots_used += add_items(
+            chosen,
+            self._slots,
+            number,
+            self.begin_timestamp,
+            self._tail,
+            self._changed_blocks,
+            self._before_flush,
+        )
         _, self.end_physical, self.end_timestamp = chosen[-1]
-        self.next_item = number
+        self.next_item = number + len(chosen)
         return len(chosen)
 
     # -- write --

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Files
-from core_broker.store.index_file import TAIL_BYTES_MAX, IndexEntry, IndexFile, open_index_file
+from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, open_index_file
+from core_broker.store.index_items import IndexEntry
 from core_broker.store.index_layout import IndexLayout
 from core_broker.store.key_search import KeySearch
 

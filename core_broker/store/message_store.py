@@ -30,6 +30,7 @@ from core_broker.store.health import Health
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.lanes import LaneMaker, ThreadLane
 from core_broker.store.layout import StorePaths, make_parts
+from core_broker.store.made_records import MadeRecords
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, Reader, physical_memory
 from core_broker.store.recovery import Progress, Recovery
@@ -121,6 +122,7 @@ class MessageStore:
             self._settings,
             clock_ms,
         )
+        self.made = MadeRecords(parts, self._appender)
         self._checkpointer = Checkpointer(
             parts, self._flusher, self._upkeep_lane, files, self._paths, self._settings
         )

@@ -1,0 +1,59 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Entering keys into the slots and items of an index file, compiled.
+
+The layout and the plain form of this are in store/index_items.py.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.scan import put32, put64
+from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
+
+ITEM_BYTES = cython.declare(cython.int, 20)
+SLOTS_PER_BLOCK = cython.declare(cython.int, 1024)
+SECONDS_MAX = cython.declare(int64_t, 2147483647)
+
+
+def add_items(
+    entries: list,
+    slots: cython.int[::1],
+    number: cython.int,
+    begin_timestamp: int64_t,
+    tail: bytearray,
+    changed_blocks: set,
+    before_flush: dict | None,
+) -> int:
+    """Enter entries from item `number` on; return how many slots are in use that were not."""
+    count: cython.Py_ssize_t = len(entries)
+    slot_count: cython.int = cython.cast(cython.int, slots.shape[0])
+    before: cython.Py_ssize_t = len(tail)
+    at: cython.pointer(uint8_t)
+    i: cython.Py_ssize_t
+    entry: tuple
+    key_hash: int32_t
+    seconds: int64_t
+    slot: cython.int
+    previous: cython.int
+    used: cython.int = 0
+    PyByteArray_Resize(tail, before + count * ITEM_BYTES)
+    at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
+    for i in range(count):
+        entry = entries[i]
+        key_hash = entry[0]
+        slot = key_hash % slot_count
+        previous = slots[slot]
+        if before_flush is not None:
+            before_flush.setdefault(slot, previous)
+        slots[slot] = number
+        changed_blocks.add(slot // SLOTS_PER_BLOCK)
+        used += previous == 0
+        seconds = (cython.cast(int64_t, entry[2]) - begin_timestamp) // 1000
+        # C divides towards zero; an entry older than the file counts as of its begin.
+        seconds = 0 if seconds < 0 else SECONDS_MAX if seconds > SECONDS_MAX else seconds
+        put32(at, cython.cast(uint32_t, key_hash))
+        put64(at + 4, entry[1])
+        put32(at + 12, cython.cast(uint32_t, seconds))
+        put32(at + 16, cython.cast(uint32_t, previous))
+        at += ITEM_BYTES
+        number += 1
+    return used

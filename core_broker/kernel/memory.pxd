@@ -1,0 +1,8 @@
+# What memory.py offers to the other modules of the kernel.
+from libc.stdint cimport int64_t, uint8_t
+
+cdef class Memory:
+    cdef uint8_t *start
+    cdef int64_t count
+    cdef int64_t _room
+    cdef uint8_t *reserve(self, int64_t more) except NULL

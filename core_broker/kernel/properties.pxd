@@ -1,0 +1,13 @@
+# What properties.py offers to the other modules of the kernel.
+from libc.stdint cimport uint8_t
+
+from core_broker.kernel.scan cimport Text
+
+cdef class Properties:
+    cdef uint8_t *text
+    cdef int count
+    cdef Text unique_key, keys, tags, wait
+    cdef bytes _cluster
+    cdef bint normalize(self, Text given) noexcept
+    cdef bint _note(self, Text name, Text value) noexcept
+    cdef void drop_wait(self) noexcept

@@ -1,0 +1,108 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The properties of a message, as the plain path would store them.
+
+    name 0x01 value 0x02 name 0x01 value …
+
+The format is in message/properties.py. Properties that lead a message another way than straight
+into its queue, and those that come twice, are left to the plain path.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.scan import Text, same
+from cython.cimports.libc.stdint import uint8_t
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
+
+PROPERTIES_MAX = cython.declare(cython.int, 32767)
+#: A name, a separator and a value of one character each.
+SHORTEST = cython.declare(cython.int, 3)
+NAMES_MAX = cython.declare(cython.int, 32)
+WAIT_BYTES = cython.declare(cython.int, 5)
+
+
+@cython.cclass
+class Properties:
+    """The properties under way: `text` has `count` bytes, and the others point into it."""
+
+    def __cinit__(self, cluster: bytes):
+        self._cluster = b"CLUSTER\x01" + cluster
+        self.text = cython.cast(cython.pointer(uint8_t), malloc(PROPERTIES_MAX + 1))
+        if self.text == cython.NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.text)
+
+    def normalize(self, given):
+        """Take properties over, the cluster behind them; false when they are not usual."""
+        names: Text[32]
+        value: Text
+        count: cython.int = 0
+        i: cython.int
+        at: cython.pointer(uint8_t) = given.p
+        end: cython.pointer(uint8_t) = at + given.n
+        stop: cython.pointer(uint8_t)
+        to: cython.pointer(uint8_t) = self.text
+        cluster: cython.pointer(uint8_t) = self._cluster
+        cluster_bytes: cython.int = cython.cast(cython.int, len(self._cluster))
+        self.unique_key.p = self.keys.p = self.tags.p = self.wait.p = cython.NULL
+        if given.p == cython.NULL:
+            at = end = to
+        if end - at + cluster_bytes >= PROPERTIES_MAX:
+            return False
+        while at < end:
+            stop = cython.cast(cython.pointer(uint8_t), memchr(at, 2, end - at))
+            if stop == cython.NULL:
+                stop = end
+            value.p = cython.cast(cython.pointer(uint8_t), memchr(at, 1, stop - at))
+            if stop - at >= SHORTEST and value.p > at and value.p + 1 < stop:
+                if count == NAMES_MAX:
+                    return False
+                names[count].p = at
+                names[count].n = cython.cast(cython.int, value.p - at)
+                for i in range(count):
+                    if names[i].n == names[count].n and not memcmp(names[i].p, at, names[i].n):
+                        return False
+                memcpy(to, at, stop - at)
+                value.n = cython.cast(cython.int, stop - value.p - 1)
+                value.p = to + names[count].n + 1
+                if not self._note(names[count], value):
+                    return False
+                to += stop - at
+                to[0] = 2
+                to += 1
+                count += 1
+            at = stop + 1
+        memcpy(to, cluster, cluster_bytes)
+        self.count = cython.cast(cython.int, to + cluster_bytes - self.text)
+        return True
+
+    def _note(self, name, value):
+        """Keep what the broker looks at; false for what needs more than that."""
+        if same(name, b"UNIQ_KEY", 8):
+            self.unique_key = value
+        elif same(name, b"KEYS", 4):
+            self.keys = value
+        elif same(name, b"TAGS", 4):
+            self.tags = value
+        elif same(name, b"WAIT", 4):
+            self.wait = value
+        elif same(name, b"CLUSTER", 7) or same(name, b"DELAY", 5) or same(name, b"TRAN_MSG", 8):
+            return False
+        return True
+
+    def drop_wait(self):
+        """Leave out WAIT, which single messages are stored without."""
+        if self.wait.p == cython.NULL:
+            return
+        start: cython.pointer(uint8_t) = self.wait.p - WAIT_BYTES
+        gone: cython.int = WAIT_BYTES + self.wait.n + 1
+        end: cython.pointer(uint8_t) = self.text + self.count
+        memmove(start, start + gone, end - start - gone)
+        self.count -= gone
+        if self.unique_key.p > start:
+            self.unique_key.p -= gone
+        if self.keys.p > start:
+            self.keys.p -= gone
+        if self.tags.p > start:
+            self.tags.p -= gone

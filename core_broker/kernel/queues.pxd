@@ -1,0 +1,18 @@
+# What queues.py offers to the other modules of the kernel.
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+cdef class HotQueue:
+    cdef readonly object queue
+    cdef readonly int queue_id
+    cdef readonly int count
+    cdef readonly int64_t stored_bytes
+    cdef readonly int64_t end
+    cdef int64_t next_offset
+    cdef uint8_t *_units
+    cdef int _room
+    cdef int add(self, int64_t offset, int64_t size, int64_t tags_code) except -1
+
+cdef class HotTopic:
+    cdef readonly bytes name
+    cdef uint32_t key_seed
+    cdef list queues

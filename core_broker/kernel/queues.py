@@ -1,0 +1,74 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The topics and queues that the kernel sends to, and the units that one read adds.
+
+Units are laid out in store/consume_queue.py.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
+from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+from cython.cimports.libc.stdlib import free, malloc, realloc
+
+UNIT_BYTES = cython.declare(cython.int, 20)
+UNITS_AT_FIRST = cython.declare(cython.int, 16)
+#: Between topic and key in what the index hashes.
+KEY_SEPARATOR = cython.declare(uint32_t, 35)
+
+
+@cython.cclass
+class HotQueue:
+    """One queue of a topic, and what the frames of this read add to it.
+
+    `queue` is whatever keeps the units; its `next_offset` is that of the next message.
+    """
+
+    def __cinit__(self, queue: object, queue_id: cython.int):
+        self.queue = queue
+        self.queue_id = queue_id
+        self._room = UNITS_AT_FIRST
+        self._units = cython.cast(cython.pointer(uint8_t), malloc(self._room * UNIT_BYTES))
+        if self._units == cython.NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._units)
+
+    def take_units(self):
+        """The units of this read; the next read begins with none."""
+        units = PyBytes_FromStringAndSize(
+            cython.cast(cython.p_char, self._units), self.count * UNIT_BYTES
+        )
+        self.count = 0
+        self.stored_bytes = 0
+        return units
+
+    def add(self, offset, size, tags_code):
+        """Add the unit of one message."""
+        if self.count == self._room:
+            grown: cython.pointer(uint8_t) = cython.cast(
+                cython.pointer(uint8_t), realloc(self._units, 2 * self._room * UNIT_BYTES)
+            )
+            if grown == cython.NULL:
+                raise MemoryError
+            self._units = grown
+            self._room *= 2
+        unit: cython.pointer(uint8_t) = self._units + self.count * UNIT_BYTES
+        put64(unit, offset)
+        put32(unit + 8, cython.cast(uint32_t, size))
+        put64(unit + 12, tags_code)
+        self.count += 1
+        self.stored_bytes += size
+        self.end = offset + size
+        return 0
+
+
+@cython.cclass
+class HotTopic:
+    """A topic to which messages may be sent without a second look."""
+
+    def __cinit__(self, name: bytes, queue_count: int):
+        text: cython.pointer(uint8_t) = name
+        self.name = name
+        self.key_seed = 31 * java_hash(text, len(name), 0) + KEY_SEPARATOR
+        self.queues = [None] * queue_count

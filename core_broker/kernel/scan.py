@@ -1,0 +1,311 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Reading the JSON header of a send, and the small tools for bytes that the kernel shares.
+
+Only what usual clients write is read: no blanks, strings of ASCII, whole numbers, ext fields that
+are strings. Anything else is left to the plain path, so a header that is read here means the same
+there. Compatible with RocketMQ's RemotingSerializable and SendMessageRequestHeaderV2.
+"""
+
+import cython
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memcmp, memcpy
+
+#: Strings with escapes are spelt out here; properties always have some.
+SCRATCH_BYTES = cython.declare(cython.int, 65536)
+DIGITS_MAX = cython.declare(cython.int, 18)
+LETTERS = cython.declare(cython.int, 26)
+INT_MAX = cython.declare(int64_t, 2147483647)
+
+QUOTE = cython.declare(cython.int, 34)
+COMMA = cython.declare(cython.int, 44)
+MINUS = cython.declare(cython.int, 45)
+ZERO = cython.declare(cython.int, 48)
+NINE = cython.declare(cython.int, 57)
+COLON = cython.declare(cython.int, 58)
+BACKSLASH = cython.declare(cython.int, 92)
+OPENING = cython.declare(cython.int, 123)
+CLOSING = cython.declare(cython.int, 125)
+
+
+def get32(at):
+    return (
+        (cython.cast(uint32_t, at[0]) << 24)
+        | (cython.cast(uint32_t, at[1]) << 16)
+        | (cython.cast(uint32_t, at[2]) << 8)
+        | at[3]
+    )
+
+
+def get16(at):
+    return (cython.cast(uint32_t, at[0]) << 8) | at[1]
+
+
+def put32(at, value):
+    at[0] = cython.cast(uint8_t, value >> 24)
+    at[1] = cython.cast(uint8_t, value >> 16)
+    at[2] = cython.cast(uint8_t, value >> 8)
+    at[3] = cython.cast(uint8_t, value)
+
+
+def put64(at, value):
+    put32(at, cython.cast(uint32_t, cython.cast(uint64_t, value) >> 32))
+    put32(at + 4, cython.cast(uint32_t, value))
+
+
+def put_decimal(at, value):
+    """Write a number of 0 or more, or of less, and return where it ends."""
+    digits: uint8_t[20]
+    count: cython.int = 0
+    left: uint64_t = cython.cast(uint64_t, value)
+    if value < 0:
+        at[0] = MINUS
+        at += 1
+        left = cython.cast(uint64_t, -value)
+    while True:
+        digits[count] = cython.cast(uint8_t, ZERO + left % 10)
+        count += 1
+        left = left // 10
+        if left == 0:
+            break
+    while count > 0:
+        count -= 1
+        at[0] = digits[count]
+        at += 1
+    return at
+
+
+def put_hex16(at, value):
+    i: cython.int
+    digit: cython.int
+    for i in range(15, -1, -1):
+        digit = value & 15
+        value >>= 4
+        at[i] = cython.cast(uint8_t, digit + (48 if digit < 10 else 55))
+    return at + 16
+
+
+def java_hash(at, count, seed):
+    i: cython.int
+    for i in range(count):
+        seed = 31 * seed + at[i]
+    return seed
+
+
+def same(text, word, count):
+    return text.n == count and memcmp(text.p, word, count) == 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def read_number(
+    at: cython.pointer(uint8_t), end: cython.pointer(uint8_t), value: cython.pointer(int64_t)
+) -> cython.pointer(uint8_t):
+    """Read a whole number as JSON spells it; return where it ends, NULL when there is none."""
+    is_negative: cython.bint = at < end and at[0] == MINUS
+    if is_negative:
+        at += 1
+    first: cython.pointer(uint8_t) = at
+    number: int64_t = 0
+    while at < end and ZERO <= at[0] <= NINE:
+        number = number * 10 + (at[0] - ZERO)
+        at += 1
+        if at - first > DIGITS_MAX:
+            return cython.NULL
+    if at == first or (first[0] == ZERO and (at - first > 1 or is_negative)):
+        return cython.NULL
+    value[0] = -number if is_negative else number
+    return at
+
+
+@cython.cclass
+class Header:
+    """The header under way: its numbers, and its ext fields named by one letter."""
+
+    def __cinit__(self):
+        self.scratch = cython.cast(cython.pointer(uint8_t), malloc(SCRATCH_BYTES))
+        if self.scratch == cython.NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.scratch)
+
+    def read(self, at, count):
+        """Read the header of `count` bytes; false when it is not a usual one."""
+        here: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), at)
+        end: cython.pointer(uint8_t) = here + count
+        name: Text
+        i: cython.int
+        for i in range(LETTERS):
+            self.fields[i].p = cython.NULL
+        self.free_at = self.scratch
+        self.code = self.opaque = -1
+        self.flag = self.version = 0
+        if count < 2 or here[0] != OPENING:
+            return False
+        while True:
+            if end - here < 4 or here[1] != QUOTE:
+                return False
+            here = self._string(here + 2, end, cython.address(name))
+            if here == cython.NULL or here >= end or here[0] != COLON:
+                return False
+            here = self._member(name, here + 1, end)
+            if here == cython.NULL or here >= end:
+                return False
+            if here[0] == CLOSING:
+                return here + 1 == end and self.opaque >= 0
+            if here[0] != COMMA:
+                return False
+
+    def _member(self, name, at, end):
+        """Read the value of a member of the header, and return where it ends."""
+        value: Text
+        number: int64_t = 0
+        if at >= end:
+            return cython.NULL
+        if at[0] == OPENING:
+            # Ext fields that come twice would replace each other.
+            if not same(name, b"extFields", 9) or self.fields[0].p != cython.NULL:
+                return cython.NULL
+            return self._ext_fields(at, end)
+        if at[0] == QUOTE:
+            if not (same(name, b"language", 8) or same(name, b"serializeTypeCurrentRPC", 23)):
+                return cython.NULL
+            return self._string(at + 1, end, cython.address(value))
+        at = read_number(at, end, cython.address(number))
+        if number > INT_MAX or number < -INT_MAX:
+            return cython.NULL
+        if same(name, b"code", 4):
+            self.code = number
+        elif same(name, b"flag", 4):
+            self.flag = number
+        elif same(name, b"opaque", 6):
+            self.opaque = number
+        elif same(name, b"version", 7):
+            self.version = number
+        else:
+            return cython.NULL
+        return at
+
+    def _ext_fields(self, at, end):
+        """Read the object of ext fields, and return where it ends; `at` is its brace."""
+        name: Text
+        value: Text
+        while True:
+            if end - at < 2 or at[1] != QUOTE:
+                return cython.NULL
+            at = self._string(at + 2, end, cython.address(name))
+            if at == cython.NULL or end - at < 2 or at[0] != COLON or at[1] != QUOTE:
+                return cython.NULL
+            at = self._string(at + 2, end, cython.address(value))
+            if at == cython.NULL or at >= end:
+                return cython.NULL
+            if name.n == 1 and 97 <= name.p[0] <= 122:
+                self.fields[name.p[0] - 97] = value
+            if at[0] == CLOSING:
+                return at + 1
+            if at[0] != COMMA:
+                return cython.NULL
+
+    def _string(self, at, end, found):
+        """Read a string behind its opening quote, and return where it ends."""
+        start: cython.pointer(uint8_t) = at
+        while at < end and at[0] != QUOTE and at[0] != BACKSLASH:
+            if at[0] < 0x20 or at[0] >= 0x80:
+                return cython.NULL
+            at += 1
+        if at >= end:
+            return cython.NULL
+        if at[0] == BACKSLASH:
+            return self._escaped(start, at, end, found)
+        found[0].p = start
+        found[0].n = cython.cast(cython.int, at - start)
+        return at + 1
+
+    def _escaped(self, start, at, end, found):
+        """Read on at the first escape of a string that began at `start`."""
+        to: cython.pointer(uint8_t) = self.free_at
+        value: cython.int
+        digit: cython.int
+        i: cython.int
+        # What is spelt out is never longer than what is read.
+        if end - start > self.scratch + SCRATCH_BYTES - to:
+            return cython.NULL
+        memcpy(to, start, at - start)
+        to += at - start
+        while at < end:
+            value = at[0]
+            at += 1
+            if value == QUOTE:
+                found[0].p = self.free_at
+                found[0].n = cython.cast(cython.int, to - self.free_at)
+                self.free_at = to
+                return at
+            if value < 0x20 or value >= 0x80 or (value == BACKSLASH and at >= end):
+                return cython.NULL
+            if value == BACKSLASH:
+                value = at[0]
+                at += 1
+                if value == 117:  # u
+                    if end - at < 4:
+                        return cython.NULL
+                    value = 0
+                    for i in range(4):
+                        digit = at[i]
+                        if ZERO <= digit <= NINE:
+                            digit -= 48
+                        elif 97 <= digit <= 102:
+                            digit -= 87
+                        elif 65 <= digit <= 70:
+                            digit -= 55
+                        else:
+                            return cython.NULL
+                        value = value * 16 + digit
+                    at += 4
+                    if value >= 0x80:
+                        return cython.NULL
+                elif value != QUOTE and value != BACKSLASH and value != 47:
+                    return cython.NULL
+            to[0] = cython.cast(uint8_t, value)
+            to += 1
+        return cython.NULL
+
+    def number(self, field, value):
+        """Read an ext field that must be a whole number of 64 bits."""
+        text: Text = self.fields[field]
+        if text.p == cython.NULL:
+            return False
+        return read_number(text.p, text.p + text.n, value) == text.p + text.n
+
+    def is_true(self, field):
+        """Whether an ext field says true."""
+        return self.fields[field].p != cython.NULL and same(self.fields[field], b"true", 4)
+
+    def is_usual(self):
+        """Whether the fields of a send that the kernel does not need are as they usually are.
+
+        Needed: a, c, d. A message that was consumed before (j) goes another way.
+        """
+        number: int64_t = 0
+        text: Text
+        i: cython.int
+        if self.fields[0].p == cython.NULL or self.fields[2].p == cython.NULL:
+            return False
+        if not self.number(3, cython.address(number)) or number > INT_MAX or number < -INT_MAX:
+            return False
+        text = self.fields[9]
+        if text.p != cython.NULL and not same(text, b"0", 1):
+            return False
+        text = self.fields[11]
+        if text.p != cython.NULL:
+            if not self.number(11, cython.address(number)):
+                return False
+            if number > INT_MAX or number < -INT_MAX:
+                return False
+        for i in range(10, 13, 2):
+            text = self.fields[i]
+            if text.p != cython.NULL and not same(text, b"true", 4) and not same(text, b"false", 5):
+                return False
+        return True

@@ -1,0 +1,48 @@
+"""Entering keys into the slots and items of an index file; its layout is in index_layout.py.
+
+The compiled form of this is core_broker/kernel/index_items.py.
+"""
+
+from collections.abc import MutableSequence
+
+from core_broker.store.index_layout import ITEM
+
+SECONDS_MAX = 2**31 - 1
+#: Slots are written in blocks of so many.
+SLOTS_PER_BLOCK = 1024
+#: What is added: key hash, physical offset, store time.
+IndexEntry = tuple[int, int, int]
+
+_pack_item = ITEM.pack
+
+
+def add_items(
+    entries: list[IndexEntry],
+    slots: MutableSequence[int] | memoryview,
+    number: int,
+    begin_timestamp: int,
+    tail: bytearray,
+    changed_blocks: set[int],
+    before_flush: dict[int, int] | None = None,
+) -> int:
+    """Enter entries from item `number` on; return how many slots are in use that were not.
+
+    The items are appended to `tail`, the blocks of slots that changed to `changed_blocks`;
+    what slots held before goes to `before_flush`, while a flush is under way.
+    """
+    slot_count = len(slots)
+    used = 0
+    for key_hash, offset, timestamp in entries:
+        slot = key_hash % slot_count
+        previous = slots[slot]
+        if before_flush is not None:
+            before_flush.setdefault(slot, previous)
+        slots[slot] = number
+        changed_blocks.add(slot // SLOTS_PER_BLOCK)
+        used += not previous
+        seconds = (timestamp - begin_timestamp) // 1000
+        if not 0 <= seconds <= SECONDS_MAX:
+            seconds = SECONDS_MAX if seconds > 0 else 0
+        tail += _pack_item(key_hash, offset, seconds, previous)
+        number += 1
+    return used

@@ -1,0 +1,38 @@
+"""Index items from the kernel and from the plain path: the same bytes, slots and blocks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core_broker.processors.hot_sends import has_kernel
+from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import add_items as plain
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+BEGIN_MS = 1_700_000_000_000
+entries = st.lists(
+    st.tuples(
+        st.integers(0, 2**31 - 1),
+        st.integers(0, 2**62),
+        st.one_of(
+            st.integers(BEGIN_MS - 5000, BEGIN_MS + 10**7),
+            st.integers(-(2**62), 2**62),
+        ),
+    ),
+    max_size=40,
+)
+
+
+@given(entries=entries, is_flushing=st.booleans())
+def test_both_enter_the_same(entries: list[IndexEntry], is_flushing: bool) -> None:
+    from core_broker.kernel.index_items import add_items as compiled
+
+    outcomes = []
+    for add_items in (plain, compiled):
+        slots = memoryview(bytearray(4 * 3000)).cast("i")
+        tail, changed = bytearray(b"before"), {7}
+        before: dict[int, int] | None = {} if is_flushing else None
+        used = add_items(entries, slots, 5, BEGIN_MS, tail, changed, before)
+        outcomes.append((used, bytes(slots), bytes(tail), changed, before))
+    assert outcomes[0] == outcomes[1]

@@ -1,0 +1,196 @@
+"""The kernel against the plain path: the same bytes in, the same answers and the same files."""
+
+import json
+import random
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_broker.message.batch import encode_batch
+from core_broker.message.model import Message
+from core_broker.processors.hot_sends import has_kernel
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.two_paths import compare
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+TOPICS = (("T", 4), ("Other-Topic", 1), ("%DLQ%g", 1), ("%RETRY%g", 1))
+
+names = st.sampled_from(
+    ["KEYS", "TAGS", "UNIQ_KEY", "WAIT", "CLUSTER", "DELAY", "TRAN_MSG", "a", "user", "é", "a b"]
+)
+values = st.one_of(
+    st.sampled_from(["", "x", "true", "false", "0", "1", "k1 k2  k3", " ", "TagA", "Aa", "BB"]),
+    st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x01\x02"), max_size=12),
+)
+properties = st.one_of(
+    st.lists(st.tuples(names, values), max_size=6).map(
+        lambda pairs: "\x02".join(f"{name}\x01{value}" for name, value in pairs)
+    ),
+    st.text(alphabet='aK\x01\x02 é\\"/', max_size=20),
+)
+numbers = st.one_of(
+    st.integers(0, 5).map(str),
+    st.sampled_from(
+        ["-1", "00", "01", "+1", " 1", "1.0", "", "2147483648", "99999999999999999999"]
+    ),
+    st.integers(-(2**63), 2**63 - 1).map(str),
+)
+usual_number = st.integers(0, 3).map(str)
+
+
+def ext_fields(unusual: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:
+    """Fields of a send, some of which may be anything."""
+    required = {
+        "a": st.just("PG"),
+        "b": st.sampled_from(["T", "T", "T", "Other-Topic", "New", "%RETRY%g", "%DLQ%g", "", "é"]),
+        "c": st.just("TBW102"),
+        "d": st.one_of(st.just("4"), unusual),
+        "e": st.one_of(usual_number, unusual),
+        "f": st.one_of(st.sampled_from(["0", "0", "1", "2", "4", "8", "16", "768"]), unusual),
+        "g": st.one_of(st.just("1700000000123"), unusual),
+        "h": st.one_of(st.sampled_from(["0", "7", "-7", "2147483647"]), unusual),
+    }
+    optional: dict[str, st.SearchStrategy[str]] = {
+        "i": properties,
+        "j": st.one_of(st.just("0"), unusual),
+        "k": st.sampled_from(["false", "true", "TRUE", "no"]),
+        "l": st.one_of(st.just("16"), unusual),
+        "m": st.sampled_from(["false", "false", "true", "1"]),
+        "n": st.just("b"),
+        "zz": st.just("zz"),
+    }
+    return st.fixed_dictionaries(required, optional=optional)
+
+
+bodies = st.one_of(
+    st.binary(max_size=60),
+    st.just(b"z" * 5000),
+    st.lists(
+        st.builds(
+            lambda body, text: Message("T", body, properties=text),
+            st.binary(max_size=20),
+            st.dictionaries(names, values, max_size=3),
+        ),
+        min_size=1,
+        max_size=5,
+    ).map(encode_batch),
+)
+
+
+def frame(
+    fields: dict[str, Any], body: bytes, *, code: int, flag: int, opaque: int, spaces: bool
+) -> bytes:
+    """A frame as some client would write it."""
+    header: dict[str, Any] = {
+        "code": code,
+        "extFields": fields,
+        "flag": flag,
+        "language": "JAVA",
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 409,
+    }
+    text = json.dumps(header, separators=None if spaces else (",", ":")).encode()
+    return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
+
+
+sends = st.builds(
+    frame,
+    ext_fields(numbers),
+    bodies,
+    code=st.sampled_from([310, 310, 310, 320, 10, 3100]),
+    flag=st.sampled_from([0, 0, 0, 0, 2]),
+    opaque=st.integers(0, 2**31 - 1),
+    spaces=st.sampled_from([False, False, False, True]),
+)
+usual_sends = st.builds(
+    frame,
+    ext_fields(usual_number),
+    st.binary(max_size=60),
+    code=st.just(310),
+    flag=st.just(0),
+    opaque=st.integers(0, 2**31 - 1),
+    spaces=st.just(False),
+)
+said = st.tuples(
+    st.integers(0, 2), st.lists(st.one_of(usual_sends, sends), max_size=4).map(b"".join)
+)
+turns = st.lists(st.lists(said, max_size=4), max_size=4)
+
+
+@settings(deadline=None, max_examples=150)
+@given(turns=turns, flush=st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]))
+async def test_whatever_is_sent(turns: list[list[tuple[int, bytes]]], flush: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        await compare(Path(folder), turns, TOPICS, flush_disk_type=flush, max_message_size=4096)
+
+
+def usual_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
+    fields = {
+        "a": "PG",
+        "b": "T",
+        "c": "TBW102",
+        "d": "4",
+        "e": str(number % 4),
+        "f": "0",
+        "g": "1700000000123",
+        "h": "0",
+        "i": f"KEYS\x01k{number} b\x02UNIQ_KEY\x01AC{number:08X}\x02WAIT\x01true\x02TAGS\x01A",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+    header = {**fields, **changes}
+    return frame(header, body, code=310, flag=0, opaque=number, spaces=False)
+
+
+async def test_frames_cut_anywhere(tmp_path: Path) -> None:
+    """However the bytes fall into reads, every message takes the hot path once it is whole."""
+    rng = random.Random(7)
+    stream = b"".join(
+        usual_frame(number, rng.randbytes(rng.randrange(900))) for number in range(60)
+    )
+    turns = []
+    while stream:
+        count = rng.randrange(1, 3000)
+        turns.append([(0, stream[:count])])
+        stream = stream[count:]
+    assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=1 << 20) == 60
+
+
+async def test_segments_end_and_files_roll(tmp_path: Path) -> None:
+    """What does not fit into the segment goes the plain way, which rolls it."""
+    turns = [
+        [(0, b"".join(usual_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
+        for turn in range(20)
+    ]
+    hot = await compare(tmp_path, turns, TOPICS)
+    assert 100 < hot < 200
+
+
+async def test_batches_take_the_hot_path(tmp_path: Path) -> None:
+    batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
+    body = encode_batch(batch)
+    turns = [[(0, usual_frame(0, body, m="true", i="") + usual_frame(1))]]
+    assert await compare(tmp_path, turns, TOPICS) == 6
+
+
+async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
+    settings_ = {"mapped_file_size_commit_log": 4 << 20}
+    turns = [[(0, usual_frame(0, b"x" * 600_000) + usual_frame(1))], [(0, usual_frame(2))]]
+    assert await compare(tmp_path, turns, TOPICS, **settings_) >= 1
+
+
+async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path) -> None:
+    from tests.support.broker_requests import send_header
+
+    command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
+    command.opaque = 5
+    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS) == 1

@@ -163,6 +163,15 @@ class TestNotices:
         assert (await desk.ask(RequestCode.UNREGISTER_CLIENT, header, peer=second)).code == 0
         assert await told(first) == []
 
+    async def test_a_group_may_not_want_to_hear(self, desk: Desk) -> None:
+        silent = SubscriptionGroupConfig(group_name="CG", notify_consumer_ids_changed_enable=False)
+        desk.ctx.groups.put(silent, 0)
+        first, second = desk.peer(), desk.peer()
+        await beat(desk, first, consumer())
+        await beat(desk, second, consumer())
+        desk.requests.clients.disconnected(second)  # type: ignore[arg-type]
+        assert await told(first) == []
+
     async def test_broadcasting_groups_share_nothing_and_hear_nothing(self, desk: Desk) -> None:
         peer = desk.peer()
         await beat(desk, peer, consumer(model="BROADCASTING"))

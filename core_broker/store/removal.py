@@ -41,11 +41,13 @@ class Removal:
 
     def _remove(self, queues: list[ConsumeQueue]) -> int:
         for queue in queues:
-            folder = self._queues.remove(queue.topic, queue.queue_id)
-            if folder is None or not self._files.exists(folder):
-                continue
-            self._files.make_dir(self._trash)
-            moved = self._trash / f"{next(self._numbers)}"
-            self._files.rename(folder, moved)
-            self._empty(moved)
+            moved = None
+            if self._files.exists(queue.folder):
+                self._files.make_dir(self._trash)
+                moved = self._trash / f"{next(self._numbers)}"
+                # First, since it may fail: a queue that is gone must not leave its files behind.
+                self._files.rename(queue.folder, moved)
+            self._queues.remove(queue.topic, queue.queue_id)
+            if moved is not None:
+                self._empty(moved)
         return len(queues)

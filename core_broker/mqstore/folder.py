@@ -15,7 +15,7 @@ from pathlib import Path
 from core_broker.store.files import DiskFile
 from core_broker.store.key_index import NAME_DIGITS as INDEX_NAME_DIGITS
 from core_broker.store.layout import StorePaths
-from core_broker.store.segments import NAME_DIGITS
+from core_broker.store.segments import NAME_DIGITS, OFFSET_MAX
 
 #: `struct flock` of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi0q")
@@ -137,6 +137,8 @@ def data_files(folder: Path, digits: int) -> tuple[list[DataFile], list[Odd]]:
     for path in entries(folder, odd):
         if len(path.name) != digits or not _DIGITS.fullmatch(path.name):
             odd.append(Odd(path, f"its name is no number of {digits} digits"))
+        elif int(path.name) > OFFSET_MAX:
+            odd.append(Odd(path, "its name is no offset, it is too large"))
         elif path.is_dir():
             odd.append(Odd(path, "it is a folder, not a file"))
         else:

@@ -5,6 +5,7 @@ Each record must have an item for each of its keys, each item belongs to a recor
 the chains are built again and compared with slots and items. The slots of one file are in memory.
 """
 
+import errno
 import sys
 from array import array
 from collections.abc import Iterator
@@ -56,7 +57,10 @@ class IndexFileCheck:
         self._slots = array("i", bytes(4 * layout.slot_count))
         self._items: list[Item] = []
         self._items_from = 1
-        self._header = IndexHeader._make(HEADER.unpack(read_range(path, 0, HEADER.size)))
+        data = read_range(path, 0, HEADER.size)
+        if len(data) < HEADER.size:
+            raise OSError(errno.EIO, "it ends within its header")
+        self._header = IndexHeader._make(HEADER.unpack(data))
         self.end_number = self._header.next_item
         if (
             not 0 <= self.end_number <= layout.item_max
@@ -82,7 +86,7 @@ class IndexFileCheck:
         whole = len(data) - len(data) % ITEM.size
         self._items, self._items_from = list(ITEM.iter_unpack(data[:whole])), number
 
-    def take(self, item: Item, key_hash: int, store_timestamp: int | None) -> None:
+    def take(self, item: Item, key_hash: int, store_timestamp: int) -> None:
         """Go on behind the next item, which should have this hash; look at time and chain."""
         number = self.next_number
         slot = key_hash % self._slot_count
@@ -91,7 +95,7 @@ class IndexFileCheck:
             reason = f"its chain goes on with item {previous}, not {self._slots[slot]}"
             self.problem(number, reason)
         # Java gives the first item of a file the time since the end of the file before.
-        if store_timestamp is not None and number > 1:
+        if number > 1:
             right = min(
                 max((store_timestamp - self._header.begin_timestamp) // 1000, 0), SECONDS_MAX
             )

@@ -119,14 +119,28 @@ class QueueCheck:
 
     def _judge_up_to(self, end: int) -> None:
         """Judge the units that no record has claimed; all that come later were or will be."""
-        for number in range(self._cursor, end):
-            self._judge(number)
+        number = self._cursor
+        while number < end:
+            if number - number % self._per_file in self._files:
+                self._judge(number)
+                number += 1
+            else:
+                number = self._judge_gap(number, end)
+
+    def _judge_gap(self, number: int, end: int) -> int:
+        """Report units whose file is missing, all at once; return where it goes on."""
+        stop = min([end, *(first for first in self._files if first > number)])
+        for each in [each for each in self._missing if number <= each < stop]:
+            del self._missing[each]
+        reason = f"units up to {stop - 1} are in no file, but units follow"
+        self._problem(number, reason, stop - number)
+        return stop
 
     def _judge(self, number: int) -> None:
         unit = self._unit(number)
         expected = self._missing.pop(number, None)
         if len(unit) < UNIT_BYTES:
-            self._problem(number, "the unit is in no file, but units follow")
+            self._problem(number, "the file ends before the unit, but units follow")
             return
         offset, size, code = _unpack(unit)
         if (size == BLANK_SIZE and code == 0) or self._shared.is_excused(offset):
@@ -190,11 +204,11 @@ class QueueCheck:
             del self._files[number - within]
             self._shared.report.problem(path, 0, f"the file cannot be read: {error.strerror}")
 
-    def _problem(self, number: int, reason: str) -> None:
+    def _problem(self, number: int, reason: str, times: int = 1) -> None:
         within = number % self._per_file
         path = segment_path(self.path, (number - within) * UNIT_BYTES)
         reason = f"unit {number}: {reason}"
-        self._shared.report.problem(path, within * UNIT_BYTES, reason)
+        self._shared.report.problem(path, within * UNIT_BYTES, reason, times)
 
 
 class QueueChecks:

@@ -16,6 +16,7 @@ from core_broker.errors import SettingProblem, SettingsError
 from core_broker.message.delays import parse_delay_levels
 from core_broker.mqstore.folder import DataFile, StoreFolder, data_files
 from core_broker.property_file import parse_properties
+from core_broker.store.consume_queue import UNIT_BYTES
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.segments import NAME_DIGITS
 
@@ -83,7 +84,12 @@ def find_sizes(folder: StoreFolder, settings: dict[str, str]) -> Sizes:
         _sizes_and_gaps(folder.segments()[0]), _DEFAULTS.mapped_file_size_commit_log
     )
     levels = settings.get(LEVELS_KEY, _DEFAULTS.message_delay_level)
-    return Sizes(segment, queue_file, _index_layout(folder, settings), parse_delay_levels(levels))
+    return Sizes(
+        segment,
+        max(queue_file, UNIT_BYTES),
+        _index_layout(folder, settings),
+        parse_delay_levels(levels),
+    )
 
 
 def _number(settings: dict[str, str], name: str) -> int | None:

@@ -17,6 +17,8 @@ from core_broker.store.cold import ColdRead
 from core_broker.store.files import Buffer, File, Files
 
 NAME_DIGITS = 20
+#: Offsets are signed 64-bit numbers; nobody will come near this one.
+OFFSET_MAX = 2**62
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
@@ -51,6 +53,8 @@ def list_segments(
             reason = f"it has {actual} bytes, but {setting} is {size}"
             raise StoreCorrupt(str(folder / name), 0, reason)
     starts = [int(each) for each in names]
+    if starts and starts[-1] > OFFSET_MAX:
+        raise StoreCorrupt(str(folder / names[-1]), 0, "its name is too large for an offset")
     for index, start in enumerate(starts):
         expected = starts[0] + index * size
         if start != expected or start % size:

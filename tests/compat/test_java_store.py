@@ -35,6 +35,7 @@ MESSAGES, BODY_BYTES = 60, 20_000
 #: The first level is delivered by whichever broker runs then, the last one by neither.
 LEVEL_SOON, LEVEL_LATE = 1, 18
 SECONDS_MAX = 20
+SEND_MS_MAX = 20_000
 
 pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 120)
 
@@ -145,7 +146,8 @@ class Journey:
         for number in range(MESSAGES):
             key = f"{name}-{number}"
             message = Message(TOPIC, generator.randbytes(BODY_BYTES), tags="A", keys=[key, "all"])
-            result = await producer.send(message)
+            # A send that is tried again may be stored twice.
+            result = await producer.send(message, timeout_ms=SEND_MS_MAX)
             self._sent.append(
                 Sent(
                     TOPIC,
@@ -159,11 +161,12 @@ class Journey:
             )
         for level in (LEVEL_SOON, LEVEL_LATE):
             key = f"{name}-delay-{level}"
-            await producer.send(Message(DELAYED, b"later", keys=key, delay_level=level))
+            message = Message(DELAYED, b"later", keys=key, delay_level=level)
+            await producer.send(message, timeout_ms=SEND_MS_MAX)
             if level == LEVEL_SOON:
                 self._delayed.add(key)
         batch = [Message(BATCHES, b"%d" % n, keys=f"{name}-batch-{n}") for n in range(10)]
-        result = await producer.send_batch(batch)
+        result = await producer.send_batch(batch, timeout_ms=SEND_MS_MAX)
         ids = result.offset_msg_id.split(",")
         for number, message in enumerate(batch):
             offset = result.queue_offset + number

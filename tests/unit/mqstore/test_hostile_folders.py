@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.listing import list_folder
 from core_broker.mqstore.report import Report
+from core_broker.mqstore.sizes import find_sizes
 from core_broker.mqstore.verifying import verify
 from core_broker.store.segments import segment_path
 from tests.support.stores import SEGMENT_BYTES
@@ -93,6 +94,32 @@ def test_names_that_are_no_numbers(root: Path, check: Check, folder: str, name: 
     (problem,) = check().problems
     assert problem.file.startswith(folder)
     problem.file.encode()
+
+
+@pytest.mark.parametrize("start", [SEGMENT_BYTES * 2**48, SEGMENT_BYTES * 2**50, 10**20 - 1])
+def test_offsets_beyond_all_measure(root: Path, check: Check, start: int) -> None:
+    for folder, other in (("commitlog", SEGMENT_BYTES), ("consumequeue/TopicTest/0", 400)):
+        path = segment_path(root / folder, other)
+        path.rename(segment_path(root / folder, start))
+    report = check()
+    assert {f"commitlog/{start:020d}", f"consumequeue/TopicTest/0/{start:020d}"} <= {
+        each.file for each in report.problems
+    }
+    list_folder(StoreFolder(root), sizes_of(root))
+
+
+def test_files_of_a_few_bytes_only(root: Path) -> None:
+    for path in root.rglob("0*"):
+        if path.is_file():
+            path.write_bytes(b"\1\2\3\4\5\6\7")
+    report = verify(StoreFolder(root), find_sizes(StoreFolder(root), {}))
+    assert report.count > 0
+
+
+def test_units_whose_file_is_gone_are_one_problem_and_counted(root: Path, check: Check) -> None:
+    (root / "consumequeue/TopicTest/0/00000000000000000000").unlink()
+    (problem,) = check().problems[:1]
+    assert problem.file == "consumequeue/TopicTest/0/00000000000000000000"
 
 
 def test_an_empty_last_file_is_only_noted(root: Path, check: Check) -> None:

@@ -117,3 +117,16 @@ def test_odd_things_beside_the_files_do_no_harm(filled: Path, tmp_path: Path) ->
     bench = Bench(root).open()
     assert bench.store.queue_range("TopicTest", 0) == (0, 40)
     bench.store.close()
+
+
+@pytest.mark.parametrize("start", [16384 * 2**48, 16384 * 2**50, 10**20 - 1])
+def test_names_beyond_all_measure(filled: Path, tmp_path: Path, start: int) -> None:
+    for number, folder in enumerate(("commitlog", "consumequeue/TopicTest/0")):
+        root = tmp_path / f"{number}"
+        shutil.copytree(filled, root)
+        path = min((root / folder).iterdir())
+        for each in (root / folder).iterdir():
+            if each != path:
+                each.unlink()
+        path.rename(path.with_name(f"{start:020d}"))
+        serve(root)

@@ -19,10 +19,11 @@ from core_broker.message.delays import parse_delay_levels
 from core_broker.message.model import MessageInner
 from core_broker.store.appender import Appender
 from core_broker.store.checkpointer import Checkpointer
-from core_broker.store.cold import READ_LANES, WAITING_MAX, ColdRead, ColdReads
+from core_broker.store.cold import READ_LANES, WAITING_MAX, ColdReads
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.figures import Figures
 from core_broker.store.files import DiskFiles, Files, Lock, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
 from core_broker.store.growth import Growth
@@ -131,6 +132,16 @@ class MessageStore:
         )
         self._removal = Removal(parts, files, self._paths.trash, self._retention.trash)
         self._reader = Reader(parts, hasher, self._settings, memory_bytes, self._damage)
+        self._figures = Figures(
+            self._meter,
+            parts.log,
+            self._appender,
+            self._flusher,
+            self._retention,
+            self._reader,
+            self.cold,
+            self._damage,
+        )
 
     def _settings(self) -> BrokerConfig:
         return self.config
@@ -367,35 +378,4 @@ class MessageStore:
 
     def stats(self) -> StoreStats:
         """Return the figures of this moment."""
-        counters = self._counters
-        put_tps, found_tps, missed_tps, transferred_tps = self._meter.rates()
-        return StoreStats(
-            put_times_total=counters.put_times,
-            put_size_total=counters.put_bytes,
-            put_failed_times=counters.put_failed,
-            put_entire_time_max_ms=counters.put_time_max_ms,
-            get_found_times=counters.get_found,
-            get_missed_times=counters.get_missed,
-            get_transferred_messages=counters.get_messages,
-            put_tps=put_tps,
-            get_found_tps=found_tps,
-            get_missed_tps=missed_tps,
-            get_transferred_tps=transferred_tps,
-            commit_log_min_offset=self._log.min_offset,
-            commit_log_max_offset=self._log.written,
-            flushed_offset=self._log.flushed,
-            flush_waiters=self._flusher.waiting,
-            commit_log_disk_ratio=self._retention.log_ratio,
-            consume_queue_disk_ratio=self._retention.queue_ratio,
-            earliest_message_timestamp=self._earliest_timestamp(),
-            write_time_ms=self._appender.write_time_ms,
-            damaged_places=self._damage.count,
-            waiting_reads=self.cold.waiting,
-        )
-
-    def _earliest_timestamp(self) -> int:
-        try:
-            return self._reader.earliest_timestamp()
-        except ColdRead as cold:
-            self.cold.warm(cold, lambda error: None)
-            return -1
+        return self._figures.now()

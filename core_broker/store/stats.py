@@ -68,14 +68,14 @@ class RateMeter:
     """Samples the totals once a second and gives rates from the samples."""
 
     def __init__(self, counters: Counters) -> None:
-        self._counters = counters
+        self.counters = counters
         self._samples: deque[tuple[int, int, int, int, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
 
     def tick(self, now_ms: int) -> None:
         """Take a sample when one is due; `now_ms` is the monotonic clock."""
         if self._samples and now_ms - self._samples[-1][0] < SAMPLE_INTERVAL_MS:
             return
-        now = self._counters
+        now = self.counters
         self._samples.append(
             (now_ms, now.put_times, now.get_found, now.get_missed, now.get_messages)
         )

@@ -164,7 +164,7 @@ class TransactionChecks:
             TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID, ledger.next_op, OPS_PER_TURN_MAX
         )
         for unit in units:
-            op = self._read(unit)
+            op = self._read(TRANS_OP_HALF_TOPIC, unit)
             if op is None:
                 ledger.read_op((), half_end)
             else:
@@ -303,14 +303,15 @@ class TransactionChecks:
 
     def _half_at(self, offset: int) -> MessageExt | None:
         units = self._ctx.store.queue_units(TRANS_HALF_TOPIC, HALF_QUEUE_ID, offset, 1)
-        half = self._read(units[0]) if units else None
+        half = self._read(TRANS_HALF_TOPIC, units[0]) if units else None
         if half is None or (half.topic, half.queue_offset) != (TRANS_HALF_TOPIC, offset):
             log.error("half message %d is not readable and is passed over", offset)
             return None
         return half
 
-    def _read(self, unit: QueueUnit) -> MessageExt | None:
+    def _read(self, topic: str, unit: QueueUnit) -> MessageExt | None:
         record = self._ctx.store.read_at(unit.offset_physical, unit.size)
+        self._ctx.statistics.got(TRANSACTION_GROUP, topic, HALF_QUEUE_ID, 1, unit.size, 0)
         try:
             return decode_record(record) if record is not None else None
         except ProtocolError:

@@ -16,6 +16,7 @@ from core_broker.remoting.headers import (
     CheckTransactionStateRequestHeader,
 )
 from core_broker.state.half_messages import op_message
+from core_broker.state.statistics import GROUP_GET_NUMS
 from core_broker.store import PutResult, PutStatus
 from tests.support.desk import Desk
 from tests.support.half_messages import (
@@ -51,6 +52,9 @@ async def test_a_producer_is_asked_about_a_copy(desk: Desk) -> None:
         "tranStateTableOffset": "1",
         "transactionId": "U1",
     }
+    assert (
+        desk.ctx.statistics.totals()[GROUP_GET_NUMS][f"{TRANS_HALF_TOPIC}@CID_RMQ_SYS_TRANS"] == 1
+    )
     shown = decode_record(question.body)
     assert (shown.topic, shown.queue_id) == ("T", 2)
     assert (shown.queue_offset, shown.offset_physical) == (1, copy.offset_physical)

@@ -116,6 +116,42 @@ class TestProducers:
         assert sessions.groups == ["P"]
         assert sessions.connections == 1
 
+    def test_the_members_of_a_group_take_turns(self) -> None:
+        sessions = ProducerSessions()
+        assert sessions.next_of("P") is None
+        for name in ("a", "b", "c"):
+            sessions.register("P", client(name, name))
+        sessions.register("other", client("d", "d"))
+        chosen = [sessions.next_of("P") for _ in range(6)]
+        assert sorted(each.client_id for each in chosen if each) == ["a", "a", "b", "b", "c", "c"]
+
+    def test_a_client_is_found_on_its_latest_connection(self) -> None:
+        sessions = ProducerSessions()
+        sessions.register("P", client("old", "id"))
+        sessions.register("Q", client("old", "id"))
+        sessions.register("P", client("new", "id"))
+        sessions.disconnect("old")
+        found = sessions.client("id")
+        assert found is not None
+        assert found.channel == "new"
+        sessions.disconnect("new")
+        assert sessions.client("id") is None
+
+    def test_a_connection_that_changes_its_id_leaves_nothing_behind(self) -> None:
+        sessions = ProducerSessions()
+        for number in range(5):
+            sessions.register(f"P{number % 2}", client("c", f"id{number}"))
+        assert [sessions.client(f"id{number}") is not None for number in range(5)] == [
+            *([False] * 4),
+            True,
+        ]
+        sessions.unregister("P0", "c")
+        assert sessions.client("id4") is not None
+        sessions.unregister("P1", "c")
+        assert sessions.client("id4") is None
+        assert not sessions._by_client_id
+        assert not sessions._id_of
+
     def test_silent_producers_expire(self) -> None:
         sessions = ProducerSessions()
         sessions.register("P", client("a", seen_ms=0))

@@ -22,7 +22,13 @@ from core_broker.errors import GantryError
 from core_broker.mqadmin.catalog import CATALOG
 from core_broker.mqadmin.credentials import signing_hooks
 from core_broker.mqadmin.output import Output
-from core_broker.mqadmin.session import ExitCode, Session, exit_code_of, sentence
+from core_broker.mqadmin.session import (
+    ExitCode,
+    Session,
+    SomeFailed,
+    exit_code_of,
+    sentence,
+)
 from core_broker.mqadmin.times import WrittenMoment, written_moment
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -233,6 +239,8 @@ def run(function: Callable[..., Awaitable[None]], options: dict[str, Any]) -> No
     """Run a command to its end; CommandError tells why it could not."""
     try:
         asyncio.run(_run(function, options))
+    except SomeFailed as failed:
+        raise click.exceptions.Exit(failed.exit_code) from None
     except GantryError as error:
         raise CommandError(sentence(error), exit_code_of(error)) from None
     except KeyboardInterrupt:

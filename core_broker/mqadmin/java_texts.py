@@ -1,6 +1,7 @@
 """Values as Java's toString prints them, for lines that scripts may know. Pure."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from core_broker.client.admin import AccessAccount
 from core_broker.client.results import SendResult
@@ -33,7 +34,7 @@ def members(*pairs: tuple[str, object]) -> str:
     return ", ".join(f"{name}={java(value)}" for name, value in pairs)
 
 
-def map_text(values: Mapping[str, str]) -> str:
+def map_text(values: Mapping[Any, str]) -> str:
     return "{" + ", ".join(f"{key}={value}" for key, value in values.items()) + "}"
 
 

@@ -39,8 +39,6 @@ class SomeFailed(GantryError):
 
 def exit_code_of(error: GantryError) -> ExitCode:
     match error:
-        case SomeFailed():
-            return error.exit_code
         case ClientError():
             return ExitCode.USAGE
         case TransportError():

@@ -103,20 +103,19 @@ async def update_topic_perm(
     route = await admin.topic_route(topic)
     addrs = [_own_master(route, broker_addr)] if broker_addr else []
     changed: list[Record] = []
+    lines: list[str] = []
     for addr in addrs or await cluster_masters(admin, cluster_name or ""):
         config = (await admin.topic_configs(addr)).get(topic)
-        if config is None:
+        if config is None or config.perm == perm:
             continue  # a broker of the cluster without the topic must not get it by this
-        if config.perm != perm:
-            await admin.create_topic(addr, replace(config, perm=perm))
-            changed.append({"brokerAddr": addr, "oldPerm": config.perm, "newPerm": perm})
-    lines = [
-        f"update topic perm from {it['oldPerm']} to {perm} in {it['brokerAddr']} success."
-        for it in changed
-    ]
-    session.out.show(
-        {"topic": topic, "changed": changed}, lines or ["new perm equals to the old one!"]
-    )
+        after = replace(config, perm=perm)
+        await admin.create_topic(addr, after)
+        changed.append({"brokerAddr": addr, "oldPerm": config.perm, "newPerm": perm})
+        lines.append(f"update topic perm from {config.perm} to {perm} in {addr} success.")
+        if broker_addr:
+            lines.append(f"{topic_config_text(after)}.")
+    document = {"topic": topic, "changed": changed}
+    session.out.show(document, lines or ["new perm equals to the old one!"])
 
 
 def _own_master(route: TopicRouteData, addr: str) -> str:

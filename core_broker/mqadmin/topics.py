@@ -7,6 +7,7 @@ from core_broker.client.routes import subscribe_queues
 from core_broker.errors import GantryError
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from core_broker.mqadmin.command import command, switch, text
+from core_broker.mqadmin.java_texts import map_text
 from core_broker.mqadmin.lookup import addrs_of_route, topic_addrs
 from core_broker.mqadmin.output import Column, Record, Table, pretty
 from core_broker.mqadmin.session import NotThere, Session
@@ -94,9 +95,7 @@ def _route_lines(route: TopicRouteData) -> list[str]:
         {
             "clusterName": broker.cluster,
             "brokerName": broker.broker_name,
-            "brokerAddrs": ", ".join(
-                f"{number}={addr}" for number, addr in sorted(broker.broker_addrs.items())
-            ),
+            "brokerAddrs": map_text(dict(sorted(broker.broker_addrs.items()))),
             "readQueueNums": queues[broker.broker_name].read_queue_nums,
             "writeQueueNums": queues[broker.broker_name].write_queue_nums,
             "perm": queues[broker.broker_name].perm,

@@ -6,7 +6,7 @@ import pytest
 
 import trace.hooks as hooks_module
 from core_broker.client import Producer, SendContext, SendResult, SendStatus
-from core_broker.client.hooks import ConsumeContext
+from core_broker.client.hooks import ConsumeContext, EndTransactionContext
 from core_broker.client.sending import prepare, prepare_batch
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.model import Message, MessageExt
@@ -16,7 +16,15 @@ from core_broker.remoting.codes import RequestCode
 from tests.support.consumer_parts import message as stored_message
 from tests.support.eventually import eventually
 from tests.support.scripted_peer import ScriptedPeer, refuse, stored
-from trace.codec import MessageType, Pub, SubAfter, SubBefore, TraceRecord, decode_trace
+from trace.codec import (
+    EndTransaction,
+    MessageType,
+    Pub,
+    SubAfter,
+    SubBefore,
+    TraceRecord,
+    decode_trace,
+)
 from trace.hooks import CALLS_PER_BATCH, CALLS_WAITING_MAX, MESSAGE_BYTES_MAX, TraceHook, pack
 
 TRACE = "RMQ_SYS_TRACE_TOPIC"
@@ -126,6 +134,32 @@ async def test_a_send_that_failed_is_a_record_too(peer: ScriptedPeer) -> None:
     (record,) = await written(peer, hook)
     assert isinstance(record, Pub)
     assert (record.success, record.offset_msg_id) == (False, "")
+
+
+async def test_the_end_of_a_transaction(peer: ScriptedPeer) -> None:
+    hook, message = TraceHook(), Message("T", b"1", tags="A", keys=["k1", "k2"])
+    context = EndTransactionContext(
+        "PG", message, "KEY", "TX", "h:1", "COMMIT_MESSAGE", is_from_check=True, ended_ms=3000
+    )
+    hook.end_transaction(context)
+    message.properties["TRACE_ON"] = "false"
+    hook.end_transaction(context)
+    assert await written(peer, hook) == [
+        EndTransaction(
+            timestamp_ms=3000,
+            region_id="DefaultRegion",
+            group="PG",
+            topic="T",
+            msg_id="KEY",
+            tags="A",
+            keys="k1 k2",
+            store_host="h:1",
+            msg_type=MessageType.TRANSACTION_COMMIT,
+            transaction_id="TX",
+            transaction_state="COMMIT_MESSAGE",
+            from_transaction_check=True,
+        )
+    ]
 
 
 async def test_what_is_not_traced(peer: ScriptedPeer) -> None:

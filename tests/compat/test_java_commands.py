@@ -135,3 +135,40 @@ def test_every_command(
     commands = set(_LISTED.findall(mqadmin()))
     assert len(commands) > 50
     assert commands == {command for command, _, _ in rows} | ENDLESS
+
+
+def test_figures_of_a_group_that_lags(shared_cluster: Cluster, start_clients: StartClients) -> None:
+    clients = start_clients("java", shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    group, topic = "CG-figures", create_topic(shared_cluster, "Figures", queues=2)
+    producer = clients.producer("PG-figures")
+    producer.send(topic, [{"body": f"{n}"} for n in range(10)])
+    consumer = clients.consumer(group, topic)
+    consumer.wait_for("message", 10)
+    consumer.stop()  # and with that it has told its offsets
+    producer.send(topic, [{"body": f"{n}"} for n in range(6)])
+
+    rows = [row.split() for row in mqadmin("topicStatus", "-t", topic).splitlines()]
+    extents = [(int(low), int(high)) for name, _, low, high, *_ in rows if name == "broker-a"]
+    assert [low for low, _ in extents] == [0, 0]
+    assert sum(high for _, high in extents) == 16
+    progress = mqadmin("consumerProgress", "-g", group)
+    assert re.search(r"Consume TPS: \d+\.\d+", progress), progress
+    assert "Diff Total: 6" in progress, progress
+    figures = next(
+        row.split()
+        for row in mqadmin("statsAll", "-t", topic).splitlines()
+        if row.startswith(topic)
+    )
+    assert figures[1:3] == [group, "6"]
+    broker = ("-b", shared_cluster.broker_addr)
+    lags = [row for row in mqadmin("brokerConsumeStats", *broker).splitlines() if topic in row]
+    assert sum(int(row.split()[6]) for row in lags if group in row) == 6, lags
+    status = dict(
+        line.replace(" ", "").split(":", 1)
+        for line in mqadmin("brokerStatus", *broker).splitlines()
+        if ":" in line
+    )
+    assert int(status["msgPutTotalTodayNow"]) >= 16
+    assert int(status["commitLogMaxOffset"]) > 0
+    assert status["brokerVersionDesc"] == "V4_9_8"

@@ -17,13 +17,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks import store
-from benchmarks.load import SCENARIOS
+from benchmarks.load import MESSAGES_MAX, SCENARIOS, VARIANTS, run
 from benchmarks.machine import facts
 from benchmarks.processes import Cluster, running
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
-MESSAGES_MAX = 10**12
 # What the foundation promises; shown beside the figures.
 AIMS = {
     "send-64x1": "at least 20,000/s",
@@ -59,7 +58,7 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    choices = [*SCENARIOS, "start", *store.SCENARIOS]
+    choices = [*SCENARIOS, *VARIANTS, "start", *store.SCENARIOS]
     parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
     store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
@@ -68,12 +67,20 @@ def parse_options() -> argparse.Namespace:
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    wanted = set(options.only or [*SCENARIOS, "start", *store.SCENARIOS])
-    figures: dict[str, Any] = {}
+    wanted = set(options.only or [*SCENARIOS, *VARIANTS, "start", *store.SCENARIOS])
+    figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
         figures["start"] = measure_start(folder)
     if not wanted.isdisjoint(SCENARIOS):
         figures |= measure_broker(folder, wanted, options)
+    for name, (asked, settings) in VARIANTS.items():
+        if name in wanted:
+            data = folder / name
+            data.mkdir()
+            with running(data, settings) as cluster:
+                say(name)
+                figures["scenarios"][name] = load(cluster, asked, MESSAGES_MAX, options.seconds)
+            shutil.rmtree(data)
     figures["store"] = {
         name: measure_store(name, folder / name, options)
         for name in store.SCENARIOS
@@ -90,18 +97,19 @@ def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) 
     with running(data) as cluster:
         figures["memory_fresh_mb"] = memory(cluster)
         stored = 0
-        for name in ("send-64x1", "send-1x64", "batch-32"):
+        for name in ("send-64x1", "send-1x64", "send-16x16", "batch-32"):
             if name in wanted:
+                say(name)
                 figures["scenarios"][name] = load(cluster, name, MESSAGES_MAX, options.seconds)
                 stored += figures["scenarios"][name]["messages"]
         if stored < options.messages:
             say(f"storing {options.messages - stored:,} more messages")
             stored += load(cluster, "batch-32", options.messages - stored, 600)["messages"]
         figures["memory_mb"] = {"after_messages": stored, **memory(cluster)}
-        if "pull-32" in wanted:
-            figures["scenarios"]["pull-32"] = load(
-                cluster, "pull-32", MESSAGES_MAX, options.seconds
-            )
+        for name in ("pull-32", "topics-1000"):
+            if name in wanted:
+                say(name)
+                figures["scenarios"][name] = load(cluster, name, MESSAGES_MAX, options.seconds)
     return figures
 
 
@@ -137,13 +145,8 @@ def measure_start(folder: Path) -> dict[str, float]:
 
 def load(cluster: Cluster, name: str, messages: int, seconds: float) -> dict[str, Any]:
     """Run the load generator once, and add what it cost the broker."""
-    say(name)
     before = cluster.broker.cpu_seconds()
-    command = ["-m", "benchmarks.load", name, cluster.broker_addr, str(messages), str(seconds)]
-    done = subprocess.run([sys.executable, *command], check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{name} broke:\n{done.stderr[-2000:]}")
-    figures: dict[str, Any] = json.loads(done.stdout)
+    figures = run(SCENARIOS[name], cluster.broker_addr, seconds=seconds, messages_max=messages)
     cpu = cluster.broker.cpu_seconds() - before
     figures["broker_cpu_us_per_message"] = round(cpu * 1e6 / max(1, figures["messages"]), 2)
     figures["broker_cpu_share"] = round(cpu / figures["seconds"], 2)

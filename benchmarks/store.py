@@ -26,7 +26,7 @@ from core_broker.config import BrokerConfig
 from core_broker.message.model import MessageInner
 from core_broker.store import MessageStore
 from core_broker.store.files import DiskFiles
-from core_broker.store.index_file import IndexEntry
+from core_broker.store.index_items import IndexEntry
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 

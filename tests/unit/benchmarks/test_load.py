@@ -1,13 +1,21 @@
 """The load generator says what a client would say, and counts what the server confirms."""
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from benchmarks.load import Scenario, run
-from benchmarks.talkers import BODY_BYTES, PULL_COUNT, TOPIC, PullTalker, Refused, SendTalker
+from benchmarks.requests import (
+    BODY_BYTES,
+    PULL_COUNT,
+    TOPIC,
+    batch_template,
+    pull_template,
+    send_template,
+)
 from core_broker.message.batch import decode_batch
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -63,9 +71,19 @@ def broker() -> Iterator[FakeBroker]:
     fake.close()
 
 
+@pytest.fixture(autouse=True)
+def _needs_a_compiler() -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("the load generator needs a C compiler")
+
+
+def addr_of(broker: FakeBroker) -> str:
+    return f"127.0.0.1:{broker.port}"
+
+
 def test_sends_are_whole_requests_with_unique_keys(broker: FakeBroker) -> None:
-    figures = run(Scenario(3, 2, SendTalker), ("127.0.0.1", broker.port), 50, 10)
-    assert figures["messages"] == len(broker.received) >= 50
+    figures = run(Scenario(3, 2, send_template), addr_of(broker), seconds=10, messages_max=50)
+    assert figures["messages"] == figures["requests"] == len(broker.received) >= 50
     headers = [each.header(SendMessageRequestHeaderV2) for each in broker.received]
     assert {each.topic for each in headers} == {TOPIC}
     assert {len(each.body) for each in broker.received} == {BODY_BYTES}
@@ -73,20 +91,32 @@ def test_sends_are_whole_requests_with_unique_keys(broker: FakeBroker) -> None:
 
 
 def test_batches_count_their_messages(broker: FakeBroker) -> None:
-    scenario = Scenario(1, 1, lambda number: SendTalker(number, batch=4))
-    figures = run(scenario, ("127.0.0.1", broker.port), 9, 10)
+    scenario = Scenario(1, 1, lambda number: batch_template(number, 4))
+    figures = run(scenario, addr_of(broker), seconds=10, messages_max=9)
     assert figures["messages"] == 12
     batch = decode_batch(broker.received[0].body)
     assert [len(each.body) for each in batch] == [BODY_BYTES] * 4
     assert len({each.properties["UNIQ_KEY"] for each in batch}) == 4
 
 
-def test_pulls_read_to_the_end_of_the_queue(broker: FakeBroker) -> None:
-    figures = run(Scenario(2, 1, PullTalker), ("127.0.0.1", broker.port), 10**9, 10)
+def test_pulls_without_a_time_read_to_the_end_of_the_queue(broker: FakeBroker) -> None:
+    figures = run(Scenario(2, 1, pull_template), addr_of(broker), seconds=0)
     assert figures["messages"] == 2 * BACKLOG
+
+
+def test_pulls_with_a_time_begin_again(broker: FakeBroker) -> None:
+    figures = run(Scenario(1, 1, pull_template), addr_of(broker), seconds=10, messages_max=250)
+    assert figures["messages"] >= 250
+
+
+def test_an_open_loop_asks_as_often_as_it_is_told(broker: FakeBroker) -> None:
+    scenario = Scenario(4, 8, send_template)
+    figures = run(scenario, addr_of(broker), seconds=0.5, rate=400)
+    assert 0 < figures["messages"] <= 200
+    assert figures["latency_us"]["p50"] <= figures["latency_us"]["max"]
 
 
 def test_an_error_of_the_broker_is_not_a_figure(broker: FakeBroker) -> None:
     broker.answer_code = 14
-    with pytest.raises(Refused):
-        run(Scenario(1, 1, SendTalker), ("127.0.0.1", broker.port), 1, 10)
+    with pytest.raises(SystemExit, match="refused"):
+        run(Scenario(1, 1, send_template), addr_of(broker), seconds=1, messages_max=1)

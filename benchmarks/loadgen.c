@@ -1,0 +1,319 @@
+/* The load generator: keeps requests in flight on many connections and measures the answers.
+ *
+ *     loadgen HOST PORT CONNECTIONS IN_FLIGHT SECONDS MESSAGES_MAX RATE < templates
+ *
+ * RATE 0 is a closed loop: each answer is followed by the next request. Any other rate is an open
+ * loop: so many requests a second are due, whether the server keeps up or not, and a latency
+ * counts from the moment when its request was due.
+ *
+ * Templates come on standard input, as many as there are; connection i uses template i modulo n:
+ *
+ *     4 length of the frame   4 messages in a request, 0: a pull   frame
+ *
+ * all integers big-endian. In a frame of a send each KEY (16 bytes) becomes a number of its own. A
+ * pull has its queue offset as OFFSET (18 digits); each answer's nextBeginOffset takes its place,
+ * and at the end of the queue the connection begins again at 0, or, when SECONDS is 0, stops.
+ *
+ * One JSON object goes to standard output. Any answer but code 0 ends the run: its figures would
+ * be worth nothing. */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEY "KEYKEYKEYKEYKEYK"
+#define KEY_BYTES 16
+#define KEYS_MAX 1024
+#define OFFSET "987654321987654321"
+#define OFFSET_BYTES 18
+#define IN_BYTES (4 << 20)
+#define IN_FLIGHT_MAX 1024
+#define SILENCE_MS_MAX 20000
+#define EVENTS_MAX 256
+/* Latencies: 64 steps to each power of two, so within 1.6 %. */
+#define STEPS 64
+#define BUCKETS (STEPS * 48)
+
+struct template {
+    uint8_t *frame;
+    uint32_t bytes, messages;
+    uint32_t key_at[KEYS_MAX], keys, offset_at;
+};
+
+struct connection {
+    int fd, is_done;
+    struct template *template;
+    uint64_t next_key, offset;
+    uint64_t asked_ns[IN_FLIGHT_MAX]; /* a ring */
+    uint32_t first, in_flight;
+    uint8_t *out;
+    size_t out_bytes, out_max;
+    uint8_t *in;
+    size_t in_bytes;
+    int wants_out;
+};
+
+static struct template *templates;
+static uint32_t template_count;
+static struct connection *connections;
+static uint64_t buckets[BUCKETS], answers, messages, max_ns;
+static int poll_fd, is_timed;
+
+static void die(const char *what) {
+    fprintf(stderr, "loadgen: %s%s%s\n", what, errno ? ": " : "", errno ? strerror(errno) : "");
+    exit(1);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static uint32_t get32(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
+}
+
+static void put32(uint8_t *p, uint32_t v) {
+    p[0] = v >> 24, p[1] = v >> 16, p[2] = v >> 8, p[3] = v;
+}
+
+/* -- latencies -- */
+
+static uint32_t bucket_of(uint64_t ns) {
+    if (ns < STEPS) return ns;
+    uint32_t power = 63 - __builtin_clzll(ns) - 6;
+    uint32_t bucket = power * STEPS + (ns >> power);
+    return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+static uint64_t bucket_ns(uint32_t bucket) {
+    if (bucket < 2 * STEPS) return bucket;
+    uint32_t power = bucket / STEPS - 1;
+    return (uint64_t)(bucket - power * STEPS) << power;
+}
+
+static double percentile_us(double share) {
+    uint64_t left = answers * share;
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        if (buckets[i] > left) return bucket_ns(i) / 1000.0;
+        left -= buckets[i];
+    }
+    return max_ns / 1000.0;
+}
+
+/* -- requests -- */
+
+static void read_all(void *to, size_t bytes) {
+    if (fread(to, 1, bytes, stdin) != bytes) die("a template is cut off");
+}
+
+static int read_template(void) {
+    uint8_t head[8];
+    if (fread(head, 1, 8, stdin) != 8) return 0;
+    templates = realloc(templates, (template_count + 1) * sizeof *templates);
+    struct template *t = &templates[template_count++];
+    memset(t, 0, sizeof *t);
+    t->bytes = get32(head), t->messages = get32(head + 4);
+    t->frame = malloc(t->bytes);
+    read_all(t->frame, t->bytes);
+    uint8_t *at = t->frame, *end = t->frame + t->bytes;
+    while ((at = memmem(at, end - at, KEY, KEY_BYTES))) {
+        if (t->keys == KEYS_MAX) die("too many keys in a template");
+        t->key_at[t->keys++] = at - t->frame;
+        at += KEY_BYTES;
+    }
+    if (!t->messages) {
+        at = memmem(t->frame, t->bytes, OFFSET, OFFSET_BYTES);
+        if (!at) die("a pull without its offset");
+        t->offset_at = at - t->frame;
+    }
+    return 1;
+}
+
+static void write_key(uint8_t *at, uint64_t key) {
+    for (int i = KEY_BYTES - 1; i >= 0; i--, key >>= 4) at[i] = "0123456789ABCDEF"[key & 15];
+}
+
+static void add_request(struct connection *c, uint64_t due_ns) {
+    struct template *t = c->template;
+    if (c->out_bytes + t->bytes > c->out_max) {
+        c->out_max = 2 * (c->out_bytes + t->bytes);
+        c->out = realloc(c->out, c->out_max);
+    }
+    uint8_t *frame = c->out + c->out_bytes;
+    if (t->messages) {
+        memcpy(frame, t->frame, t->bytes);
+        for (uint32_t i = 0; i < t->keys; i++) write_key(frame + t->key_at[i], c->next_key++);
+        c->out_bytes += t->bytes;
+    } else {
+        memcpy(frame, t->frame, t->offset_at);
+        int digits = sprintf((char *)frame + t->offset_at, "%llu", (unsigned long long)c->offset);
+        uint32_t rest = t->offset_at + OFFSET_BYTES, bytes = t->bytes - OFFSET_BYTES + digits;
+        memcpy(frame + t->offset_at + digits, t->frame + rest, t->bytes - rest);
+        put32(frame, bytes - 4);
+        put32(frame + 4, get32(frame + 4) - OFFSET_BYTES + digits);
+        c->out_bytes += bytes;
+    }
+    c->asked_ns[(c->first + c->in_flight++) % IN_FLIGHT_MAX] = due_ns;
+}
+
+static void push(struct connection *c) {
+    size_t sent = 0;
+    while (sent < c->out_bytes) {
+        ssize_t n = send(c->fd, c->out + sent, c->out_bytes - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN) break;
+        if (n < 0) die("sending failed");
+        sent += n;
+    }
+    memmove(c->out, c->out + sent, c->out_bytes - sent);
+    c->out_bytes -= sent;
+    int wants_out = c->out_bytes > 0;
+    if (wants_out != c->wants_out) {
+        struct epoll_event e = {EPOLLIN | (wants_out ? EPOLLOUT : 0), {.ptr = c}};
+        if (epoll_ctl(poll_fd, EPOLL_CTL_MOD, c->fd, &e)) die("epoll_ctl");
+        c->wants_out = wants_out;
+    }
+}
+
+/* -- answers -- */
+
+static long long field(const uint8_t *header, uint32_t bytes, const char *name) {
+    const char *at = memmem(header, bytes, name, strlen(name));
+    return at ? strtoll(at + strlen(name), NULL, 10) : -1;
+}
+
+static void hear(struct connection *c, const uint8_t *header, uint32_t bytes) {
+    long long code = field(header, bytes, "\"code\":");
+    struct template *t = c->template;
+    if (t->messages && code == 0) {
+        messages += t->messages;
+    } else if (!t->messages && code == 0) {
+        long long next = field(header, bytes, "\"nextBeginOffset\":\"");
+        messages += next - c->offset;
+        c->offset = next;
+    } else if (!t->messages && c->offset > 0) {
+        c->offset = 0; /* the end of the queue */
+        c->is_done = !is_timed;
+    } else {
+        fprintf(stderr, "loadgen: refused: %.*s\n", (int)bytes, header);
+        exit(1);
+    }
+    uint64_t ns = now_ns() - c->asked_ns[c->first];
+    buckets[bucket_of(ns)]++;
+    if (ns > max_ns) max_ns = ns;
+    answers++;
+    c->first = (c->first + 1) % IN_FLIGHT_MAX;
+    c->in_flight--;
+}
+
+static void receive(struct connection *c) {
+    ssize_t n = recv(c->fd, c->in + c->in_bytes, IN_BYTES - c->in_bytes, 0);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) die("the server closed the connection");
+    c->in_bytes += n;
+    uint8_t *at = c->in, *end = c->in + c->in_bytes;
+    while (end - at >= 8 && (size_t)(end - at) >= 4 + (size_t)get32(at)) {
+        hear(c, at + 8, get32(at + 4) & 0xFFFFFF);
+        at += 4 + get32(at);
+    }
+    c->in_bytes = end - at;
+    memmove(c->in, at, c->in_bytes);
+}
+
+/* -- the run -- */
+
+static void open_connections(const char *host, int port, int count) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    if (inet_pton(AF_INET, host, &to.sin_addr) != 1) die("HOST is no address");
+    connections = calloc(count, sizeof *connections);
+    for (int i = 0; i < count; i++) {
+        struct connection *c = &connections[i];
+        int one = 1;
+        c->fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (c->fd < 0 || connect(c->fd, (void *)&to, sizeof to)) die("cannot connect");
+        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        fcntl(c->fd, F_SETFL, O_NONBLOCK);
+        c->template = &templates[i % template_count];
+        c->next_key = (uint64_t)getpid() << 44 | (uint64_t)i << 32;
+        c->in = malloc(IN_BYTES);
+        struct epoll_event e = {EPOLLIN, {.ptr = c}};
+        if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->fd, &e)) die("epoll_ctl");
+    }
+}
+
+/* Bring every connection to IN_FLIGHT requests, or send what is due; false when nobody may ask. */
+static void ask(struct connection *c, int in_flight) {
+    while (!c->is_done && c->in_flight < (uint32_t)in_flight) add_request(c, now_ns());
+    push(c);
+}
+
+static void ask_due(int count, int in_flight, uint64_t began, double rate, uint64_t *asked) {
+    static int turn;
+    uint64_t due_count = (now_ns() - began) / 1e9 * rate;
+    for (int misses = 0; *asked < due_count && misses < count; turn = (turn + 1) % count) {
+        struct connection *c = &connections[turn];
+        if (c->is_done || c->in_flight >= (uint32_t)in_flight) {
+            misses++;
+            continue;
+        }
+        misses = 0;
+        add_request(c, began + (uint64_t)(*asked / rate * 1e9));
+        push(c);
+        ++*asked;
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 8) die("HOST PORT CONNECTIONS IN_FLIGHT SECONDS MESSAGES_MAX RATE");
+    int count = atoi(argv[3]), in_flight = atoi(argv[4]);
+    uint64_t messages_max = strtoull(argv[6], NULL, 10), asked = 0;
+    double seconds = atof(argv[5]), rate = atof(argv[7]);
+    is_timed = seconds > 0;
+    if (in_flight < 1 || in_flight > IN_FLIGHT_MAX || count < 1) die("out of range");
+    while (read_template()) continue;
+    if (!template_count) die("no template");
+    poll_fd = epoll_create1(0);
+    open_connections(argv[1], atoi(argv[2]), count);
+    uint64_t began = now_ns(), stop_at = is_timed ? began + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+    if (rate == 0)
+        for (int i = 0; i < count; i++) ask(&connections[i], in_flight);
+    for (;;) {
+        int is_asking = now_ns() < stop_at && messages < messages_max, open = 0;
+        if (is_asking && rate > 0) ask_due(count, in_flight, began, rate, &asked);
+        for (int i = 0; i < count && !open; i++) open = connections[i].in_flight > 0;
+        if (!open && !(is_asking && rate > 0)) break;
+        struct epoll_event events[EVENTS_MAX];
+        /* In an open loop the next request is due soon: do not sleep past it. */
+        int n = epoll_wait(poll_fd, events, EVENTS_MAX, rate > 0 && is_asking ? 0 : SILENCE_MS_MAX);
+        if (n == 0 && !(rate > 0 && is_asking)) die("no answer for 20 s");
+        for (int i = 0; i < n; i++) {
+            struct connection *c = events[i].data.ptr;
+            if (events[i].events & ~EPOLLOUT) receive(c);
+            if (rate == 0 && messages < messages_max && now_ns() < stop_at) ask(c, in_flight);
+            else push(c);
+        }
+    }
+    double took = (now_ns() - began) / 1e9;
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("{\"messages\": %llu, \"requests\": %llu, \"seconds\": %.3f, \"rate\": %.0f, "
+           "\"latency_us\": {\"p50\": %.0f, \"p90\": %.0f, \"p99\": %.0f, \"p99.9\": %.0f, \"max\": %.0f}, "
+           "\"generator_cpu_seconds\": %.3f}\n",
+           (unsigned long long)messages, (unsigned long long)answers, took, messages / took,
+           percentile_us(.5), percentile_us(.9), percentile_us(.99), percentile_us(.999), max_ns / 1e3,
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec +
+               (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
+    return 0;
+}

@@ -1,0 +1,82 @@
+"""The requests of the load generator, with places for what differs from one to the next."""
+
+from typing import NamedTuple
+
+from core_broker.message.batch import encode_batch
+from core_broker.message.model import Message
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers.consume import PullMessageRequestHeader
+from core_broker.remoting.headers.produce import SendMessageRequestHeaderV2
+
+TOPIC = "Bench"
+GROUP = "bench"
+QUEUES = 8
+BODY_BYTES = 1024
+PULL_COUNT = 32
+
+# Of fixed width, and unlike any other text in a frame; loadgen.c knows them too.
+_KEY = "KEYKEYKEYKEYKEYK"
+_OFFSET = 987_654_321_987_654_321
+_SUBSCRIPTION_IN_REQUEST = 4
+
+
+class Template(NamedTuple):
+    """One request and how many messages it sends; 0 for a pull."""
+
+    frame: bytes
+    messages: int
+
+
+def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES) -> Template:
+    """One message with a unique key and a key."""
+    properties = f"KEYS\x01{_KEY}\x02UNIQ_KEY\x01{_KEY}"
+    header = _send_header(number, topic, properties, is_batch=False)
+    code = RequestCode.SEND_MESSAGE_V2
+    return Template(RemotingCommand.request(code, header, b"x" * body_bytes).encode(), 1)
+
+
+def batch_template(number: int, messages: int) -> Template:
+    """Several messages, each with a unique key and a key."""
+    body = encode_batch(
+        Message(TOPIC, b"x" * BODY_BYTES, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
+        for _ in range(messages)
+    )
+    header = _send_header(number, TOPIC, "", is_batch=True)
+    code = RequestCode.SEND_BATCH_MESSAGE
+    return Template(RemotingCommand.request(code, header, body).encode(), messages)
+
+
+def pull_template(number: int) -> Template:
+    """The next messages of one queue."""
+    header = PullMessageRequestHeader(
+        consumer_group=GROUP,
+        topic=TOPIC,
+        queue_id=number % QUEUES,
+        queue_offset=_OFFSET,
+        max_msg_nums=PULL_COUNT,
+        sys_flag=_SUBSCRIPTION_IN_REQUEST,
+        commit_offset=0,
+        suspend_timeout_millis=1000,
+        sub_version=0,
+        subscription="*",
+        expression_type="TAG",
+    )
+    return Template(RemotingCommand.request(RequestCode.PULL_MESSAGE, header).encode(), 0)
+
+
+def _send_header(
+    number: int, topic: str, properties: str, *, is_batch: bool
+) -> SendMessageRequestHeaderV2:
+    return SendMessageRequestHeaderV2(
+        producer_group=GROUP,
+        topic=topic,
+        default_topic="TBW102",
+        default_topic_queue_nums=QUEUES,
+        queue_id=number % QUEUES,
+        sys_flag=0,
+        born_timestamp=1_700_000_000_000,
+        flag=0,
+        properties=properties,
+        batch=is_batch,
+    )

@@ -15,6 +15,6 @@ expression is an error here: RocketMQ ignores it, and with it half of a filter.
 
 from core_broker.filter.sql92.compiler import Sql92Filter, compile_sql92
 from core_broker.filter.sql92.lexer import EXPRESSION_CHARS_MAX
-from core_broker.filter.sql92.parser import NESTING_MAX
+from core_broker.filter.sql92.parser import NESTING_MAX, NODES_MAX
 
-__all__ = ["EXPRESSION_CHARS_MAX", "NESTING_MAX", "Sql92Filter", "compile_sql92"]
+__all__ = ["EXPRESSION_CHARS_MAX", "NESTING_MAX", "NODES_MAX", "Sql92Filter", "compile_sql92"]

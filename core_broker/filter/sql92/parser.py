@@ -37,6 +37,8 @@ from core_broker.filter.sql92.values import INT_MAX, LONG_MAX
 
 #: Expressions nested more deeply are refused: parentheses, signs, and comparisons of comparisons.
 NESTING_MAX = 64
+#: Larger ones too: each property, constant, comparison, AND chain counts, but not a list's strings.
+NODES_MAX = 4_000
 
 _LONG_DIGITS = 19
 _SHOWN_CHARS_MAX = 40
@@ -59,6 +61,7 @@ class _Parser:
         self._tokens = tokens(expression)
         self._index = 0
         self._open = 0
+        self._nodes = 0
 
     def parse(self) -> Node:
         found = self._condition(self._or())
@@ -143,6 +146,7 @@ class _Parser:
         return self._not(self._condition(operand)) if token.kind == "NOT" else operand
 
     def _primary(self, token: Token) -> Node:
+        self._count(token.at)
         self._index += 1
         if token.kind == "(":
             self._enter(token)
@@ -235,7 +239,13 @@ class _Parser:
     def _not(self, operand: Node) -> Node:
         return self._made(Not(operand.at, operand))
 
+    def _count(self, at: int) -> None:
+        self._nodes += 1
+        if self._nodes > NODES_MAX:
+            raise self._error(f"More than {NODES_MAX} parts", at)
+
     def _made(self, node: Node) -> Node:
+        self._count(node.at)
         if node.depth > NESTING_MAX:
             raise self._error(f"More than {NESTING_MAX} levels of nesting", node.at)
         return node

@@ -375,7 +375,7 @@ def test_a_peer_that_is_silent_or_talks_nonsense(peer: Callable[[], ScriptedPeer
     nobody = peer()
     nobody.on(RequestCode.GET_BROKER_CLUSTER_INFO, lambda _: None)
     mqadmin = Mqadmin(nobody.addr)
-    silent = mqadmin("clusterList", "--requestTimeoutMillis", "50", code=3)
+    silent = mqadmin("clusterList", "--requestTimeoutMillis", "500", code=3)
     assert "did not answer GET_BROKER_CLUSTER_INFO" in silent.stderr
     answer = RemotingCommand.response
     nobody.on(RequestCode.GET_BROKER_CLUSTER_INFO, lambda _: answer(body=b"\xff{nonsense"))

@@ -21,6 +21,7 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.headers import (
     QueryConsumeQueueRequestHeader,
     QueryMessageRequestHeader,
+    ResumeCheckHalfMessageRequestHeader,
     ViewMessageRequestHeader,
 )
 
@@ -66,6 +67,14 @@ class MessageAdmin(AdminBase):
         header = ViewMessageRequestHeader(offset=physical_offset, topic=topic)
         answer = await self._ask(addr, RequestCode.VIEW_MESSAGE_BY_ID, header)
         return decode_record(answer.body)
+
+    async def resume_check_half_message(
+        self, addr: str, offset_msg_id: str, topic: str | None = None
+    ) -> None:
+        """Have a broker ask producers again about a half message that it gave up: one that lies on
+        TRANS_CHECK_MAX_TIME_TOPIC, named by its offset id."""
+        header = ResumeCheckHalfMessageRequestHeader(msg_id=offset_msg_id, topic=topic)
+        await self._ask(addr, RequestCode.RESUME_CHECK_HALF_MESSAGE, header)
 
     async def consume_queue(
         self, addr: str, topic: str, queue_id: int, index: int, count: int, group: str | None = None

@@ -1,11 +1,14 @@
 """Offsets of queues and of groups."""
 
+from collections.abc import Sequence
+
 from core_broker.client.admin.base import RELAYED_TIMEOUT_MS, AdminBase
 from core_broker.client.name_servers import checked
 from core_broker.remoting.bodies import (
     GetConsumerStatusBody,
     MessageQueue,
     QueryConsumeTimeSpanBody,
+    QueryCorrectionOffsetBody,
     QueueTimeSpan,
     ResetOffsetBody,
     ResetOffsetBodyForC,
@@ -25,6 +28,7 @@ from core_broker.remoting.headers import (
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
     QueryConsumeTimeSpanRequestHeader,
+    QueryCorrectionOffsetHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
     SearchOffsetResponseHeader,
@@ -126,6 +130,18 @@ class OffsetAdmin(AdminBase):
         code = RequestCode.QUERY_CONSUME_TIME_SPAN
         body = await self._ask_body(QueryConsumeTimeSpanBody, addr, code, header)
         return body.consume_time_span_set
+
+    async def correction_offsets(
+        self, addr: str, topic: str, group: str, leave_out: Sequence[str] = ()
+    ) -> dict[int, int]:
+        """How far the slowest group of a topic is, by queue, without the groups to be left out; the
+        largest number where ``group`` is behind all others."""
+        header = QueryCorrectionOffsetHeader(
+            topic=topic, compare_group=group, filter_groups=",".join(leave_out) or None
+        )
+        code = RequestCode.QUERY_CORRECTION_OFFSET
+        body = await self._ask_body(QueryCorrectionOffsetBody, addr, code, header)
+        return body.correction_offsets
 
     async def clone_group_offset(
         self, addr: str, source: str, target: str, topic: str | None = None

@@ -175,6 +175,8 @@ class IndexChecks:
         #: Of the file being read: where its first and last item come from.
         self._first: Place | None = None
         self._last: Place | None = None
+        #: Records without items that may be the end of what is indexed: the first, and how many.
+        self._lagging_from = 0
         self._lagging = 0
         self._is_there = bool(files)
         self._next_file()
@@ -232,6 +234,8 @@ class IndexChecks:
                 self._match(file, item, open_hashes, record, hashes)
                 taken += 1
         self._shared.report.figures["indexItems"] += taken
+        if taken and self._lagging:
+            self._end_lag()
         if open_hashes:
             self._missing(record, len(open_hashes))
 
@@ -266,12 +270,21 @@ class IndexChecks:
 
     def _missing(self, record: LogRecord, count: int) -> None:
         if self._shared.may_lag(record.offset):
+            self._lagging_from = self._lagging_from if self._lagging else record.offset
             self._lagging += 1
-            return
+        else:
+            self._problem(f"{count} keys of the record at {record.offset} are not in the index")
+
+    def _end_lag(self) -> None:
+        """A later record is indexed, so those before it were left out."""
+        reason = f"{self._lagging} records from {self._lagging_from} on are not in the index"
+        self._problem(reason, self._lagging)
+        self._lagging = 0
+
+    def _problem(self, reason: str, times: int = 1) -> None:
         file = self._file
         path = file.path if file is not None else self._shared.report.root / "index"
-        reason = f"{count} keys of the record at {record.offset} are not in the index"
-        self._shared.report.problem(path, 0, reason)
+        self._shared.report.problem(path, 0, reason, times)
 
     def finish(self) -> None:
         """Judge the items behind the last record."""

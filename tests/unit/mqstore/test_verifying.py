@@ -196,3 +196,12 @@ def test_after_recovery_over_damage_only_the_damage_is_left(root: Path, check: C
     shutil.rmtree(root / "index")
     Bench(root).open().store.close()
     assert places(check()) == [(FIRST_SEGMENT, 0)]
+
+
+def test_what_is_left_out_in_the_middle_is_no_lag(root: Path, check: Check) -> None:
+    (root / "abort").touch()
+    (root / "dispatchCheckpoint.json").unlink()
+    oldest = min((root / "index").iterdir())
+    oldest.unlink()
+    (problem,) = check().problems[:1]
+    assert "16 records from 0 on are not in the index" in problem.reason

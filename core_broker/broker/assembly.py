@@ -77,10 +77,13 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         if topics.apply_order(table, now_ms()):
             saver.save(ConfigTable.TOPICS)
 
-    registration = Registration(topics, lambda: ctx.config, order_changed)
+    store = MessageStore(config)
+    registration = Registration(
+        topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed
+    )
     ctx = BrokerContext(
         config=config,
-        store=MessageStore(config),
+        store=store,
         saver=saver,
         registrar=registration,
         now_ms=now_ms,

@@ -18,6 +18,7 @@ from core_broker.state.statistics import SAMPLE_INTERVAL_MS
 log = logging.getLogger(__name__)
 
 _DAY_CHECK_MS = 1_000
+_STORE_CHECK_MS = 100
 #: How often consumerFilter.json is written, when it changed.
 FILTERS_SAVED_MS = 10_000
 
@@ -32,6 +33,7 @@ class Jobs:
         self._saved_offsets = ctx.offsets.changes
         self._saved_delays = ctx.delay_progress.changes
         self._saved_filters = ctx.filters.changes
+        self._has_told_failure = False
         self._today = time.localtime().tm_yday
 
     def start(self) -> None:
@@ -46,6 +48,7 @@ class Jobs:
         self._every(lambda: FILTERS_SAVED_MS, self.save_filters)
         self._every(lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx))
         self._every(lambda: _DAY_CHECK_MS, self._watch_day)
+        self._every(lambda: _STORE_CHECK_MS, self._watch_store)
 
     async def stop(self) -> None:
         """End all of them."""
@@ -79,6 +82,13 @@ class Jobs:
             stats = self._ctx.store.stats()
             totals = Totals(stats.put_times_total, stats.get_transferred_messages)
             self._ctx.day_totals.day_begins(totals)
+
+    def _watch_store(self) -> None:
+        """Let the name servers know at once when producers should go elsewhere."""
+        if self._ctx.store.health.has_failed and not self._has_told_failure:
+            self._has_told_failure = True
+            self._ctx.topics.touch(self._ctx.now_ms())
+            self._ctx.registrar.all_changed()
 
     def _every(self, interval_ms: Callable[[], int], job: Callable[[], None]) -> None:
         task = asyncio.get_running_loop().create_task(_repeat(interval_ms, job))

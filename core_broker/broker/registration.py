@@ -17,6 +17,7 @@ from core_broker.config import PERM_READ_WRITE, BrokerConfig
 from core_broker.errors import GantryError
 from core_broker.remoting.bodies import (
     MASTER_ID,
+    PERM_WRITE,
     KVTable,
     RegisterBrokerBody,
     TopicConfig,
@@ -51,17 +52,20 @@ log = logging.getLogger(__name__)
 class Registration:
     """Registers a broker with all name servers of its settings.
 
-    `order_changed` is told the order table that a name server answers with.
+    `has_failed` tells whether the store takes no more messages until a restart, `order_changed` is
+    told the order table that a name server answers with.
     """
 
     def __init__(
         self,
         topics: TopicTable,
         settings: Callable[[], BrokerConfig],
+        has_failed: Callable[[], bool],
         order_changed: Callable[[Mapping[str, str]], None],
     ) -> None:
         self._topics = topics
         self._settings = settings
+        self._has_failed = has_failed
         self._order_changed = order_changed
         self._client = RemotingClient(name="broker-namesrv", on_close=self._connection_lost)
         self._links: dict[str, NamesrvLink] = {}
@@ -145,9 +149,12 @@ class Registration:
     def _registration(self, topics: list[TopicConfig] | None) -> RemotingCommand:
         config = self._settings()
         listed = self._topics.configs if topics is None else topics
+        permission = config.broker_permission
+        if self._has_failed():
+            permission &= ~PERM_WRITE  # producers go elsewhere, consumers may read on
         wrapper = TopicConfigSerializeWrapper(
             topic_config_table={
-                topic.topic_name: _restricted(topic, config.broker_permission) for topic in listed
+                topic.topic_name: _restricted(topic, permission) for topic in listed
             },
             data_version=self._topics.version,
         )

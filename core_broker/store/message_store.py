@@ -81,7 +81,7 @@ class MessageStore:
         self._open_files = OpenFiles(self._files, OPEN_FILES_MAX)
         self._parts = make_parts(config, self._files, self._paths, self._open_files)
         self._log, self._queues = self._parts.log, self._parts.queues
-        self._health = Health()
+        self.health = self._health = Health()
         self._counters = Counters()
         self._meter = RateMeter(self._counters)
         self._flush_lane, self._growth_lane, self._upkeep_lane = lanes_of_work = [
@@ -158,7 +158,7 @@ class MessageStore:
         self._files.make_dir(self._paths.root)
         self._lock = self._files.lock(self._paths.lock)
         try:
-            recovery = Recovery(
+            recovered = Recovery(
                 self._parts,
                 self._dispatcher,
                 self._files,
@@ -166,9 +166,7 @@ class MessageStore:
                 self.config,
                 progress or (lambda what, share: None),
                 self._damage,
-            )
-            recovered = recovery.run()
-            log.info("%s", recovered)
+            ).run()
             self._appender.store_timestamp = recovered.store_timestamp
             self._reader.earliest_timestamp()
             if recovered.must_checkpoint:

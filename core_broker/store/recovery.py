@@ -113,6 +113,7 @@ class Recovery:
         if self._dispatcher.gaps and not is_short and whole > self._log.min_offset:
             self._rebuild_gaps()
         self._finish(checkpoint, whole, is_clean=is_clean)
+        log.info("%s", self._result)
         return self._result
 
     def _is_same_boot(self) -> bool:

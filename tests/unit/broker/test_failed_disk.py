@@ -1,0 +1,83 @@
+"""fsync fails once and works again: nothing is acknowledged any more until a restart."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core_broker.message.record import decode_records
+from core_broker.remoting.bodies import TopicRouteData, decode_body
+from core_broker.remoting.codes import ResponseCode
+from core_broker.store import files
+from tests.support.eventually import eventually
+from tests.unit.broker.conftest import Asker, MakeBroker
+
+Connect = Callable[[str], Asker]
+
+
+class OneFailure:
+    """fdatasync that fails once, when it is told to, and works before and afterwards."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._sync = files._fdatasync
+        self._is_due = False
+        monkeypatch.setattr(files, "_fdatasync", self)
+
+    def fail_next(self) -> None:
+        self._is_due = True
+
+    def __call__(self, fd: int) -> None:
+        if self._is_due:
+            self._is_due = False
+            raise OSError(errno.EIO, "Input/output error")
+        self._sync(fd)
+
+
+async def bodies(client: Asker) -> list[bytes]:
+    """What is in queue 0 of the topic."""
+    found: list[bytes] = []
+    while (answer := await client.pull("T", len(found), sys_flag=4)).code == 0:
+        found += [each.body for each in decode_records(answer.body)]
+    return found
+
+
+async def test_reliability_09_a_failed_sync_is_final(
+    tmp_path: Path,
+    start_broker: MakeBroker,
+    connect: Connect,
+    namesrv_addr: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failure = OneFailure(monkeypatch)
+    settings = {"flush_disk_type": "SYNC_FLUSH", "namesrv_addr": namesrv_addr}
+    broker = await start_broker(**settings)
+    client, names = connect(broker.addr), connect(namesrv_addr)
+    for number in range(5):
+        assert (await client.send("T", b"before %d" % number)).code == 0
+    failure.fail_next()
+    for number in range(5):
+        answer = await client.send("T", b"after %d" % number)
+        assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+    # Reading goes on, and everybody is told.
+    assert (await bodies(client))[:5] == [b"before %d" % number for number in range(5)]
+    assert "flushing" in broker.readiness.report()["store"]
+    await eventually(lambda: permission_of(names, "T"), 10)
+    await broker.stop()
+
+    broker = await start_broker(**settings)
+    client = connect(broker.addr)
+    assert (await client.send("T", b"again")).code == 0
+    found = await bodies(client)
+    assert found[:5] == [b"before %d" % number for number in range(5)]
+    assert found[-1] == b"again"
+    assert set(found[5:-1]) <= {b"after 0"}, "only what was in the failed flush may be there"
+
+
+async def permission_of(names: Asker, topic: str) -> bool:
+    """Tell whether the name server says that the topic can only be read."""
+    answer = await names.ask(105, {"topic": topic})
+    if answer.code != 0:
+        return False
+    route = decode_body(TopicRouteData, answer.body)
+    return [each.perm for each in route.queue_datas] == [4]

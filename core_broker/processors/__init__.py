@@ -3,7 +3,8 @@
 `table` joins codes and handlers. A handler gets the connection and the request; it returns the
 answer, or None when the answer comes later. It raises RequestRefused to refuse.
 
-    produce    admission, send, send_back, failed_messages, delays, delay_delivery, put_answers
+    produce    admission, send, send_back, failed_messages, delays, delay_delivery, put_answers,
+               transactions, transaction_checks, replies
     consume    pull, offsets, locks, clients, query
     manage     topics, groups, connections, consume_stats, relays, settings, runtime_info,
                statistics, cleaning

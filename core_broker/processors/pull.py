@@ -10,6 +10,7 @@ subscription is in the request; without it the group's latest heartbeat tells wh
 is how Java push consumers pull. Compatible with RocketMQ's PullMessageProcessor.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable
 from functools import partial
@@ -28,6 +29,9 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.state.long_poll import SUSPEND_MS_MAX, HeldPull, HeldPulls
 from core_broker.store import ColdRead, GetResult, GetStatus
+
+#: Woken requests that are answered in one go; then others have their turn.
+WOKEN_AT_ONCE_MAX = 500
 
 _CODES = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -72,7 +76,9 @@ class PullProcessor:
         A filter by properties may want none of them; then the request is held on.
         """
         if self._held.has_ready:
-            self._answer_held(self._held.take_ready(), may_hold=True)
+            self._answer_held(self._held.take_ready(WOKEN_AT_ONCE_MAX), may_hold=True)
+            if self._held.has_ready:
+                asyncio.get_running_loop().call_soon(self.wake)
 
     def expire(self) -> None:
         """Answer the held requests that have waited long enough."""

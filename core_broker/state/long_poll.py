@@ -87,9 +87,12 @@ class HeldPulls(Generic[Q]):
             self._release(pull)
         self._ready += woken
 
-    def take_ready(self) -> list[HeldPull[Q]]:
-        """Hand out those that a message has woken since the last call."""
-        ready, self._ready = self._ready, []
+    def take_ready(self, count_max: int | None = None) -> list[HeldPull[Q]]:
+        """Hand out those that a message has woken, the first to wake first."""
+        if count_max is None or len(self._ready) <= count_max:
+            ready, self._ready = self._ready, []
+        else:
+            ready, self._ready = self._ready[:count_max], self._ready[count_max:]
         return ready
 
     def take_expired(self, now_ms: int) -> list[HeldPull[Q]]:

@@ -1,5 +1,6 @@
 """processors/pull.py: what consumers get, in which words they are refused, and how they wait."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -275,6 +276,20 @@ class TestHolding:
         await desk.send(topic, b"x")
         for peer, request in zip(peers, requests, strict=True):
             assert bodies(peer.answers[request.opaque]) == [b"x"]
+
+    async def test_very_many_are_woken_in_parts(
+        self, desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("core_broker.processors.pull.WOKEN_AT_ONCE_MAX", 2)
+        peers = [desk.peer() for _ in range(5)]
+        for number, peer in enumerate(peers):
+            self.hold(desk, peer, consumer_group=f"G{number}")
+        await desk.send(topic, b"x")
+        assert [len(peer.answers) for peer in peers] == [1, 1, 0, 0, 0]
+        await asyncio.sleep(0)
+        assert [len(peer.answers) for peer in peers] == [1, 1, 1, 1, 0]
+        await asyncio.sleep(0)
+        assert [len(peer.answers) for peer in peers] == [1, 1, 1, 1, 1]
 
     async def test_a_full_table_answers_at_once(
         self, desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch

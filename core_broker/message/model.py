@@ -10,6 +10,7 @@ Compatible with RocketMQ's Message, MessageExtBrokerInner and MessageExt.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from core_broker.errors import ClientError
 from core_broker.message import sysflag
 from core_broker.message.compression import decompress
 from core_broker.message.ids import offset_msg_id
@@ -20,6 +21,7 @@ from core_broker.message.properties import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_KEY,
     PROPERTY_WAIT_STORE_MSG_OK,
+    RESERVED_PROPERTIES,
     split_keys,
 )
 
@@ -58,6 +60,15 @@ class Message:
         if delay_level > 0:
             self.properties[PROPERTY_DELAY_TIME_LEVEL] = str(delay_level)
         self.properties[PROPERTY_WAIT_STORE_MSG_OK] = "true" if wait_store_ok else "false"
+
+    def put_user_property(self, name: str, value: str) -> None:
+        """Set a property of the application's own. Raises ClientError when the name is one of
+        RocketMQ's, or when it or the value is blank, for such a property would be lost."""
+        if not name.strip() or not value.strip():
+            raise ClientError("The name or value of a property is blank.")
+        if name in RESERVED_PROPERTIES:
+            raise ClientError(f"The property {name} is used by the system; choose another name.")
+        self.properties[name] = value
 
     @property
     def tags(self) -> str | None:

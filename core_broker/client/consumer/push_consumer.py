@@ -113,6 +113,14 @@ class PushConsumer:
         self._listener, self._is_orderly = listener, True
         return listener
 
+    def suspend(self) -> None:
+        """Pull no more until ``resume``; what was pulled is still consumed, queues are kept."""
+        self._started().suspended = True
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._started().suspended = False
+
     async def start(self) -> None:
         """Join the group. No server needs to be there yet; what is missing is logged.
 
@@ -137,6 +145,11 @@ class PushConsumer:
         await running.check_filters()
         await running.start()
         self._running = running
+
+    def _started(self) -> RunningConsumer:
+        if self._running is None:
+            raise ClientError(f"The consumer {self.group} is not running; call start() first.")
+        return self._running
 
     async def stop(self) -> None:
         """Pull no more, wait for running listeners, commit, leave; may be called twice."""

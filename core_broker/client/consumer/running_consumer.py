@@ -46,6 +46,7 @@ class RunningConsumer(GroupMember):
         super().__init__(member, settings, subscriptions, ConsumeType.CONSUME_PASSIVELY)
         self._consumer_settings = settings
         self._is_orderly = is_orderly
+        self.suspended = False
         if is_orderly and settings.model is MessageModel.CLUSTERING:
             self._locks = QueueLocks(self.instance, self.group)
         self._delivery = self._orderly(listener) if is_orderly else self._concurrent(listener)
@@ -60,6 +61,7 @@ class RunningConsumer(GroupMember):
             announce=self.instance.wake_heartbeats,
             moved=self._moved,
             passed=self.offsets.update,
+            is_paused=lambda _: self.suspended,
             namespace=self.namespace,
         )
         self._assemble(context, call=self._delivery.call, is_orderly=is_orderly)

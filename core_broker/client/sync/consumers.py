@@ -56,6 +56,14 @@ class PushConsumer(SyncClient):
         """Consume a topic no more."""
         self._run(_on_loop(lambda: self._consumer.unsubscribe(topic)))
 
+    def suspend(self) -> None:
+        """Pull no more until ``resume``."""
+        self._run(_on_loop(self._consumer.suspend))
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._run(_on_loop(self._consumer.resume))
+
     def listener(self, listener: Listener) -> Listener:
         """Set the function that is called with messages; may be used as a decorator."""
         self._threads = ListenerThreads(self._consumer.group, listener, self._concurrency)

@@ -16,7 +16,7 @@ from core_broker.client.hooks import HookChain
 from core_broker.client.instance import ClientInstance
 from core_broker.client.subscription import build_subscription
 from core_broker.message.model import MessageExt
-from core_broker.remoting.bodies import HeartbeatData
+from core_broker.remoting.bodies import HeartbeatData, MessageQueue
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import PullMessageRequestHeader
@@ -50,6 +50,8 @@ class Rig:
         self.gate.set()
         self.announced = 0
         self.moved: list[int] = []
+        self.paused = False
+        self.looks = 0
         self.offsets = OffsetsInMemory()
         self.stats: dict[str, ConsumerStats] = defaultdict(ConsumerStats)
         self.settings = ConsumerSettings(cache=CacheLimits(messages_max=2))
@@ -76,9 +78,14 @@ class Rig:
             announce=self._announce,
             moved=lambda _queue, offset: self.moved.append(offset),
             passed=self.offsets.update,
+            is_paused=self._is_paused,
         )
         self.process_queue = ProcessQueue(QUEUE, 0)
         self.puller = Puller(context, self.process_queue, 5)
+
+    def _is_paused(self, _queue: MessageQueue) -> bool:
+        self.looks += 1
+        return self.paused
 
     async def start(self, *script: Handler) -> None:
         self.peer.serve_route(["T"], {"b": self.peer.addr})
@@ -212,3 +219,13 @@ async def test_a_full_queue_is_not_pulled_until_it_has_room(rig: Rig) -> None:
 async def test_a_slow_broker_may_send_us_elsewhere(rig: Rig) -> None:
     await rig.start(answer(19, 5, broker_id=1), answer(19, 5))
     assert len(await rig.pulls(3)) == 3
+
+
+async def test_a_paused_queue_is_not_pulled(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(puller_module, "PAUSE_WHEN_FULL_S", 0.001)
+    rig.paused = True
+    await rig.start()
+    await eventually(lambda: rig.looks > 5)
+    assert rig.peer.asked(PULL) == []
+    rig.paused = False
+    await eventually(lambda: rig.peer.asked(PULL))

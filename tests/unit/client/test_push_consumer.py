@@ -121,6 +121,18 @@ async def test_subscribing_while_running(broker: OneBroker) -> None:
         await eventually(lambda: told() == {"T", "U", "%RETRY%G"})
 
 
+async def test_a_consumer_can_be_suspended_only_while_it_runs(broker: OneBroker) -> None:
+    held = consumer(broker)
+    with pytest.raises(ClientError, match="not running"):
+        held.suspend()
+    async with held:
+        held.suspend()
+        await eventually(lambda: len(held.queues) == 4)
+        assert broker.pulls() == {}
+        held.resume()
+        await eventually(lambda: len(broker.pulls()) == 4)
+
+
 async def test_broadcasting_takes_all_queues_and_keeps_offsets_here(
     broker: OneBroker, tmp_path: Path
 ) -> None:

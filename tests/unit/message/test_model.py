@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from core_broker.errors import ProtocolError
+from core_broker.errors import ClientError, ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.compression import compress
 from core_broker.message.model import Message, MessageExt, MessageInner
@@ -44,6 +44,16 @@ def test_properties_are_copied() -> None:
     mine = {"own": "1"}
     Message("T", b"", properties=mine)
     assert mine == {"own": "1"}
+
+
+def test_a_property_of_the_application_has_a_name_of_its_own() -> None:
+    message = Message("T", b"hi")
+    message.put_user_property("colour", "red")
+    assert message.properties["colour"] == "red"
+    for name, value in (("KEYS", "k"), ("UNIQ_KEY", "u"), ("", "v"), ("a", " "), (" ", "v")):
+        with pytest.raises(ClientError):
+            message.put_user_property(name, value)
+    assert message.keys == []
 
 
 def test_msg_id_is_the_unique_key_when_there_is_one() -> None:

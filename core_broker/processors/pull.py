@@ -30,8 +30,10 @@ from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.state.long_poll import SUSPEND_MS_MAX, HeldPull, HeldPulls
 from core_broker.store import ColdRead, GetResult, GetStatus
 
-#: Woken requests that are answered in one go; then others have their turn.
-WOKEN_AT_ONCE_MAX = 500
+#: How long woken requests are answered in one go, in seconds; then others have their turn.
+WAKE_S_MAX = 0.02
+#: After so many of them the clock is looked at.
+WOKEN_AT_ONCE = 4
 
 _CODES = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -75,10 +77,12 @@ class PullProcessor:
 
         A filter by properties may want none of them; then the request is held on.
         """
-        if self._held.has_ready:
-            self._answer_held(self._held.take_ready(WOKEN_AT_ONCE_MAX), may_hold=True)
-            if self._held.has_ready:
+        end = time.perf_counter() + WAKE_S_MAX if self._held.has_ready else 0.0
+        while self._held.has_ready:
+            self._answer_held(self._held.take_ready(WOKEN_AT_ONCE), may_hold=True)
+            if self._held.has_ready and time.perf_counter() > end:
                 asyncio.get_running_loop().call_soon(self.wake)
+                return
 
     def expire(self) -> None:
         """Answer the held requests that have waited long enough."""

@@ -8,6 +8,7 @@ Messages of one loop turn wake a pull once. Compatible with RocketMQ's PullReque
 deadlines are kept to DEADLINE_STEP_MS instead of 5 s, and a closed connection is forgotten at once.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -50,7 +51,7 @@ class HeldPulls(Generic[Q]):
         self._by_queue: dict[str, dict[int, dict[HeldPull[Q], None]]] = {}
         self._by_step: dict[int, dict[HeldPull[Q], None]] = {}
         self._by_owner: dict[Hashable, dict[HeldPull[Q], None]] = {}
-        self._ready: list[HeldPull[Q]] = []
+        self._ready: deque[HeldPull[Q]] = deque()
 
     def __len__(self) -> int:
         return self._count
@@ -89,11 +90,8 @@ class HeldPulls(Generic[Q]):
 
     def take_ready(self, count_max: int | None = None) -> list[HeldPull[Q]]:
         """Hand out those that a message has woken, the first to wake first."""
-        if count_max is None or len(self._ready) <= count_max:
-            ready, self._ready = self._ready, []
-        else:
-            ready, self._ready = self._ready[:count_max], self._ready[count_max:]
-        return ready
+        count = len(self._ready) if count_max is None else min(count_max, len(self._ready))
+        return [self._ready.popleft() for _ in range(count)]
 
     def take_expired(self, now_ms: int) -> list[HeldPull[Q]]:
         """Hand out those whose deadline has passed."""
@@ -108,7 +106,7 @@ class HeldPulls(Generic[Q]):
     def drop_owner(self, owner: Hashable) -> None:
         """Forget the requests of a connection that is gone."""
         self._take(list(self._by_owner.get(owner, ())))
-        self._ready = [pull for pull in self._ready if pull.owner != owner]
+        self._ready = deque(pull for pull in self._ready if pull.owner != owner)
 
     def _take(self, pulls: list[HeldPull[Q]]) -> list[HeldPull[Q]]:
         for pull in pulls:

@@ -277,10 +277,11 @@ class TestHolding:
         for peer, request in zip(peers, requests, strict=True):
             assert bodies(peer.answers[request.opaque]) == [b"x"]
 
-    async def test_very_many_are_woken_in_parts(
+    async def test_when_it_takes_long_others_have_their_turn(
         self, desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("core_broker.processors.pull.WOKEN_AT_ONCE_MAX", 2)
+        monkeypatch.setattr("core_broker.processors.pull.WAKE_S_MAX", -1)
+        monkeypatch.setattr("core_broker.processors.pull.WOKEN_AT_ONCE", 2)
         peers = [desk.peer() for _ in range(5)]
         for number, peer in enumerate(peers):
             self.hold(desk, peer, consumer_group=f"G{number}")

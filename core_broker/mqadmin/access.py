@@ -145,9 +145,12 @@ async def cluster_acl_config_version(
         for file, version in sorted(found.versions.items()):
             state = {"counter": version.counter, "timestamp": version.timestamp}
             records.append(place | {"aclFile": file} | state)
+    # Java has no header for one broker.
+    header = [] if broker_addr else [_VERSIONS.header()]
     whose = "broker's" if broker_addr else "cluster's"
     done = f"get {whose} plain access config version success."
-    session.out.show({"aclFiles": records}, [*_VERSIONS.lines(records), done])
+    lines = [*header, *map(_VERSIONS.row, records), done]
+    session.out.show({"aclFiles": records}, lines)
 
 
 async def _targets(

@@ -281,9 +281,12 @@ async def test_updates_of_other_keys_are_refused(
     assert remark is None or remark in (answer.remark or "")
 
 
-async def test_an_unknown_code_is_answered(asker: Asker) -> None:
-    answer = await asker.ask(9999)
-    assert (answer.code, answer.remark) == (3, " request type 9999 not supported")
+async def test_unknown_codes_are_answered_on_one_connection(asker: Asker) -> None:
+    """Also those that only a broker knows, and numbers that no code can have."""
+    for code in (-1, 0, 10, 310, 9999, 200050, 2**31 - 1, -(2**31)):
+        answer = await asker.ask(code)
+        assert (answer.code, answer.remark) == (3, f" request type {code} not supported")
+    assert len(asker.client.connections) == 1
 
 
 async def test_a_binary_question_gets_a_binary_answer(asker: Asker) -> None:

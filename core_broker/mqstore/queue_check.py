@@ -82,7 +82,9 @@ class QueueCheck:
         self._units_from = 0
         #: Queue offset → physical offset of records whose unit is not what it must be.
         self._missing: dict[int, int] = {}
+        #: What did not find room there: that should have a unit, and that need not yet.
         self._missing_more = 0
+        self._lagging_more = 0
 
     def check(self, queue_offset: int, offset: int, expected: bytes) -> None:
         """Look for the unit of the next record of this queue."""
@@ -93,7 +95,7 @@ class QueueCheck:
         found = self._units[at : at + UNIT_BYTES]
         if queue_offset <= self._newest:
             self._missing.clear()
-            self._missing_more = 0
+            self._missing_more = self._lagging_more = 0
         self._newest = queue_offset
         if found == expected:
             self._claim(queue_offset)
@@ -114,6 +116,8 @@ class QueueCheck:
             self._claim(queue_offset)
         elif len(self._missing) < MISSING_KEPT:
             self._missing[queue_offset] = offset
+        elif self._shared.may_lag(offset):
+            self._lagging_more += 1
         else:
             self._missing_more += 1
 
@@ -143,11 +147,13 @@ class QueueCheck:
             self._problem(number, "the file ends before the unit, but units follow")
             return
         offset, size, code = _unpack(unit)
-        if (size == BLANK_SIZE and code == 0) or self._shared.is_excused(offset):
+        is_unit = offset >= 0 and size > 0
+        is_blank = size == BLANK_SIZE and code == 0
+        if is_unit and (is_blank or self._shared.is_excused(offset)):
             return
         if expected is not None:
             reason = f"it points to {offset}, {size} bytes; its record lies at {expected}"
-        elif offset < 0 or size <= 0:
+        elif not is_unit:
             reason = f"it is no unit ({offset}, {size}), but units follow"
         else:
             reason = f"it points to {offset}, {size} bytes; no such message of this queue is there"
@@ -156,7 +162,7 @@ class QueueCheck:
     def finish(self) -> int:
         """Judge what is left; return how many records at the end have no unit yet."""
         self._judge_rest()
-        lagging = 0
+        lagging = self._lagging_more
         for number, offset in self._missing.items():
             if self._shared.may_lag(offset):
                 lagging += 1

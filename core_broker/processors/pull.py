@@ -77,7 +77,9 @@ class PullProcessor:
 
         A filter by properties may want none of them; then the request is held on.
         """
-        end = time.perf_counter() + WAKE_S_MAX if self._held.has_ready else 0.0
+        if not self._held.has_ready:
+            return
+        end = time.perf_counter() + WAKE_S_MAX
         while self._held.has_ready:
             self._answer_held(self._held.take_ready(WOKEN_AT_ONCE), may_hold=True)
             if self._held.has_ready and time.perf_counter() > end:

@@ -199,15 +199,15 @@ def _common_options(taken: set[str], *, destructive: bool) -> list[click.Option]
         ),
         click.Option(
             ["sign_access_key", "--accessKey"],
-            envvar="ROCKETMQ_ACCESS_KEY",
+            envvar="MQADMIN_ACCESS_KEY",
             metavar="<text>",
-            help="sign requests; else by conf/tools.yml  [ROCKETMQ_ACCESS_KEY]",
+            help="sign requests; else by conf/tools.yml  [MQADMIN_ACCESS_KEY]",
         ),
         click.Option(
             ["sign_secret_key", "--secretKey"],
-            envvar="ROCKETMQ_SECRET_KEY",
+            envvar="MQADMIN_SECRET_KEY",
             metavar="<text>",
-            help="its secret  [ROCKETMQ_SECRET_KEY]",
+            help="its secret  [MQADMIN_SECRET_KEY]",
         ),
     ]
     for option in options:

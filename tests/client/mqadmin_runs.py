@@ -23,6 +23,8 @@ class Mqadmin:
             "NAMESRV_ADDR": namesrv_addr,
             "ROCKETMQ_HOME": None,
             "MQADMIN_TOOLS_FILE": None,
+            "MQADMIN_ACCESS_KEY": None,
+            "MQADMIN_SECRET_KEY": None,
         }
 
     def __call__(self, *arguments: str, code: int = 0) -> Result:

@@ -73,7 +73,7 @@ def _by_options(_folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _by_variables(_folder: Path) -> tuple[list[str], dict[str, str]]:
-    return [], {"ROCKETMQ_ACCESS_KEY": "rocketmq2", "ROCKETMQ_SECRET_KEY": "12345678"}
+    return [], {"MQADMIN_ACCESS_KEY": "rocketmq2", "MQADMIN_SECRET_KEY": "12345678"}
 
 
 def _by_file(folder: Path) -> tuple[list[str], dict[str, str]]:

@@ -35,9 +35,9 @@ class Pool:
         self._idle: dict[str, list[ForeignClient]] = {}
         self._started = 0
 
-    def take(self, kind: str) -> ForeignClient:
-        """Return a client that waits for commands."""
-        if idle := self._idle.get(kind):
+    def take(self, kind: str, among: str) -> ForeignClient:
+        """Return a client that waits for commands; those of one kind may be kept apart by name."""
+        if idle := self._idle.get(among):
             return idle.pop()
         self._started += 1
         # The libraries keep logs and offsets in the home folder.
@@ -46,9 +46,9 @@ class Pool:
         environment = {**os.environ, "HOME": str(home)}
         return ForeignClient(COMMANDS[kind](environment), environment, home / "client.log")
 
-    def give_back(self, kind: str, client: ForeignClient) -> None:
+    def give_back(self, kind: str, among: str, client: ForeignClient) -> None:
         """Shut a client down, the process with it unless it can be used again."""
-        idle = self._idle.setdefault(kind, [])
+        idle = self._idle.setdefault(among, [])
         if kind not in REUSED or len(idle) >= IDLE_MAX:
             client.stop()
         elif client.reset():
@@ -68,13 +68,21 @@ class Maker:
         self.kind = kind
         self.namesrv = namesrv
         self._pool = pool
-        self._running: list[ForeignClient] = []
+        self._running: list[tuple[str, ForeignClient]] = []
 
     def start(self) -> ForeignClient:
         """Start one client that waits for commands."""
+        return self._take(self.kind)
+
+    def admin(self) -> ForeignClient:
+        """Start one client for commands of mqadmin, which never forgets its first name server."""
+        return self._take(f"{self.kind} of {self.namesrv}")
+
+    def _take(self, among: str) -> ForeignClient:
         assert len(self._running) < ROLES_MAX
-        self._running.append(self._pool.take(self.kind))
-        return self._running[-1]
+        client = self._pool.take(self.kind, among)
+        self._running.append((among, client))
+        return client
 
     def producer(self, group: str, **wishes: bool) -> ForeignClient:
         """Start a producer; wishes are `transactions` and `trace`."""
@@ -105,13 +113,13 @@ class Maker:
     def stop_all(self) -> None:
         """Shut all clients down; what a client cannot end by itself is killed."""
         while self._running:
-            client = self._running.pop()
+            among, client = self._running.pop()
             if client.is_running:
-                self._pool.give_back(self.kind, client)
+                self._pool.give_back(self.kind, among, client)
 
     def kill_all(self) -> None:
         """Leave no process behind."""
-        for client in self._running:
+        for _, client in self._running:
             client.kill()
 
 
@@ -159,12 +167,19 @@ AVAILABLE: dict[str, Callable[[], object]] = {
 }
 
 
+#: Why a client cannot be had; what failed once is not tried again for every test.
+_MISSING: dict[str, str] = {}
+
+
 def require(kind: str) -> None:
     """Skip the test, with the reason, when the client cannot be had."""
     try:
-        AVAILABLE[kind]()
+        if kind not in _MISSING:
+            AVAILABLE[kind]()
     except installing.CannotInstall as reason:
-        pytest.skip(f"{TITLES[kind]}: {reason}")
+        _MISSING[kind] = str(reason)
+    if kind in _MISSING:
+        pytest.skip(f"{TITLES[kind]}: {_MISSING[kind]}")
 
 
 @pytest.fixture(scope="session")

@@ -57,8 +57,9 @@ KINDS = {
     "java": Kind(f"Java rocketmq-client {installing.JAVA_VERSION}", frozenset()),
     # Its request() times out as soon as the send succeeds, against any broker.
     "java5": Kind(f"Java rocketmq-client {installing.JAVA5_VERSION}", frozenset({"request-reply"})),
-    "go": Kind(f"Go rocketmq-client-go {installing.GO_VERSION}", frozenset({"request-reply"})),
+    "go": Kind(f"Go rocketmq-client-go {installing.GO_VERSION}", frozenset()),
 }
+
 TITLES = {name: kind.title for name, kind in KINDS.items()} | {
     f"java-broker-{version}": f"Java rocketmq-broker {version}"
     for version in installing.JAVA_BROKER_VERSIONS

@@ -109,7 +109,7 @@ def test_every_command(
     shared_cluster: Cluster, start_clients: StartClients, tmp_path: Path
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     create_topic(shared_cluster, TOPIC, queues=2)
     consumer = clients.consumer(GROUP, TOPIC)
     producer = clients.producer(PRODUCERS, trace=True)
@@ -139,7 +139,7 @@ def test_every_command(
 
 def test_figures_of_a_group_that_lags(shared_cluster: Cluster, start_clients: StartClients) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     group, topic = "CG-figures", create_topic(shared_cluster, "Figures", queues=2)
     producer = clients.producer("PG-figures")
     producer.send(topic, [{"body": f"{n}"} for n in range(10)])

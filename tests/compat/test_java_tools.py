@@ -36,7 +36,7 @@ def test_commands_that_look_at_the_cluster(
     shared_cluster: Cluster, start_clients: StartClients, tmp_path: Path
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     broker = ("-b", shared_cluster.broker_addr)
     group, topic = "CG-tools", create_topic(shared_cluster, "Tools", queues=2)
     consumer = clients.consumer(group, topic)
@@ -79,7 +79,7 @@ def test_commands_that_change_something(
     shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     broker = ("-b", shared_cluster.broker_addr)
     group, topic = "CG-made", "Made"
     assert "success" in mqadmin("updateTopic", *broker, "-t", topic, "-r", "3", "-w", "3")
@@ -106,7 +106,7 @@ def test_a_broker_without_write_permission_gets_no_messages(
     cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients("java", cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), cluster.namesrv_addr)
     topic = create_topic(cluster, "Wiped", queues=1)
     assert "OK" in mqadmin("wipeWritePerm", "-b", "broker-a")
     producer = clients.producer("PG-wiped")
@@ -122,7 +122,7 @@ def test_a_group_whose_offsets_are_reset_reads_again(
     shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
-    mqadmin = MqAdmin(clients.start(), shared_cluster.namesrv_addr)
+    mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     group, topic = "CG-reset", create_topic(shared_cluster, "Reset", queues=1)
     clients.producer("PG-reset").send(topic, [{"body": f"{n}"} for n in range(5)])
     first = clients.consumer(group, topic)

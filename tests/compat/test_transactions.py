@@ -45,8 +45,11 @@ def test_a_question_gets_its_answer(
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
     topic = create_topic(shared_cluster, f"Questions-{kind}", queues=1)
-    clients.consumer(f"CG-questions-{kind}", topic, replies=True)
+    answering = clients.consumer(f"CG-questions-{kind}", topic, replies=True)
     asking = clients.producer(f"PG-questions-{kind}")
+    # An asker waits 10 s; some consumers look for their queues only every 20 s.
+    asking.send(topic, [{"body": "are you there"}])
+    answering.wait_for("message")
     for number in range(3):
         asking.tell("request", topic=topic, body=f"question {number}")
         assert asking.wait_for("replied", number + 1)[-1]["body"] == f"re: question {number}"

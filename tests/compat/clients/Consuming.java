@@ -55,7 +55,7 @@ final class Consuming {
     private boolean handled(List<MessageExt> received) {
         for (MessageExt message : received) {
             Events.message(message);
-            if (replying != null) {
+            if (replying != null && new String(message.getBody()).startsWith("question")) {
                 reply(message);
             }
         }

@@ -27,7 +27,7 @@ final class Producing {
             transactions.setTransactionListener(new KeyDecides());
             producer = transactions;
         } else {
-            producer = new DefaultMQProducer(group, command.getBooleanValue("trace"));
+            producer = new DefaultMQProducer(group, command.getBooleanValue("trace"), null);
         }
         producer.setNamesrvAddr(command.getString("namesrv"));
         producer.start();

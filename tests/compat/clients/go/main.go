@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/apache/rocketmq-client-go/v2"
@@ -26,10 +27,10 @@ type message struct {
 }
 
 type command struct {
-	Do, Namesrv, Group, Topic, Expression string
-	Fails, Sql, Orderly, Broadcasting     bool
-	Transactions                          bool
-	Messages                              []message
+	Do, Namesrv, Group, Topic, Expression, Body string
+	Fails, Sql, Orderly, Broadcasting           bool
+	Transactions, Replies                       bool
+	Messages                                    []message
 }
 
 type event map[string]any
@@ -83,6 +84,9 @@ func consume(c command) {
 		func(_ context.Context, got ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			for _, each := range got {
 				received(each)
+				if c.Replies && strings.HasPrefix(string(each.Body), "question") {
+					reply(each)
+				}
 			}
 			switch {
 			case !c.Fails:
@@ -93,6 +97,9 @@ func consume(c command) {
 				return consumer.ConsumeRetryLater, nil
 			}
 		}))
+	if c.Replies {
+		produce(command{Namesrv: c.Namesrv, Group: c.Group + "-replies"})
+	}
 	must(pushing.Start())
 	say("ready", nil)
 }
@@ -126,10 +133,13 @@ func main() {
 		switch c.Do {
 		case "produce":
 			produce(c)
+			say("ready", nil)
 		case "send":
 			send(c)
 		case "send_batch":
 			sendBatch(c)
+		case "request":
+			request(c)
 		case "consume":
 			consume(c)
 		case "stop":

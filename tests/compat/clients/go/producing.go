@@ -7,8 +7,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
 )
@@ -69,7 +71,6 @@ func produce(c command) {
 		must(err)
 		must(plain.Start())
 	}
-	say("ready", nil)
 }
 
 func asMessage(topic string, each message) *primitive.Message {
@@ -143,6 +144,27 @@ func sendBatch(c command) {
 		made = append(made, asMessage(c.Topic, each))
 	}
 	sent(plain.SendSync(context.Background(), made...))
+}
+
+func request(c command) {
+	question := primitive.NewMessage(c.Topic, []byte(c.Body))
+	answer, err := plain.Request(context.Background(), 10*time.Second, question)
+	if err != nil {
+		must(err)
+		return
+	}
+	say("replied", event{"body": string(answer.Body)})
+}
+
+func reply(question *primitive.MessageExt) {
+	// The library asks before the broker knows it; so its own example waits, too.
+	time.Sleep(time.Second)
+	answer, err := consumer.CreateReplyMessage(question, nil)
+	must(err)
+	// The function above takes the body for properties.
+	answer.Body = []byte("re: " + string(question.Body))
+	_, err = plain.SendSync(context.Background(), answer)
+	must(err)
 }
 
 func stopProducing() {

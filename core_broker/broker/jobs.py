@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _DAY_CHECK_MS = 1_000
 _STORE_CHECK_MS = 100
+_SAVE_RETRY_MS = 1_000
 #: How often consumerFilter.json is written, when it changed.
 FILTERS_SAVED_MS = 10_000
 
@@ -47,6 +48,7 @@ class Jobs:
         self._every(lambda: ctx.config.flush_delay_offset_interval, self.save_delays)
         self._every(lambda: FILTERS_SAVED_MS, self.save_filters)
         self._every(lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx))
+        self._every(lambda: _SAVE_RETRY_MS, ctx.saver.retry_failed)
         self._every(lambda: _DAY_CHECK_MS, self._watch_day)
         self._every(lambda: _STORE_CHECK_MS, self._watch_store)
 

@@ -38,6 +38,8 @@ class TableSaver:
         self._lane = lane
         self._waiting: dict[ConfigTable, list[Then]] = {}
         self._writing: set[ConfigTable] = set()
+        #: Tables that could not be written, since the disk is full for instance.
+        self._failed: set[ConfigTable] = set()
 
     def path(self, table: ConfigTable) -> Path:
         """Where a table is kept."""
@@ -50,6 +52,11 @@ class TableSaver:
             waiting.append(then)
         if table not in self._writing:
             self._write(table)
+
+    def retry_failed(self) -> None:
+        """Try once more to write what could not be written."""
+        for table in list(self._failed):
+            self.save(table)
 
     async def save_settings(self, content: bytes) -> None:
         """Write the settings file the broker was started with, if there was one."""
@@ -80,7 +87,10 @@ class TableSaver:
 
     def _written(self, table: ConfigTable, waiting: list[Then], error: Exception | None) -> None:
         self._writing.discard(table)
-        if error is not None:
+        if error is None:
+            self._failed.discard(table)
+        elif table not in self._failed:
+            self._failed.add(table)
             log.error("%s cannot be written: %s", self.path(table), error)
         for then in waiting:
             then(error)

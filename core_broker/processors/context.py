@@ -66,6 +66,9 @@ class Saver(Protocol):
     ) -> None:
         """Write the table as it is now; `then` hears on the loop how that went."""
 
+    def retry_failed(self) -> None:
+        """Try once more to write what could not be written."""
+
     async def save_settings(self, content: bytes) -> None:
         """Write the settings file the broker was started with, if there was one."""
 

@@ -4,6 +4,7 @@ Compatible with RocketMQ's AdminBrokerProcessor. A change is answered when it is
 name servers know it, so that whoever asks for the route next finds it; Java answers earlier.
 """
 
+import logging
 from functools import partial
 
 from core_broker.errors import RequestRefused
@@ -32,6 +33,8 @@ from core_broker.remoting.headers import (
 )
 from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
 from core_broker.store import ask_all
+
+log = logging.getLogger(__name__)
 
 #: Read, write, inherit and priority.
 _PERM_MAX = 15
@@ -75,11 +78,14 @@ class TopicProcessor:
         ctx.topics.remove(name, ctx.now_ms())
         ctx.offsets.forget_topic(name)
         ctx.statistics.forget_topic(name)
-        ctx.answer_after_saving(
-            ConfigTable.TOPICS, connection, request, lambda: self._delete_queues(name)
-        )
+        ctx.answer_later(connection, request, self._delete_queues(name))
 
-    def _delete_queues(self, name: str) -> RemotingCommand:
+    async def _delete_queues(self, name: str) -> RemotingCommand:
+        try:
+            await self._ctx.saved(ConfigTable.TOPICS)
+        except RequestRefused as refusal:
+            # Deleting must work on a full disk, too: it is how an operator makes room.
+            log.warning("topic %s comes back with a restart unless: %s", name, refusal)
         self._ctx.store.delete_topic(name)
         return RemotingCommand.response()
 

@@ -91,6 +91,8 @@ class History:
         #: Queue → offset → number, for what was acknowledged.
         self._places: dict[Queue, dict[int, int]] = defaultdict(dict)
         self._given_twice: list[str] = []
+        #: Where queues begin that do not begin at 0.
+        self._firsts: dict[Queue, int] = {}
 
     @property
     def acknowledged(self) -> int:
@@ -152,6 +154,14 @@ class History:
                 sent.must_survive_kill = False
                 self._places[sent.queue].pop(sent.offset, None)
 
+    def expired(self, queue: Queue, first: int) -> None:
+        """Note that a queue begins at an offset now: what lay before it was deleted by age."""
+        self._firsts[queue] = first
+        for sent in self._sent.values():
+            if sent.queue == queue and 0 <= sent.offset < first:
+                sent.must_survive_kill = False
+                self._places[queue].pop(sent.offset, None)
+
     def damaged(self, number: int) -> None:
         """The test itself damages this message: it may be missing, but nothing else."""
         self._sent[number].is_damaged = True
@@ -187,7 +197,7 @@ class History:
     def _check_queue(
         self, queue: Queue, found: Iterable[Found], seen: set[int], verdict: Verdict
     ) -> None:
-        expected, newest_begin = 0, 0
+        expected, newest_begin = self._firsts.get(queue, 0), 0
         places = self._places[queue]
         for offset, number, body in found:
             sent = self._sent.get(number)

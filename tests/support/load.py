@@ -6,7 +6,7 @@ Each message's number stands in its body, and everything goes to a `History`.
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from core_broker.errors import TransportError
@@ -40,7 +40,12 @@ class Load:
     """Sends to one topic until it is told to stop, or the broker is gone."""
 
     def __init__(
-        self, addr: str, history: History, generator: random.Random, topic: str = "T"
+        self,
+        addr: str,
+        history: History,
+        generator: random.Random,
+        topic: str = "T",
+        body_bytes: Sequence[int] = BODY_BYTES,
     ) -> None:
         self.history = history
         self.count = 0
@@ -49,6 +54,7 @@ class Load:
         self._addr = addr
         self._random = generator
         self._topic = topic
+        self._body_bytes = body_bytes
         self._is_stopping = False
         self._target = 0
         self._reached = asyncio.Event()
@@ -85,7 +91,7 @@ class Load:
         numbers, messages = [], []
         for _ in range(count):
             number = self.history.next_number()
-            body = b"%d " % number + self._random.randbytes(self._random.choice(BODY_BYTES))
+            body = b"%d " % number + self._random.randbytes(self._random.choice(self._body_bytes))
             self.history.begin(number, queue, body)
             numbers.append(number)
             messages.append(Message(self._topic, body, keys=f"k{number}"))

@@ -1,0 +1,187 @@
+"""A real broker on a small file system that fills up under load, and is freed again.
+
+Sends are refused with RocketMQ's code and remark, reading and deleting go on, and sends go on by
+themselves when there is room.
+"""
+
+import asyncio
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.broker_requests import send_header
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
+from tests.support.history import History
+from tests.support.load import QUEUES, Load, read_topic
+
+pytestmark = pytest.mark.crash
+
+MIB = 1024 * 1024
+DISK_BYTES = 32 * MIB
+BALLAST_BYTES = 12 * MIB
+BODY_BYTES = (1_000, 20_000)
+#: No cleaning and no watermark: the file system itself says when it is full.
+SETTINGS = {
+    "mapped_file_size_commit_log": MIB,
+    "mapped_file_size_consume_queue": 20 * 200,
+    "clean_resource_interval": 50,
+    "delete_commit_log_files_interval": 1,
+    "delete_when": "",
+    "disk_max_used_space_ratio": 95,
+    "disk_space_clean_forcibly_ratio": 100,
+    "disk_space_warning_level_ratio": 100,
+}
+REMARK = (
+    "service not available now. It may be caused by one of the following reasons: "
+    "the broker's disk is full"
+)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, in memory."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def full(load: Load) -> bool:
+    return ResponseCode.SERVICE_NOT_AVAILABLE in load.refusals
+
+
+async def delete_topic(addr: str, topic: str) -> None:
+    client = RemotingClient(name="admin")
+    request = RemotingCommand.request(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
+    assert (await client.invoke(addr, request, 10_000)).code == 0
+    await client.close()
+
+
+async def send_one(addr: str, topic: str) -> RemotingCommand:
+    client = RemotingClient(name="one")
+    request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header(topic), b"x")
+    try:
+        return await client.invoke(addr, request, 10_000)
+    finally:
+        await client.close()
+
+
+async def check(cluster: Cluster, history: History) -> None:
+    verdict = history.check(await read_topic(cluster.broker_addr))
+    assert verdict.is_clean, verdict.problems[:10]
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+@pytest.mark.parametrize("what", ["the file system", "the warning level"])
+async def test_reliability_08_full_disk(
+    tmp_path: Path, small_disk: Path, flush: str, what: str
+) -> None:
+    settings = SETTINGS | {"flush_disk_type": flush, "store_path_root_dir": small_disk / "store"}
+    if what == "the warning level":
+        settings |= {"disk_space_warning_level_ratio": 85, "clean_file_forcibly_enable": False}
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(BALLAST_BYTES))
+    history = History()
+    with Cluster(tmp_path, **settings) as cluster:
+        addr = cluster.broker_addr
+        assert (await send_one(addr, "Unwanted")).code == 0
+        load = Load(addr, history, random.Random(8), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        await eventually(lambda: full(load), 60)
+        assert load.refusals[ResponseCode.SERVICE_NOT_AVAILABLE].startswith(REMARK)
+        acknowledged = load.count
+        assert acknowledged > 100
+        load.stop()
+        await sending
+        # Reading and deleting go on.
+        await check(cluster, history)
+        await delete_topic(addr, "Unwanted")
+        # Freed, it goes on by itself.
+        ballast.unlink()
+        await eventually(lambda: accepts(addr), 30)
+        load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        await load.acknowledged(200)
+        load.stop()
+        await sending
+        await check(cluster, history)
+        cluster.kill_broker()
+        cluster.restart_broker()
+        await check(cluster, history)
+
+
+async def accepts(addr: str) -> bool:
+    return (await send_one(addr, "Other")).code == 0
+
+
+async def test_reliability_08_forced_cleaning_at_the_watermark(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    """Much more than the disk holds goes through it, since the oldest segments make way."""
+    settings = SETTINGS | {
+        "store_path_root_dir": small_disk / "store",
+        "disk_space_clean_forcibly_ratio": 60,
+        "disk_space_warning_level_ratio": 90,
+    }
+    history = History()
+    with Cluster(tmp_path, **settings) as cluster:
+        load = Load(cluster.broker_addr, history, random.Random(8), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        average = sum(BODY_BYTES) // len(BODY_BYTES)
+        await load.acknowledged(2 * DISK_BYTES // average, 90)
+        load.stop()
+        await sending
+        found = await read_topic(cluster.broker_addr)
+        for queue, messages in found.items():
+            assert messages[0].offset > 0, "nothing was deleted"
+            history.expired(queue, messages[0].offset)
+        verdict = history.check(found)
+        assert verdict.is_clean, verdict.problems[:10]
+        assert len(found) == QUEUES
+        log = small_disk / "store" / "commitlog"
+        assert len(list(log.iterdir())) * MIB <= DISK_BYTES
+
+
+async def test_reliability_08_cleaning_by_age(tmp_path: Path) -> None:
+    """At the hour of deleteWhen what is older than fileReservedTime goes, whatever the disk."""
+    settings = SETTINGS | {"file_reserved_time": 1}
+    history = History()
+    with Cluster(tmp_path, **settings) as cluster:
+        load = Load(cluster.broker_addr, history, random.Random(8), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        await load.acknowledged(600)
+        load.stop()
+        await sending
+        log = cluster.store_folder / "commitlog"
+        names = sorted(each.name for each in log.iterdir())
+        assert len(names) > 4
+        for name in names[:2]:
+            long_ago = (log / name).stat().st_mtime - 7200
+            os.utime(log / name, (long_ago, long_ago))
+        client = RemotingClient(name="admin")
+        hours = ";".join(f"{hour:02d}" for hour in range(24))
+        body = f"deleteWhen={hours}\n".encode()
+        request = RemotingCommand.request(RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        assert (await client.invoke(cluster.broker_addr, request)).code == 0
+        await client.close()
+        await eventually(lambda: not (log / names[0]).exists() and not (log / names[1]).exists())
+        assert (log / names[2]).exists()
+        found = await read_topic(cluster.broker_addr)
+        for queue, messages in found.items():
+            history.expired(queue, messages[0].offset)
+        verdict = history.check(found)
+        assert verdict.is_clean, verdict.problems[:10]

@@ -1,4 +1,4 @@
-"""Hostile bytes on a real broker: only their own connection notices.
+"""Hostile bytes on a real broker and name server: only their own connection notices.
 
 FUZZ_FRAMES and FUZZ_SEED change how many frames and which; a failure names the seed.
 """
@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,23 +34,32 @@ def fuzzed(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class Honest:
-    """A producer that was there before and stays; every message of its must be stored."""
+    """A client that was there before and stays; all that it asks must succeed."""
 
     def __init__(self, addr: tuple[str, int]) -> None:
         self._socket = socket.create_connection(addr, timeout=ANSWER_SECONDS_MAX)
         self._stream = self._socket.makefile("rb")
+        self._asked = 0
         self.sent = 0
 
     def send(self) -> None:
-        command = RemotingCommand.request(310, send_header("Honest", ""), b"honest")
-        command.opaque = self.sent
+        """Send a message, which must be stored behind the one before."""
+        header = self.ask(RemotingCommand.request(310, send_header("Honest", ""), b"honest"))
+        assert header["extFields"]["queueOffset"] == str(self.sent)
+        self.sent += 1
+
+    def look(self) -> None:
+        """Ask for the clusters."""
+        self.ask(RemotingCommand.request(106))
+
+    def ask(self, command: RemotingCommand) -> dict[str, Any]:
+        command.opaque = self._asked = self._asked + 1
         self._socket.sendall(command.encode())
         length = int.from_bytes(self._stream.read(4), "big")
         frame = self._stream.read(length)
-        header = json.loads(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])
-        assert (header["code"], header["opaque"]) == (0, self.sent), header
-        assert header["extFields"]["queueOffset"] == str(self.sent)
-        self.sent += 1
+        header: dict[str, Any] = json.loads(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])
+        assert (header["code"], header["opaque"]) == (0, self._asked), header
+        return header
 
     def close(self) -> None:
         self._stream.close()
@@ -73,22 +83,24 @@ def resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_hostile_frames_hurt_only_their_own_connection(fuzzed: Cluster) -> None:
-    host, _, port = fuzzed.broker_addr.rpartition(":")
-    addr = (host, int(port))
+@pytest.mark.parametrize("target", ["broker", "namesrv"])
+def test_hostile_frames_hurt_only_their_own_connection(fuzzed: Cluster, target: str) -> None:
+    program = fuzzed.broker if target == "broker" else fuzzed.namesrv
+    addr = ("127.0.0.1", program.port("remoting"))
     honest = Honest(addr)
+    work = honest.send if target == "broker" else honest.look
     before = 0
     for number, frame in enumerate(islice(hostile_frames(SEED), FRAMES)):
         if number == WARM_UP:
-            before = resident_bytes(fuzzed.broker.pid)
+            before = resident_bytes(program.pid)
         try:
             attack(addr, frame)
             if number % HONEST_EVERY == 0:
-                honest.send()
+                work()
         except (AssertionError, OSError) as error:
             raise AssertionError(f"seed {SEED}, frame {number}: {frame[:200]!r}") from error
-    honest.send()
+    work()
     honest.close()
-    growth = resident_bytes(fuzzed.broker.pid) - before
+    growth = resident_bytes(program.pid) - before
     assert growth < GROWTH_BYTES_MAX, f"seed {SEED}: {growth} bytes more after {FRAMES} frames"
-    assert "Traceback" not in fuzzed.broker.printed, f"seed {SEED}"
+    assert "Traceback" not in program.printed, f"seed {SEED}"

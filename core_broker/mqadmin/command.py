@@ -253,7 +253,7 @@ async def _run(function: Callable[..., Awaitable[None]], options: dict[str, Any]
     hooks = signing_hooks(options.pop("sign_access_key"), options.pop("sign_secret_key"))
     timeout_ms = options.pop("request_timeout_ms")
     dry_run = options.pop("dry_run", False)
-    async with AdminClient(namesrv_addr, timeout_ms=timeout_ms, rpc_hooks=hooks) as admin:
+    async with AdminClient(namesrv_addr or None, timeout_ms=timeout_ms, rpc_hooks=hooks) as admin:
         session = Session(
             admin,
             out,

@@ -22,26 +22,32 @@ RELAYED_TIMEOUT_MS: Final = 12_000
 class AdminBase:
     """The connection of an admin client. The methods that ask are in its subclasses by noun.
 
+    Without an address of a name server (None) it can still ask brokers at their own addresses.
     Every method raises TransportError when a peer cannot be reached or is silent, and
     RequestRefused when it answers with a code other than success.
     """
 
     def __init__(
         self,
-        namesrv_addr: str,
+        namesrv_addr: str | None,
         *,
         timeout_ms: int = TIMEOUT_MS_DEFAULT,
         rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
         self.timeout_ms = timeout_ms
         self._remoting = RemotingClient(name="admin", rpc_hooks=rpc_hooks)
-        self._name_servers = NameServers(self._remoting, namesrv_addr)
+        self._known = None if namesrv_addr is None else NameServers(self._remoting, namesrv_addr)
         self._used = False
         self._closed = False
 
     @property
     def namesrv_addrs(self) -> list[str]:
         return list(self._name_servers.addrs)
+
+    @property
+    def _name_servers(self) -> NameServers:
+        """Raises ClientError when no address was given."""
+        return self._known or NameServers(self._remoting, "")
 
     async def close(self) -> None:
         """Close all connections; may be called twice."""

@@ -112,9 +112,14 @@ def test_a_dead_name_server_ends_with_code_3(name: str) -> None:
 
 
 def test_without_a_name_server_the_variable_is_named() -> None:
-    result = run("topicList", env={**NOWHERE, "NAMESRV_ADDR": None})
-    assert result.exit_code == 2
-    assert "NAMESRV_ADDR" in result.stderr
+    nothing = {**NOWHERE, "NAMESRV_ADDR": None}
+    for arguments in (["topicList"], ["getNamesrvConfig"], ["sendMessage", "-t", "T", "-p", "b"]):
+        result = run(*arguments, env=nothing)
+        assert result.exit_code == 2
+        assert "NAMESRV_ADDR" in result.stderr
+    key = "C0000202268C5DF2B1866A0A30610001"
+    assert run("DecodeMessageId", "-i", key, env=nothing).exit_code == 0
+    assert run("brokerStatus", "-b", "127.0.0.1:1", env=nothing).exit_code == 3
 
 
 @pytest.mark.parametrize(

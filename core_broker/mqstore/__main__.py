@@ -23,7 +23,7 @@ from core_broker.mqstore.dumping import COUNT_MAX, Dumper, NothingThere
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.listing import list_folder
 from core_broker.mqstore.repairing import plan, repair
-from core_broker.mqstore.report import PROBLEMS_SHOWN
+from core_broker.mqstore.report import PROBLEMS_SHOWN, visible
 from core_broker.mqstore.sizes import (
     ITEMS_KEY,
     LOG_PATH_KEY,
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = run(options, folder, sizes)
         sys.stdout.flush()
     except NothingThere as error:
-        sys.stderr.write(f"mqstore: {error}\n")
+        sys.stderr.write(f"mqstore: {visible(error)}\n")
         return EXIT_PROBLEMS
     except BrokenPipeError:
         # The reader of the output has seen enough; nothing must be written at exit either.
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except (GantryError, OSError) as error:
-        sys.stderr.write(f"mqstore: {error}\n")
+        sys.stderr.write(f"mqstore: {visible(error)}\n")
         return EXIT_MISUSE
     return code
 
@@ -145,7 +145,7 @@ def _verify(options: argparse.Namespace, folder: StoreFolder, sizes: Sizes) -> i
     if options.output == "json":
         printing.print_json(
             printing.Verdict(
-                str(folder.root),
+                visible(folder.root),
                 report.is_clean,
                 report.count,
                 report.problems,

@@ -17,7 +17,7 @@ from core_broker.mqstore.folder import (
     tree_bytes,
 )
 from core_broker.mqstore.log_view import LogView
-from core_broker.mqstore.report import Report
+from core_broker.mqstore.report import Report, visible
 from core_broker.mqstore.sizes import Sizes
 from core_broker.store.checkpoint import CHECKPOINT_BYTES, parse_checkpoint
 from core_broker.store.consume_queue import BLANK_SIZE, UNIT, UNIT_BYTES
@@ -101,7 +101,7 @@ def list_folder(folder: StoreFolder, sizes: Sizes) -> Listing:
     index = [found for file in index_files if (found := _index(file, odd, names)) is not None]
     everything_odd: list[Odd] = [*odd, *odd_queues, *odd_index]
     return Listing(
-        folder=str(folder.root),
+        folder=visible(folder.root),
         is_in_use=folder.is_in_use(),
         has_abort=folder.paths.abort.exists(),
         checkpoint=_checkpoint(folder.paths.checkpoint),
@@ -110,8 +110,8 @@ def list_folder(folder: StoreFolder, sizes: Sizes) -> Listing:
         segments=[_segment(each, log, names) for each in files],
         queues=queues,
         index=index,
-        config={each.name: tree_bytes(each) for each in folder.config_files()},
-        extras={each.name: tree_bytes(each) for each in folder.extras()},
+        config={visible(each.name): tree_bytes(each) for each in folder.config_files()},
+        extras={visible(each.name): tree_bytes(each) for each in folder.extras()},
         odd={names.name(each.path): each.reason for each in everything_odd},
     )
 
@@ -170,7 +170,7 @@ def _queue(
         low, high, newest = _queue_range(files, file_size, min_physical)
     except OSError as error:
         odd.append(Odd(queue.path, f"it cannot be read: {error.strerror}"))
-    return QueueInfo(queue.topic, queue.queue_id, low, high, len(files), used), newest
+    return QueueInfo(visible(queue.topic), queue.queue_id, low, high, len(files), used), newest
 
 
 def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ import msgspec
 from core_broker.config import BrokerConfig
 from core_broker.mqstore.folder import LMQ_PREFIX, StoreFolder, read_range
 from core_broker.mqstore.log_view import LogView, LogWalk
-from core_broker.mqstore.report import Report
+from core_broker.mqstore.report import Report, visible
 from core_broker.mqstore.sizes import Sizes
 from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.checkpoint import parse_dispatch_checkpoint, save_dispatch_checkpoint
@@ -56,7 +56,7 @@ def plan(folder: StoreFolder, sizes: Sizes) -> Plan:
     """Say what `repair` would do."""
     log = LogView(folder.log_path, folder.segments()[0], sizes.segment)
     return Plan(
-        str(folder.root),
+        visible(folder.root),
         log.end - log.min_offset,
         len(folder.queues()[0]),
         len(folder.index_files()[0]),
@@ -109,11 +109,11 @@ class _Repair:
             self._open_files.close()
             self._files.remove_tree(self._fresh.root)
         return Repaired(
-            str(self._folder.root),
+            visible(self._folder.root),
             records,
             len(self._folder.queues()[0]),
             len(self._folder.index_files()[0]),
-            str(kept_in),
+            visible(kept_in),
             [f"{each.file} at {each.offset}: {each.reason}" for each in self._report.problems],
         )
 

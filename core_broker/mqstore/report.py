@@ -53,4 +53,9 @@ class Report:
     def name(self, path: Path) -> str:
         """Return a path as it is shown; undecodable bytes of a name are made visible."""
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
-        return str(shown).encode("utf-8", "backslashreplace").decode()
+        return visible(shown)
+
+
+def visible(name: object) -> str:
+    """Return a name or path with bytes that are no UTF-8 made visible, for printing."""
+    return str(name).encode("utf-8", "backslashreplace").decode()

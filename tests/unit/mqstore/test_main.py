@@ -159,3 +159,19 @@ def test_a_reader_that_goes_away_is_no_failure(root: Path) -> None:
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_names_that_are_no_utf_8_are_made_visible(
+    root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("consumequeue", "config"):
+        (root / folder).mkdir(exist_ok=True)
+    (root / "consumequeue" / "x\udcff" / "0").mkdir(parents=True)
+    (root / "config" / "y\udcff").write_bytes(b"")
+    odd = root.rename(root.with_name("z\udcff"))
+    for command in ("ls", "verify", "repair"):
+        for output in ("json", "table"):
+            assert run(command, str(odd), "--output", output) == 0
+            assert "udcff" in capfd.readouterr().out or (command, output) == ("verify", "table")
+    assert main(["verify", str(odd / "none")]) == 2
+    assert "udcff" in capfd.readouterr().err

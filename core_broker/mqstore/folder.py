@@ -162,12 +162,25 @@ def entries(folder: Path, odd: list[Odd]) -> Iterator[Path]:
 
 def read_range(path: Path, offset: int, size: int) -> bytes:
     """Return bytes of a file, fewer at its end; raises OSError when it cannot be read."""
-    # Without the flag, opening a pipe in the place of a file would wait for ever.
-    file = DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    file = _opened(path)
     try:
         return file.pread(size, offset)
     finally:
         file.close()
+
+
+def next_data(path: Path, offset: int) -> int:
+    """Return from where on a file may hold more than zeros; raises OSError when it cannot tell."""
+    file = _opened(path)
+    try:
+        return file.next_data(offset)
+    finally:
+        file.close()
+
+
+def _opened(path: Path) -> DiskFile:
+    # Without the flag, opening a pipe in the place of a file would wait for ever.
+    return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
 
 
 def tree_bytes(path: Path) -> int:

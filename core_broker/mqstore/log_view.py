@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from core_broker.mqstore.folder import DataFile, read_range
+from core_broker.mqstore.folder import DataFile, next_data, read_range
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.segments import segment_path
 
@@ -62,6 +62,17 @@ class LogView:
         except OSError as error:
             self.unreadable[offset - within] = error.strerror or str(error)
             return b""
+
+    def next_data(self, offset: int) -> int:
+        """Return from where on the segment of an offset may hold more than zeros, or its end."""
+        within = offset % self.segment_size
+        path = self._paths.get(offset - within)
+        if path is None:
+            return offset
+        try:
+            return offset - within + min(next_data(path, within), self.segment_size)
+        except OSError:
+            return offset  # `read` says why
 
     def place(self, offset: int) -> tuple[Path, int]:
         """Return the file that holds an offset of the log, and the offset within it."""

@@ -256,6 +256,17 @@ class CommitLog:
             return b""
         return self._open_files.read(path, min(size, self.segment_size - within), within)
 
+    def next_data(self, offset: int) -> int:
+        """Return from where on the segment of an offset may hold more than zeros, or its end.
+
+        For recovery: it may wait for the disk.
+        """
+        within = offset % self.segment_size
+        path = self._paths.get(offset - within)
+        if path is None:
+            return offset
+        return offset - within + min(self._open_files.next_data(path, within), self.segment_size)
+
     def segment_end(self, offset: int) -> int:
         """Return the end of the segment that holds an offset."""
         return offset - offset % self.segment_size + self.segment_size

@@ -70,6 +70,12 @@ class File(Protocol):
     def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
         """Read as `pread` does, but return None when the disk would have to be waited for."""
 
+    def next_data(self, offset: int) -> int:
+        """Return from where on there may be more than zeros, at or behind an offset.
+
+        The size of the file when only zeros follow; where the file system cannot tell, `offset`.
+        """
+
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""
 
@@ -169,6 +175,13 @@ class DiskFile:
             self._can_ask_memory = False
             return self.pread(size, offset)
         return data if read == size else data[:read]
+
+    def next_data(self, offset: int) -> int:
+        """Return from where on there may be more than zeros, at or behind an offset."""
+        try:
+            return os.lseek(self._fd, offset, os.SEEK_DATA)
+        except OSError as error:
+            return os.fstat(self._fd).st_size if error.errno == errno.ENXIO else offset
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""

@@ -49,6 +49,9 @@ class ReadableLog(Protocol):
     def read(self, offset: int, size: int) -> bytes:
         """Return bytes of one segment; fewer than `size` where the log does not have them."""
 
+    def next_data(self, offset: int) -> int:
+        """Return from where on the segment of an offset may hold more than zeros, or its end."""
+
 
 class LogRecord(NamedTuple):
     """What queues and index need to know of a record."""
@@ -214,6 +217,10 @@ def find_record(log: ReadableLog, start: int, end: int) -> int | None:
     """
     at = start
     while at < end and (data := log.read(at, CHUNK_BYTES)):
+        if not any(data[:SECTOR]) and (following := log.next_data(at)) > at + len(data):
+            # Most of a segment was never written. A record's first bytes may be zeros.
+            at = following - BLANK_BYTES
+            continue
         hit = data.find(_MAGIC_START, MAGIC_AT)
         while hit >= 0:
             offset = at + hit - MAGIC_AT

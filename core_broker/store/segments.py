@@ -101,6 +101,10 @@ class OpenFiles:
                 return data
         raise ColdRead(self._files, path, size, offset)
 
+    def next_data(self, path: Path, offset: int) -> int:
+        """Return from where on a file may hold more than zeros."""
+        return self.get(path).next_data(offset)
+
     def warmed(self, cold: ColdRead) -> None:
         """Take note that a cold read was done."""
         self._known.update(path for path, _, _ in cold.spans)

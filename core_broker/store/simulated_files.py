@@ -239,6 +239,10 @@ class SimulatedFile:
         self._begin("read")
         return bytes(self._node.current[offset : offset + size])
 
+    def next_data(self, offset: int) -> int:
+        """Return `offset`: which parts were never written is not kept."""
+        return offset
+
     def pread_now(self, size: int, offset: int) -> bytes | None:
         """Read as `pread` does: everything is in memory here."""
         return self.pread(size, offset)

@@ -68,6 +68,10 @@ class ColdFile(DiskFile):
         data = self._real.pread(size, offset)
         return data if self._files.is_warm(self._path, _pages(len(data), offset)) else None
 
+    def next_data(self, offset: int) -> int:
+        """Do as a real file does."""
+        return self._real.next_data(offset)
+
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
         """Write all of `data`."""
         self._real.pwrite(data, offset)

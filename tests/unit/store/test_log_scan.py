@@ -13,7 +13,7 @@ from core_broker.message.record import encode_record
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import DiskFiles
 from core_broker.store.log_scan import SECTOR, LogScan, find_record
-from core_broker.store.segments import OpenFiles
+from core_broker.store.segments import OpenFiles, segment_path
 from tests.support.stores import NOW_MS, message
 
 SIZE = 8192
@@ -182,3 +182,37 @@ def test_any_bytes_end_the_scan_in_order(tmp_path_factory: object, data: bytes, 
     assert scan.end <= SIZE
     assert all(isinstance(each, int) for each in (find_record(log, 0, SIZE) or 0,))
     log.close()
+
+
+@pytest.mark.parametrize("place", [40 * 1024 * 1024, 40 * 1024 * 1024 + 2, 61_234_567])
+def test_what_was_never_written_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    size = 64 * 1024 * 1024
+    record = encode_record(
+        message(1), queue_offset=0, physical_offset=place, store_timestamp=NOW_MS
+    )
+    for start in (0, size):
+        with segment_path(tmp_path, start).open("wb") as file:
+            file.truncate(size)
+            if not start:
+                file.seek(place)
+                file.write(record)
+    files = DiskFiles()
+    open_files = OpenFiles(files, 8)
+    log = CommitLog(files, tmp_path, size, open_files)
+    log.load()
+    reads = 0
+    read = log.read
+
+    def counted(offset: int, count: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        return read(offset, count)
+
+    monkeypatch.setattr(log, "read", counted)
+    assert find_record(log, 0, 2 * size) == place
+    assert find_record(log, place + 1, 2 * size) is None
+    if log.next_data(0) > 0:  # the file system tells
+        assert reads < 20
+    open_files.close()

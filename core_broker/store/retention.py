@@ -30,6 +30,8 @@ MANUAL_ROUNDS = 20
 #: One tick looks at so many queues for files that hold nothing any more.
 QUEUES_PER_TICK = 100
 HOUR_MS = 3_600_000
+#: A wall clock that runs ahead by so much was set; less than that is how clocks are kept right.
+JUMP_MS_MIN = 60_000
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +55,48 @@ class Verdict:
     refusal: str | None
 
 
-def decide(state: DiskState, config: BrokerConfig, now_ms: int, *, is_manual: bool) -> Verdict:
-    """Apply the rules to what was seen; `now_ms` is the wall clock."""
+class SteadyClock:
+    """The wall clock without its jumps forward, by which files age.
+
+    A clock that jumps ahead must not make young files old. It is believed again when so much time
+    has passed since that everything written before is old by any clock.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_ms: int | None = None
+        self._jumped_at = -1
+
+    def now(self, wall_ms: int, monotonic_ms: int, reserved_ms: int) -> int:
+        """Return the time to compare the times of files with."""
+        if self._ahead_ms is None:
+            self._ahead_ms = wall_ms - monotonic_ms
+        steady_ms = monotonic_ms + self._ahead_ms
+        is_jump = wall_ms - steady_ms > JUMP_MS_MIN
+        if not is_jump:
+            self._jumped_at = -1
+            self._ahead_ms = max(self._ahead_ms, wall_ms - monotonic_ms)
+            return wall_ms
+        if self._jumped_at < 0:
+            log.warning("The clock jumped; files keep ageing by the time that passes")
+            self._jumped_at = monotonic_ms
+        if monotonic_ms - self._jumped_at < reserved_ms:
+            return steady_ms
+        self._ahead_ms = wall_ms - monotonic_ms
+        return wall_ms
+
+
+def decide(
+    state: DiskState,
+    config: BrokerConfig,
+    now_ms: int,
+    *,
+    is_manual: bool,
+    steady_ms: int | None = None,
+) -> Verdict:
+    """Apply the rules to what was seen.
+
+    `now_ms` is the wall clock, which tells the hour; files age by `steady_ms` where it is given.
+    """
     percent = max(state.log_ratio, state.queue_ratio) * 100
     refusal = None
     if percent > config.disk_space_warning_level_ratio:
@@ -68,7 +110,7 @@ def decide(state: DiskState, config: BrokerConfig, now_ms: int, *, is_manual: bo
     is_due = is_forced or is_manual or is_hour(config.delete_when, now_ms)
     if not is_due and percent <= config.disk_max_used_space_ratio:
         return Verdict(0, refusal)
-    oldest_kept = now_ms - config.file_reserved_time * HOUR_MS
+    oldest_kept = (now_ms if steady_ms is None else steady_ms) - config.file_reserved_time * HOUR_MS
     expired = 0
     for modified in state.modified_ms[:BATCH_MAX]:
         if not is_forced and modified > oldest_kept:
@@ -104,6 +146,8 @@ class Retention:
         self._health = health
         self._settings = settings
         self._clock_ms = clock_ms
+        self._steady_clock = SteadyClock()
+        self._now_ms = 0
         self._warm = warm
         self._is_running = False
         self._next_look_ms = 0
@@ -119,6 +163,7 @@ class Retention:
 
     def tick(self, now_ms: int) -> None:
         """Do a little of what there is to do; `now_ms` is the monotonic clock."""
+        self._now_ms = now_ms
         if now_ms >= self._next_look_ms and not self._is_running:
             self._next_look_ms = now_ms + self._settings().clean_resource_interval
             self._look()
@@ -171,7 +216,10 @@ class Retention:
         self.log_ratio, self.queue_ratio = state.log_ratio, state.queue_ratio
         is_manual = self._manual_rounds > 0
         self._manual_rounds = max(0, self._manual_rounds - 1)
-        verdict = decide(state, self._settings(), self._clock_ms(), is_manual=is_manual)
+        config, wall_ms = self._settings(), self._clock_ms()
+        reserved_ms = config.file_reserved_time * HOUR_MS
+        steady_ms = self._steady_clock.now(wall_ms, self._now_ms, reserved_ms)
+        verdict = decide(state, config, wall_ms, is_manual=is_manual, steady_ms=steady_ms)
         self._health.set_disk_refusal(verdict.refusal)
         if not verdict.expired:
             self._manual_rounds = 0

@@ -1,6 +1,7 @@
 """Starting again: after a clean stop, after a crash, with files cut, lost or damaged."""
 
 import logging
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -161,14 +162,28 @@ def damage_zero(path: Path) -> None:
     path.write_bytes(bytes(path.stat().st_size))
 
 
+def damage_scramble(path: Path) -> None:
+    path.write_bytes(random.Random(str(path.name)).randbytes(path.stat().st_size))
+
+
 def derived_files(root: Path) -> list[Path]:
     folders = (root / "consumequeue", root / "index")
     return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
+DAMAGES = [damage_remove, damage_shorten, damage_empty, damage_zero, damage_scramble]
+
+
+def assert_same_bytes(root: Path, expected: Path) -> None:
+    names = [each.relative_to(expected) for each in derived_files(expected)]
+    assert [each.relative_to(root) for each in derived_files(root)] == names
+    for name in names:
+        assert (root / name).read_bytes() == (expected / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("is_crash", [False, True])
-@pytest.mark.parametrize("damage", [damage_remove, damage_shorten, damage_empty, damage_zero])
-def test_each_derived_file_is_built_again(
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_reliability_06_each_queue_or_index_file_is_built_again(
     tmp_path: Path, damage: Callable[[Path], None], is_crash: bool
 ) -> None:
     original = tmp_path / "original"
@@ -182,7 +197,24 @@ def test_each_derived_file_is_built_again(
         root = shutil.copytree(original, tmp_path / "copy")
         damage(root / name)
         assert contents(root) == before, name
+        assert_same_bytes(root, tmp_path / "before")
         shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("is_crash", [False, True])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_reliability_06_all_of_them_at_once(
+    tmp_path: Path, damage: Callable[[Path], None], is_crash: bool
+) -> None:
+    root = tmp_path / "store"
+    stopped(root)
+    if is_crash:
+        (root / "abort").touch()
+    before = contents(shutil.copytree(root, tmp_path / "before"))
+    for path in derived_files(root):
+        damage(path)
+    assert contents(root) == before
+    assert_same_bytes(root, tmp_path / "before")
 
 
 @pytest.mark.parametrize("is_crash", [False, True])

@@ -11,7 +11,7 @@ from typing import Final
 
 from core_broker.client.identity import new_client_id
 from core_broker.client.loops import Loop
-from core_broker.client.name_servers import NameServers, checked
+from core_broker.client.name_servers import NameServers, addrs_or_environment, checked
 from core_broker.client.pulling import Pull
 from core_broker.client.route_cache import RouteCache
 from core_broker.errors import GantryError
@@ -46,7 +46,7 @@ class ClientInstance:
         rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
         self.client_id = new_client_id(instance_name)
-        self.namesrv_addr = namesrv_addr
+        self.namesrv_addr = namesrv_addr = addrs_or_environment(namesrv_addr)
         self.remoting = RemotingClient(
             name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._lost
         )

@@ -5,6 +5,7 @@ are accepted too), or ``http://host:port/path`` of a web server that answers suc
 """
 
 import logging
+import os
 import random
 from collections.abc import Callable
 from time import monotonic
@@ -17,6 +18,11 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 
 log = logging.getLogger(__name__)
+
+
+def addrs_or_environment(text: str) -> str:
+    """The addresses given, or those of NAMESRV_ADDR in the environment, as Java's clients do."""
+    return text or os.environ.get("NAMESRV_ADDR", "")
 
 
 def parse_addrs(text: str) -> list[str]:
@@ -37,6 +43,7 @@ class NameServers:
     """Sticks to one name server while it answers and moves on when it does not."""
 
     def __init__(self, remoting: RemotingClient, addrs: str) -> None:
+        addrs = addrs_or_environment(addrs)
         self._url = lookup_url(addrs)
         self._looked_up_s = -LOOKUP_INTERVAL_S
         self.addrs = [] if self._url else parse_addrs(addrs)

@@ -59,7 +59,7 @@ class Producer:
     def __init__(
         self,
         group: str,
-        namesrv_addr: str,
+        namesrv_addr: str = "",
         hooks: Sequence[ClientHook] = (),
         *,
         namespace: str = "",

@@ -49,7 +49,7 @@ class LitePullConsumer:
     def __init__(
         self,
         group: str,
-        namesrv_addr: str,
+        namesrv_addr: str = "",
         hooks: Sequence[ClientHook] = (),
         *,
         message_model: MessageModel | None = None,

@@ -61,7 +61,7 @@ class PullConsumer:
     def __init__(
         self,
         group: str,
-        namesrv_addr: str,
+        namesrv_addr: str = "",
         *,
         message_model: MessageModel = MessageModel.CLUSTERING,
         namespace: str = "",

@@ -56,7 +56,7 @@ class PushConsumer:
     def __init__(
         self,
         group: str,
-        namesrv_addr: str,
+        namesrv_addr: str = "",
         hooks: Sequence[ClientHook] = (),
         *,
         message_model: MessageModel | None = None,

@@ -32,7 +32,7 @@ class PushConsumer(SyncClient):
     than ``consume_timeout_ms`` cannot be stopped: its messages are retried while it goes on.
     """
 
-    def __init__(self, group: str, namesrv_addr: str, **options: Any) -> None:
+    def __init__(self, group: str, namesrv_addr: str = "", **options: Any) -> None:
         super().__init__()
         settings = options.get("settings") or client_settings.ConsumerSettings()
         self._concurrency: int = settings.concurrency
@@ -88,7 +88,7 @@ class PushConsumer(SyncClient):
 class LitePullConsumer(SyncClient):
     """`core_broker.client.LitePullConsumer` for threads; takes the same options."""
 
-    def __init__(self, group: str, namesrv_addr: str, **options: Any) -> None:
+    def __init__(self, group: str, namesrv_addr: str = "", **options: Any) -> None:
         super().__init__()
         self._consumer = lite_pull_consumer.LitePullConsumer(group, namesrv_addr, **options)
         self._failed = False

@@ -19,7 +19,7 @@ from core_broker.remoting.bodies import MessageQueue
 class Producer(SyncClient):
     """`core_broker.client.Producer` for threads; takes the same options."""
 
-    def __init__(self, group: str, namesrv_addr: str, **options: Any) -> None:
+    def __init__(self, group: str, namesrv_addr: str = "", **options: Any) -> None:
         super().__init__()
         settings = options.get("settings") or ProducerSettings()
         self._slots = threading.BoundedSemaphore(settings.in_flight_max)

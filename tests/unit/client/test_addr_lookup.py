@@ -87,3 +87,14 @@ def test_a_scheme_without_a_path_names_the_server_itself() -> None:
     assert lookup_url("http://mq.example:8080/") is None
     assert lookup_url("host:9876") is None
     assert lookup_url("https://mq.example/nsaddr") is not None
+
+
+async def test_without_an_address_the_environment_tells(
+    peer: ScriptedPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", peer.addr)
+    async with Producer("PG") as producer:
+        assert (await producer.send(Message("T", b"hi"))).queue_offset == 7
+    monkeypatch.delenv("NAMESRV_ADDR")
+    with pytest.raises(ClientError, match="NAMESRV_ADDR"):
+        Producer("PG")

@@ -67,7 +67,7 @@ async def test_a_consumer_adds_it_and_shows_messages_without(broker: OneBroker) 
     broker.serve_once(0, 91, record(90, topic="ns%T"))
     async with consumer:
         await eventually(lambda: broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK))
-        assert MessageQueue("ns%T", "b", 0) in consumer.queues
+        await eventually(lambda: MessageQueue("ns%T", "b", 0) in consumer.queues)
     back = broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)[0].ext_fields
     assert (back["group"], back["originTopic"]) == ("ns%G", "ns%T")
     assert set(seen) == {"T"}

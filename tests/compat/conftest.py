@@ -35,9 +35,9 @@ class Pool:
         self._idle: dict[str, list[ForeignClient]] = {}
         self._started = 0
 
-    def take(self, kind: str, among: str) -> ForeignClient:
-        """Return a client that waits for commands; those of one kind may be kept apart by name."""
-        if idle := self._idle.get(among):
+    def take(self, kind: str, *, fresh: bool = False) -> ForeignClient:
+        """Return a client that waits for commands; a fresh one did nothing before."""
+        if (idle := self._idle.get(kind)) and not fresh:
             return idle.pop()
         self._started += 1
         # The libraries keep logs and offsets in the home folder.
@@ -46,10 +46,10 @@ class Pool:
         environment = {**os.environ, "HOME": str(home)}
         return ForeignClient(COMMANDS[kind](environment), environment, home / "client.log")
 
-    def give_back(self, kind: str, among: str, client: ForeignClient) -> None:
+    def give_back(self, kind: str, client: ForeignClient) -> None:
         """Shut a client down, the process with it unless it can be used again."""
-        idle = self._idle.setdefault(among, [])
-        if kind not in REUSED or len(idle) >= IDLE_MAX:
+        idle = self._idle.setdefault(kind, [])
+        if kind not in REUSED or len(idle) >= IDLE_MAX or client.of("printed"):
             client.stop()
         elif client.reset():
             idle.append(client)
@@ -68,21 +68,17 @@ class Maker:
         self.kind = kind
         self.namesrv = namesrv
         self._pool = pool
-        self._running: list[tuple[str, ForeignClient]] = []
+        self._running: list[ForeignClient] = []
 
-    def start(self) -> ForeignClient:
+    def start(self, *, fresh: bool = False) -> ForeignClient:
         """Start one client that waits for commands."""
-        return self._take(self.kind)
+        assert len(self._running) < ROLES_MAX
+        self._running.append(self._pool.take(self.kind, fresh=fresh))
+        return self._running[-1]
 
     def admin(self) -> ForeignClient:
-        """Start one client for commands of mqadmin, which never forgets its first name server."""
-        return self._take(f"{self.kind} of {self.namesrv}")
-
-    def _take(self, among: str) -> ForeignClient:
-        assert len(self._running) < ROLES_MAX
-        client = self._pool.take(self.kind, among)
-        self._running.append((among, client))
-        return client
+        """Start one for commands of mqadmin, some of which work once in the life of a process."""
+        return self.start(fresh=True)
 
     def producer(self, group: str, **wishes: bool) -> ForeignClient:
         """Start a producer; wishes are `transactions` and `trace`."""
@@ -113,13 +109,13 @@ class Maker:
     def stop_all(self) -> None:
         """Shut all clients down; what a client cannot end by itself is killed."""
         while self._running:
-            among, client = self._running.pop()
+            client = self._running.pop()
             if client.is_running:
-                self._pool.give_back(self.kind, among, client)
+                self._pool.give_back(self.kind, client)
 
     def kill_all(self) -> None:
         """Leave no process behind."""
-        for _, client in self._running:
+        for client in self._running:
             client.kill()
 
 

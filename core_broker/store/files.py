@@ -181,7 +181,8 @@ class DiskFile:
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)
         except OSError as error:
-            return os.fstat(self._fd).st_size if error.errno == errno.ENXIO else offset
+            size = os.fstat(self._fd).st_size
+            return max(offset, size) if error.errno == errno.ENXIO else offset
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""

@@ -206,7 +206,7 @@ def zero_from(file: File, start: int, size: int) -> None:
 
     The size never changes, so that a crash in between leaves a file that is still a segment.
     """
-    while start < size:
+    while (start := file.next_data(start)) < size:
         zeros = _ZEROS[: min(ZERO_STEP, size - start)]
         if file.pread(len(zeros), start) != zeros:
             file.pwrite(zeros, start)

@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test compat lint format bench crash sim lock vendor clean
+.PHONY: help up demo test compat lint format bench crash sim soak lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -30,11 +30,15 @@ compat: $(READY) ## only the tests with foreign RocketMQ clients
 	@tools/setup.sh clients
 	$(PYTEST) tests/compat $(ARGS)
 
-crash: $(READY) ## only the tests that kill a process and look at what is left
+crash: $(READY) ## kill the broker RUNS times under load and fill its disk, and look at what is left
 	$(PYTEST) tests/crash $(ARGS)
 
-sim: $(READY) ## only the seeded simulations
+sim: $(READY) ## SEEDS seeded schedules of writes, power cuts and faults on a simulated disk
 	$(PYTEST) tests/sim $(ARGS)
+
+soak: $(READY) ## the long crash, simulation and fault runs; hours (each size can be given, as RUNS=50)
+	RUNS=$(or $(RUNS),1000) SEEDS=$(or $(SEEDS),100000) CALLS=$(or $(CALLS),20000) \
+	CUT_STRIDE=$(or $(CUT_STRIDE),1) $(PYTEST) tests/crash tests/sim --timeout=0 $(ARGS)
 
 lint: $(READY) ## style, types, layers and house rules
 	$(PY) -m ruff check .

@@ -299,11 +299,19 @@ class Recovery:
             self._result.last_record = record.offset
             if record.offset - told >= PROGRESS_BYTES:
                 told = record.offset
-                self._tell(what, (told - start) / (end - start))
+                self._tell(what, (told - start) / (self._written_end(end) - start))
             if scan.end >= end:
                 break
         self._dispatcher.settle()
         return scan
+
+    def _written_end(self, end: int) -> int:
+        """Return the end of the last segment that holds anything: segments are made ahead."""
+        size = self._log.segment_size
+        least = self._log.min_offset + size
+        while end > least and self._reader.store_timestamp(end - size) < 0:
+            end -= size
+        return end
 
     def _rebuild_gaps(self) -> None:
         """Build queues again that lack messages from before the whole point."""

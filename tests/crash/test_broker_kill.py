@@ -93,7 +93,7 @@ def repeatable(seed: int, flush: str) -> Iterator[None]:
     except BaseException as failure:
         failure.add_note(
             f"seed {seed}; repeat it: make crash RUNS={seed - first + 1}"
-            f' ARGS="-k {flush}" FIRST_SEED={first}'
+            f' FIRST_SEED={first} ARGS="-k reliability_0{1 + (flush == "ASYNC_FLUSH")}"'
         )
         raise
 

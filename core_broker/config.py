@@ -249,7 +249,7 @@ class BrokerConfig(Settings):
     # Retention. Ratios are percentages of the disk.
     delete_when: str = key("04", updatable=True)  # hours of the day, separated by ";"
     file_reserved_time: int = key(72, updatable=True)  # hours
-    disk_max_used_space_ratio: int = key(75, low=10, high=95, updatable=True)
+    disk_max_used_space_ratio: int = key(75, updatable=True)
     disk_space_clean_forcibly_ratio: int = key(85, low=1, high=100, updatable=True)
     disk_space_warning_level_ratio: int = key(90, low=1, high=100, updatable=True)
     clean_file_forcibly_enable: bool = key(True, updatable=True)

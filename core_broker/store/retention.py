@@ -30,6 +30,8 @@ MANUAL_ROUNDS = 20
 #: One tick looks at so many queues for files that hold nothing any more.
 QUEUES_PER_TICK = 100
 HOUR_MS = 3_600_000
+#: diskMaxUsedSpaceRatio counts within these bounds.
+RATIO_MIN, RATIO_MAX = 10, 95
 #: A wall clock that runs ahead by so much was set; less than that is how clocks are kept right.
 JUMP_MS_MIN = 60_000
 
@@ -108,7 +110,7 @@ def decide(
         config.clean_file_forcibly_enable and percent > config.disk_space_clean_forcibly_ratio
     )
     is_due = is_forced or is_manual or is_hour(config.delete_when, now_ms)
-    if not is_due and percent <= config.disk_max_used_space_ratio:
+    if not is_due and percent <= min(max(config.disk_max_used_space_ratio, RATIO_MIN), RATIO_MAX):
         return Verdict(0, refusal)
     oldest_kept = (now_ms if steady_ms is None else steady_ms) - config.file_reserved_time * HOUR_MS
     expired = 0
@@ -172,8 +174,13 @@ class Retention:
         for queue in batch:
             self._trim(queue)
         if self._to_unlink and now_ms >= self._next_unlink_ms:
-            self._next_unlink_ms = now_ms + self._settings().delete_commit_log_files_interval
             path = self._to_unlink.popleft()
+            config = self._settings()
+            self._next_unlink_ms = now_ms + (
+                config.delete_commit_log_files_interval
+                if path.parent == self._log.folder
+                else config.delete_consume_queue_files_interval
+            )
             self._lane.submit(lambda: self._files.remove(path), _report)
 
     def _trim(self, queue: ConsumeQueue) -> None:

@@ -37,6 +37,12 @@ def test_or_at_any_hour_when_the_disk_is_rather_full_or_somebody_asks() -> None:
     assert decided(50, [OLD, YOUNG], is_manual=True) == 1
 
 
+def test_the_ratio_counts_within_bounds() -> None:
+    assert decided(11, [OLD], disk_max_used_space_ratio=0) == 1
+    assert decided(9, [OLD], disk_max_used_space_ratio=0) == 0
+    assert decided(96, [OLD], disk_max_used_space_ratio=100, clean_file_forcibly_enable=False) == 1
+
+
 def test_age_does_not_count_when_the_disk_is_very_full() -> None:
     assert decided(86, [OLD, YOUNG, YOUNG]) == 3
     assert decided(86, [OLD, YOUNG], clean_file_forcibly_enable=False) == 1

@@ -6,6 +6,11 @@ process, as the tests of the plain path do.
 """
 
 import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 if os.environ.get("GANTRY_KERNEL") == "off":
     raise ImportError("the kernel is switched off by GANTRY_KERNEL=off")
+# The sources are Python to read, but only what Cython makes of them can be run.
+if not any(Path(__file__).with_name(f"sends{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+    raise ImportError("the kernel is not compiled: setup.py build_ext --inplace does it")

@@ -13,6 +13,7 @@ from core_broker.message.topics import (
     RETRY_PREFIX,
     SEND_FORBIDDEN_TOPICS,
     TOPIC_BYTES_MAX,
+    TRANSACTION_GROUP,
     validate_topic,
 )
 from core_broker.processors.context import BrokerContext
@@ -68,6 +69,17 @@ def check_topic_name(name: str) -> None:
         # Also those of groups, which clients allow to be longer; brokers of 4.9 do not.
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, "The specified topic is longer than topic max length."
+        )
+
+
+def check_foreign_group(group: str) -> None:
+    """Raise RequestRefused for the group that keeps how far the transaction checks are.
+
+    An offset that somebody else gave it could make a restarted broker skip half messages.
+    """
+    if group == TRANSACTION_GROUP:
+        raise RequestRefused(
+            ResponseCode.NO_PERMISSION, f"the offsets of [{group}] belong to the broker itself"
         )
 
 

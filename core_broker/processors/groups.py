@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.topics import validate_group
+from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import SubscriptionGroupConfig, decode_body
 from core_broker.remoting.codes import ResponseCode
@@ -51,6 +52,7 @@ class GroupProcessor:
         """DELETE_SUBSCRIPTIONGROUP (207); with its offsets when the client asks for that."""
         ctx = self._ctx
         header = request.header(DeleteSubscriptionGroupRequestHeader)
+        check_foreign_group(header.group_name)
         ctx.groups.remove(header.group_name, ctx.now_ms())
         ctx.statistics.forget_group(header.group_name)
         if header.clean_offset or header.remove_offset:

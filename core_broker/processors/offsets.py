@@ -9,7 +9,7 @@ import os
 
 from core_broker.config import LONG_MAX
 from core_broker.errors import RequestRefused
-from core_broker.processors.admission import check_topic_name
+from core_broker.processors.admission import check_foreign_group, check_topic_name
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import Dialect, QueryCorrectionOffsetBody, encode_body
 from core_broker.remoting.codes import ResponseCode
@@ -61,6 +61,7 @@ class OffsetProcessor:
         header = request.header(UpdateConsumerOffsetRequestHeader)
         check_topic_name(header.topic)
         check_topic_name(header.consumer_group)
+        check_foreign_group(header.consumer_group)
         if header.queue_id < 0 or header.commit_offset < 0:
             raise RequestRefused(
                 ResponseCode.SYSTEM_ERROR,
@@ -141,6 +142,7 @@ class OffsetProcessor:
         ctx = self._ctx
         header = request.header(CloneGroupOffsetRequestHeader)
         check_topic_name(header.dest_group)
+        check_foreign_group(header.dest_group)
         source = header.src_group
         topics = [header.topic] if header.topic else ctx.offsets.topics_of(source)
         for topic in topics:

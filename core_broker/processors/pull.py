@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from core_broker.errors import RequestRefused
 from core_broker.message import sysflag
+from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext, settled
 from core_broker.processors.failed_messages import find_group
 from core_broker.processors.remarks import SEE_FAQ
@@ -136,6 +137,7 @@ class PullProcessor:
             response = self._nothing(question, found)
         is_first = question.deadline_ms is None
         if is_first and header.sys_flag & sysflag.PULL_COMMIT_OFFSET and header.commit_offset > 0:
+            check_foreign_group(header.consumer_group)
             ctx.offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from core_broker.message.topics import TRANS_HALF_TOPIC, TRANSACTION_GROUP
 from core_broker.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import (
     CloneGroupOffsetRequestHeader,
+    DeleteSubscriptionGroupRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
@@ -88,6 +90,27 @@ async def test_commits_that_cannot_be(
 ) -> None:
     assert (await update(desk, topic, offset, queue_id, group)).code == 1
     assert len(desk.ctx.offsets) == 0
+
+
+async def test_the_place_of_the_transaction_checks_is_the_brokers_own(desk: Desk) -> None:
+    """Were it moved, a restarted broker would pass over half messages."""
+    desk.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 3)
+    desk.ctx.offsets.commit("CG", TRANS_HALF_TOPIC, 0, 99)
+    answers = [
+        await update(desk, TRANS_HALF_TOPIC, 99, group=TRANSACTION_GROUP),
+        await desk.ask(
+            RequestCode.CLONE_GROUP_OFFSET,
+            CloneGroupOffsetRequestHeader(
+                src_group="CG", dest_group=TRANSACTION_GROUP, topic=TRANS_HALF_TOPIC, offline=True
+            ),
+        ),
+        await desk.ask(
+            RequestCode.DELETE_SUBSCRIPTIONGROUP,
+            DeleteSubscriptionGroupRequestHeader(group_name=TRANSACTION_GROUP, clean_offset=True),
+        ),
+    ]
+    assert [answer.code for answer in answers] == [ResponseCode.NO_PERMISSION] * 3
+    assert desk.ctx.offsets.committed(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0) == 3
 
 
 async def test_a_full_table(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,16 @@ def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
     return any(queue.topic == topic for queue in stats.offset_table)
 
 
+def lag(cluster: Cluster, group: str, topic: str) -> int:
+    """Return how many messages of a topic a group has not told to have consumed."""
+    stats = ask(cluster, lambda admin: admin.consume_stats(cluster.broker_addr, group))
+    return sum(
+        where.broker_offset - where.consumer_offset
+        for queue, where in stats.offset_table.items()
+        if queue.topic == topic
+    )
+
+
 def eventually(condition: Callable[[], bool], what: str, seconds: float) -> None:
     """Look again and again until a condition holds; fail after the deadline."""
     deadline = time.monotonic() + seconds

@@ -46,10 +46,11 @@ def test_a_question_gets_its_answer(
     clients = start_clients(kind, shared_cluster.namesrv_addr)
     topic = create_topic(shared_cluster, f"Questions-{kind}", queues=1)
     answering = clients.consumer(f"CG-questions-{kind}", topic, replies=True)
-    asking = clients.producer(f"PG-questions-{kind}")
-    # An asker waits 10 s; some consumers look for their queues only every 20 s.
-    asking.send(topic, [{"body": "are you there"}])
+    # An asker waits 10 s; some consumers look for their queues only every 20 s. Not the asker looks
+    # whether it is there: the broker hears of an asker with its first question about a topic.
+    clients.producer(f"PG-there-{kind}").send(topic, [{"body": "are you there"}])
     answering.wait_for("message")
+    asking = clients.producer(f"PG-questions-{kind}")
     for number in range(3):
         asking.tell("request", topic=topic, body=f"question {number}")
         assert asking.wait_for("replied", number + 1)[-1]["body"] == f"re: question {number}"

@@ -5,10 +5,8 @@ Compatible with RocketMQ's DefaultMQProducer.
 
 import asyncio
 import random
-import warnings
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from core_broker.client.deadline import Deadline
 from core_broker.client.hooks import ClientHook, HookChain
@@ -27,6 +25,7 @@ from core_broker.client.sending import (
     prepare_batch,
     split_batch,
 )
+from core_broker.client.service import Service
 from core_broker.client.settings import ProducerSettings
 from core_broker.errors import ClientError, ReplyTimeout
 from core_broker.message.compression import compress
@@ -45,7 +44,7 @@ REQUEST_TIMEOUT_MS: Final = 3_000
 """How long a request waits for its reply, sending it included."""
 
 
-class Producer:
+class Producer(Service):
     """Sends messages of one producer group: ``async with Producer("group", "host:9876") as p``.
 
     Belongs to the event loop it was started on. Many sends may run at once. Raises ClientError for
@@ -121,22 +120,6 @@ class Producer:
             await self._in_flight.drain(self._settings.drain_timeout_s)
             await self._hooks.stop()
             await self._instance.stop()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
-
-    def __del__(self) -> None:
-        if getattr(self, "_running", False):
-            warnings.warn(f"{self!r} was dropped without stop()", ResourceWarning, stacklevel=2)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages of a topic may go to."""

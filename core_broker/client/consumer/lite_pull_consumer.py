@@ -3,11 +3,9 @@
 Compatible with RocketMQ's DefaultLitePullConsumer.
 """
 
-import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
 
 from core_broker.client.consumer.allocate import sorted_queues
 from core_broker.client.consumer.group_member import Member
@@ -15,6 +13,7 @@ from core_broker.client.consumer.running_lite_pull import QueuesListener, Runnin
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
 from core_broker.client.namespaces import with_namespace
+from core_broker.client.service import Service
 from core_broker.client.settings import LitePullSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
@@ -30,7 +29,7 @@ from core_broker.remoting.bodies import (
 from core_broker.remoting.client import RpcHook
 
 
-class LitePullConsumer:
+class LitePullConsumer(Service):
     """Consumes at the pace of the application.
 
         async with LitePullConsumer("group", "127.0.0.1:9876") as consumer:
@@ -126,10 +125,6 @@ class LitePullConsumer:
         if running is not None:
             await running.stop(approve=approve)
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -138,10 +133,6 @@ class LitePullConsumer:
     ) -> None:
         # After an error, what was polled last was perhaps not dealt with.
         await self._stop(approve=error is None)
-
-    def __del__(self) -> None:
-        if getattr(self, "_running", None) is not None:
-            warnings.warn(f"{self!r} was dropped without stop()", ResourceWarning, stacklevel=2)
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """The next messages of one queue, at most ``poll_count``; an empty list when none came

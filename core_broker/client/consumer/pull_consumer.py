@@ -3,11 +3,9 @@
 Compatible with RocketMQ's DefaultMQPullConsumer.
 """
 
-import warnings
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from core_broker.client.consumer.allocate import sorted_queues
 from core_broker.client.consumer.group_member import (
@@ -24,6 +22,7 @@ from core_broker.client.namespaces import with_namespace
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult
 from core_broker.client.sender import Sender
+from core_broker.client.service import Service
 from core_broker.client.settings import GroupSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
@@ -46,7 +45,7 @@ SUSPEND_MS: Final = 20_000
 RECONSUME_TIMES_MAX: Final = 16
 
 
-class PullConsumer:
+class PullConsumer(Service):
     """Reads queues at offsets of the application's choice.
 
         async with PullConsumer("group", "127.0.0.1:9876") as consumer:
@@ -102,22 +101,6 @@ class PullConsumer:
         if self._running:
             self._running = False
             await self._instance.stop()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
-
-    def __del__(self) -> None:
-        if getattr(self, "_running", False):
-            warnings.warn(f"{self!r} was dropped without stop()", ResourceWarning, stacklevel=2)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """All readable queues of a topic."""

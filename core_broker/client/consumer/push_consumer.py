@@ -3,11 +3,8 @@
 Compatible with RocketMQ's DefaultMQPushConsumer, with a concurrent or an orderly listener.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from core_broker.client.consumer.group_member import Member
 from core_broker.client.consumer.listening import AnyListener, Listener, OrderlyListener
@@ -15,6 +12,7 @@ from core_broker.client.consumer.running_consumer import RunningConsumer
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
 from core_broker.client.namespaces import with_namespace
+from core_broker.client.service import Service
 from core_broker.client.settings import ConsumerSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
@@ -30,7 +28,7 @@ from core_broker.remoting.bodies import (
 from core_broker.remoting.client import RpcHook
 
 
-class PushConsumer:
+class PushConsumer(Service):
     """Consumes topics as a member of a group.
 
         consumer = PushConsumer("group", "127.0.0.1:9876")
@@ -156,22 +154,6 @@ class PushConsumer:
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
-
-    def __del__(self) -> None:
-        if getattr(self, "_running", None) is not None:
-            warnings.warn(f"{self!r} was dropped without stop()", ResourceWarning, stacklevel=2)
 
     @property
     def client_id(self) -> str:

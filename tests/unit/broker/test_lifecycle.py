@@ -147,6 +147,9 @@ class TestFiles:
         client = connect(broker.addr)
         config = tmp_path / "store" / "config"
         aside = tmp_path / "aside"
+        # What the start saves must not be on its way while the folder moves.
+        assert (await client.send("Before")).code == 0
+        await eventually(lambda: b"Before" in (config / "topics.json").read_bytes())
         config.rename(aside)
         config.write_bytes(b"a file where the folder was")
         answer = await client.send("New")

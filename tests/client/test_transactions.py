@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from core_broker.client import (
     AdminClient,
     ConsumeFromWhere,
@@ -50,6 +52,7 @@ async def bodies(admin: AdminClient, addr: str, topic: str) -> list[bytes]:
     return [message.body for message in pulled.messages]
 
 
+@pytest.mark.on_java
 async def test_only_what_was_committed_is_delivered(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -81,6 +84,7 @@ async def test_only_what_was_committed_is_delivered(
         assert (message.topic, message.tags) == (topic, "A")
 
 
+@pytest.mark.on_java
 async def test_another_producer_of_the_group_is_asked(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
@@ -103,6 +107,7 @@ async def test_another_producer_of_the_group_is_asked(
     assert set(first.checked) | set(second.checked) == {"committed at last"}
 
 
+@pytest.mark.on_java
 async def test_a_request_and_its_reply(
     quick_cluster: ClusterAddrs, new_topic: NewTopic, group: str
 ) -> None:

@@ -89,7 +89,12 @@ def java_cluster(version: str, folder: Path, **settings: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("version", installing.JAVA_BROKER_VERSIONS)
 def test_the_client_does_there_what_it_does_here(version: str, tmp_path: Path) -> None:
-    settings = {"message_delay_level": SHORT_DELAYS, "enable_property_filter": "true"}
+    settings = {
+        "message_delay_level": SHORT_DELAYS,
+        "enable_property_filter": "true",
+        "transaction_time_out": "500",
+        "transaction_check_interval": "500",
+    }
     with java_cluster(version, tmp_path, **settings) as addr:
         run_marked_tests(addr)
 

@@ -7,6 +7,7 @@ Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildInde
 """
 
 import logging
+from typing import NamedTuple
 
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
@@ -33,6 +34,15 @@ log = logging.getLogger(__name__)
 Place = tuple[int, int, int]
 
 
+class Doubt(NamedTuple):
+    """A message whose offset does not follow, until the next one of its queue decides."""
+
+    record: LogRecord
+    code: int
+    #: So many in a row did not follow, this one included.
+    places: int
+
+
 class Dispatcher:
     """Writes queues and index. Event loop only."""
 
@@ -54,12 +64,10 @@ class Dispatcher:
         self.gaps: set[tuple[str, int]] = set()
         #: Queues and the first offset of each gap that lies between two messages.
         self.missing: list[tuple[ConsumeQueue, int]] = []
-        #: Queue → a message whose offset does not follow, with its tags code, until another one
-        #: confirms it. One flipped bit must not hide the messages of a queue.
-        self._doubtful: dict[ConsumeQueue, tuple[LogRecord, int]] = {}
-        #: Queue → the offset of its last message, which came behind a gap.
-        self._unconfirmed: dict[ConsumeQueue, int] = {}
-        self._lost_bytes = 0
+        #: One flipped bit must not hide the messages of a queue.
+        self._doubtful: dict[ConsumeQueue, Doubt] = {}
+        #: Damaged parts of the log, as first and end.
+        self._lost: list[tuple[int, int]] = []
         #: For the index: what was staged in this turn, and what is in the log.
         self._staged: list[IndexEntry] = []
         self._to_index: list[IndexEntry] = []
@@ -126,39 +134,56 @@ class Dispatcher:
         if record.offset + record.size <= queue.end_physical:
             return
         code = self._tags_code(record.topic, properties, record.store_timestamp)
-        doubtful = self._doubtful.pop(queue, None)
-        if self._unconfirmed.pop(queue, None) == record.queue_offset:
-            # It was the one before this that told a wrong offset.
-            self._enter(queue, record, code)
-            return
+        doubt = self._doubtful.pop(queue, None)
         missing = record.queue_offset - queue.next_offset
-        if queue.next_offset == 0 or 0 <= missing <= self._lost_bytes // RECORD_BYTES_MIN:
-            self._enter(queue, record, code)
-        elif doubtful is None:
-            self._doubtful[queue] = (record, code)
-            return
-        elif record.queue_offset == doubtful[0].queue_offset + 1:
-            # Two that agree: messages between are damaged, or the topic was created again.
-            self._enter(queue, *doubtful)
-            self._enter(queue, record, code)
-            return
-        elif missing == 1:
+        if doubt is not None:
+            self._settle_doubt(queue, doubt, record, code)
+        elif not queue.next_offset or 0 <= missing <= self._lost_between(queue, record.offset):
             self._enter(queue, record, code)
         else:
-            self._doubtful[queue] = (record, code)
-        if doubtful is not None:
-            _report(doubtful[0])
+            self._doubtful[queue] = Doubt(record, code, 1)
 
-    def lost(self, size: int) -> None:
-        """Take note that so many bytes of the log are damaged: messages may be missing for it."""
-        self._lost_bytes += size
+    def _settle_doubt(
+        self, queue: ConsumeQueue, doubt: Doubt, record: LogRecord, code: int
+    ) -> None:
+        """Decide by the next message whether a doubtful offset, or what came before, is right."""
+        before = doubt.record
+        between = record.queue_offset - before.queue_offset - 1
+        lost = self._lost_in(before.offset + before.size, record.offset)
+        # Two that agree: messages before them are gone, or the topic was created again.
+        is_right = between == 0 or (
+            before.queue_offset >= queue.next_offset and 0 <= between <= lost
+        )
+        if is_right:
+            self._enter(queue, before, doubt.code)
+            self._enter(queue, record, code)
+            return
+        _report(before)
+        missing = record.queue_offset - queue.next_offset
+        # Whoever told a wrong offset has a place in the queue all the same.
+        if 0 <= missing <= self._lost_between(queue, record.offset) + doubt.places:
+            self._enter(queue, record, code)
+        else:
+            self._doubtful[queue] = Doubt(record, code, doubt.places + 1)
+
+    def lost(self, start: int, end: int) -> None:
+        """Take note that a part of the log is damaged: messages of any queue may be missing."""
+        self._lost.append((start, end))
+
+    def _lost_between(self, queue: ConsumeQueue, offset: int) -> int:
+        """How many messages behind the last one of a queue the damage can have cost at most."""
+        return self._lost_in(queue.end_physical, offset) if self._lost else 0
+
+    def _lost_in(self, start: int, end: int) -> int:
+        overlaps = (min(end, stop) - max(start, first) for first, stop in self._lost)
+        return sum(size for size in overlaps if size > 0) // RECORD_BYTES_MIN
 
     def decide_doubtful(self) -> None:
         """Enter messages behind a gap, or the first of a topic that was created again.
 
         Comes at the end of the log, where nothing follows that would confirm their offsets.
         """
-        for queue, (record, code) in self._doubtful.items():
+        for queue, (record, code, _) in self._doubtful.items():
             missing = record.queue_offset - queue.next_offset
             room = (record.offset - queue.end_physical) // RECORD_BYTES_MIN
             if record.queue_offset == 0 or 0 < missing <= min(room, GAP_MAX):
@@ -166,8 +191,7 @@ class Dispatcher:
             else:
                 _report(record)
         self._doubtful.clear()
-        self._unconfirmed.clear()
-        self._lost_bytes = 0
+        self._lost.clear()
 
     def _enter(self, queue: ConsumeQueue, record: LogRecord, code: int) -> None:
         if record.queue_offset < queue.next_offset:
@@ -176,7 +200,6 @@ class Dispatcher:
             self.gaps.add((record.topic, record.queue_id))
             if queue.end_physical:
                 self.missing.append((queue, queue.next_offset))
-            self._unconfirmed[queue] = record.queue_offset
             queue.start_at(record.queue_offset)
         self._queues.enter(queue, record.offset, record.size, code)
 

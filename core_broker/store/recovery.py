@@ -246,8 +246,7 @@ class Recovery:
             flaw = scan.flaw or Flaw(scan.end, NOTHING)
             self._report(flaw, "The records behind it are kept.")
             at = find_record(self._log, scan.end + 1, whole)
-            self._dispatcher.lost((at or whole) - scan.end)
-        self._dispatcher.decide_doubtful()
+            self._dispatcher.lost(scan.end, at or whole)
 
     def _read_end(self, whole: int) -> None:
         """Dispatch everything from the whole point on, up to where the log ends.
@@ -269,7 +268,7 @@ class Recovery:
                 break
             self._report(flaw, f"The records from {following.offset} on are kept.")
             at = following.offset
-            self._dispatcher.lost(at - scan.end)
+            self._dispatcher.lost(scan.end, at)
         self._dispatcher.decide_doubtful()
 
     def _following(self, start: int, end: int) -> LogRecord | None:
@@ -320,6 +319,7 @@ class Recovery:
             log.warning("Queue %d of topic %s has a gap", queue_id, topic)
             self._remove_queue(topic, queue_id)
         self._read_whole_part(self._result.end)
+        self._dispatcher.decide_doubtful()
 
     def _report(self, flaw: Flaw, consequence: str) -> None:
         self._result.flaws += 1

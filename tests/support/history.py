@@ -11,7 +11,8 @@
     invented    there, and never sent                   must be empty
     altered     there with other content, or another message at an acknowledged offset     empty
     reordered   stored before a message that was acknowledged before it was sent           empty
-    gaps        offsets without a message               must be empty, but for damaged ones
+    gaps        offsets without a message               must be empty, but for damaged ones, and
+                before those: a damaged message may tell a later place than its own
     holes       written before the end of the log and not there: what is lost is no tail   empty
     duplicates  there twice: the same message sent once must be empty
     unknown     sent, and no answer says what became of it: either is allowed
@@ -202,12 +203,13 @@ class History:
         for offset, number, body in found:
             sent = self._sent.get(number)
             name = f"{number} at {offset} of {queue}"
+            is_damaged = sent is not None and sent.is_damaged
             while expected < offset:
-                if not self._is_damaged_place(places.get(expected)):
+                if not is_damaged and not self._is_damaged_place(places.get(expected)):
                     verdict.gaps.append(f"{queue} offset {expected}")
                 expected += 1
             expected = offset + 1
-            if sent is not None and sent.is_damaged:
+            if is_damaged:
                 seen.add(number)
                 continue
             if sent is None or sent.queue != queue:

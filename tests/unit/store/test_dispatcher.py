@@ -148,6 +148,41 @@ def test_one_damaged_offset_hides_no_other_message(
     assert f"The record at 1000 cannot be message {damaged} of queue 0" in caplog.text
 
 
+def places_of(parts: Parts) -> dict[int, int]:
+    """Offset in the queue → where that message lies, without the gaps."""
+    queue = parts.queues.get("T", 0)
+    assert queue is not None
+    units = enumerate(queue.units(0, 99))
+    return {offset: unit.offset_physical for offset, unit in units if unit.size == 100}
+
+
+def test_damage_explains_a_gap_only_where_it_lies(parts: Parts) -> None:
+    parts.dispatcher.lost(0, 1000)
+    parts.dispatch(10, queue_offset=0)
+    parts.dispatch(11, queue_offset=3)
+    assert places_of(parts) == {0: 1000}  # nothing explains it, nothing confirms it yet
+    parts.dispatcher.lost(1200, 1500)
+    parts.dispatch(15, queue_offset=5)
+    assert places_of(parts) == {0: 1000, 3: 1100, 5: 1500}
+
+
+def test_a_gap_and_a_wrong_offset_behind_it(parts: Parts) -> None:
+    """The wrong one tells the same offset as the right one before it."""
+    parts.dispatch(0)
+    parts.dispatcher.lost(100, 200)
+    parts.dispatch(2)
+    parts.dispatch(3, queue_offset=2)
+    parts.dispatch(4)
+    parts.dispatch(5)
+    assert places_of(parts) == {0: 0, 2: 200, 4: 400, 5: 500}
+
+
+def test_several_wrong_offsets_in_a_row_have_their_places(parts: Parts) -> None:
+    for number, told in enumerate([0, 64, 2 + 128, 3 + 256, 4, 5]):
+        parts.dispatch(number, queue_offset=told)
+    assert places_of(parts) == {0: 0, 4: 400, 5: 500}
+
+
 def test_a_damaged_offset_of_the_last_message_takes_no_memory(parts: Parts) -> None:
     parts.dispatch(0)
     parts.dispatch(1, queue_offset=9 << 40)

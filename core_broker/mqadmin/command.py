@@ -11,7 +11,9 @@ The function's docstring is part of the command's help. Every command also has -
 import asyncio
 import inspect
 import re
+import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 
@@ -243,11 +245,23 @@ def run(function: Callable[..., Awaitable[None]], options: dict[str, Any]) -> No
         raise click.exceptions.Exit(failed.exit_code) from None
     except GantryError as error:
         raise CommandError(sentence(error), exit_code_of(error)) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         raise CommandError("interrupted", ExitCode.INTERRUPTED) from None
 
 
+def _end_on_interrupt() -> None:
+    """Let Ctrl-C cancel the command.
+
+    The handler of asyncio.run may come too late for a loop that is just beginning to wait: then it
+    would only be heard when the wait is over.
+    """
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+
+
 async def _run(function: Callable[..., Awaitable[None]], options: dict[str, Any]) -> None:
+    _end_on_interrupt()
     namesrv_addr = options.pop("namesrv_addr") or ""
     out = Output(sys.stdout, as_json=options.pop("output") == "json")
     hooks = signing_hooks(options.pop("sign_access_key"), options.pop("sign_secret_key"))

@@ -56,7 +56,7 @@ class SendKernel:
     """Takes sends out of one read buffer, which all connections share.
 
     `resolver` has `topic(name: bytes) -> HotTopic | None` and `queue(name: bytes, queue_id: int) ->
-    object | None`; what they return is kept. `answer_parts` are what stands in an answer before the
+    object`; what they return is kept. `answer_parts` are what stands in an answer before the
     opaque, the ids, the queue id and the queue offset, and at its end.
     """
 
@@ -176,22 +176,27 @@ class SendKernel:
         topic: HotTopic = self._topic(header.fields[1])
         if topic is None or queue_id < 0 or queue_id >= len(topic.queues):
             return 0
-        hot: HotQueue = self._queue(topic, cython.cast(cython.int, queue_id))
         body: cython.pointer(uint8_t) = frame + 4 + word
         body_bytes: uint32_t = size - 4 - word
-        if hot is None or body_bytes > self._body_max:
+        is_batch: cython.bint = header.is_true(12)
+        if body_bytes > self._body_max:
             return 0
+        if is_batch and not self._admits_batch(topic, body, body_bytes):
+            return 0
+        if not is_batch and not self._admits_single(topic, body_bytes):
+            return 0
+        # Only now: a queue that nothing is stored in must not come to be.
+        hot: HotQueue = self._queue(topic, cython.cast(cython.int, queue_id))
         before: cython.int = hot.count
-        taken: cython.int
-        if header.is_true(12):
-            taken = self._take_batch(topic, hot, body, body_bytes)
+        self._answers.begin(header.opaque)
+        if is_batch:
+            self._append_batch(topic, hot, body, body + body_bytes)
         else:
-            taken = self._take_single(topic, hot, body, body_bytes, cython.cast(uint32_t, flag))
-        if taken:
-            self._answers.end(hot.queue_id, hot.next_offset + before)
-            if before == 0:
-                self.touched.append(hot)
-        return taken
+            self._append(topic, hot, body, body_bytes, cython.cast(uint32_t, flag))
+        self._answers.end(hot.queue_id, hot.next_offset + before)
+        if before == 0:
+            self.touched.append(hot)
+        return 1
 
     @cython.cfunc
     def _topic(self, name: Text) -> HotTopic:
@@ -208,8 +213,6 @@ class SendKernel:
         hot: HotQueue = topic.queues[queue_id]
         if hot is None:
             queue = self._resolver.queue(topic.name, queue_id)
-            if queue is None:
-                return None
             hot = topic.queues[queue_id] = HotQueue(queue, queue_id)
         if hot.count == 0:
             hot.next_offset = hot.queue.next_offset
@@ -217,14 +220,8 @@ class SendKernel:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _take_single(
-        self,
-        topic: HotTopic,
-        hot: HotQueue,
-        body: cython.pointer(uint8_t),
-        body_bytes: uint32_t,
-        flag: uint32_t,
-    ) -> cython.int:
+    def _admits_single(self, topic: HotTopic, body_bytes: uint32_t) -> cython.int:
+        """Whether a message is usual and has room; its properties are ready then."""
         properties: Properties = self._properties
         if not properties.normalize(self._header.fields[8]):
             return 0
@@ -233,28 +230,31 @@ class SendKernel:
             if same(properties.wait, b"false", 5):
                 return 0
         properties.drop_wait()
-        if not self._has_room(topic, properties.count + body_bytes, 1):
-            return 0
-        self._answers.begin(self._header.opaque)
-        self._append(topic, hot, body, body_bytes, flag)
-        return 1
+        return self._has_room(topic, properties.count + body_bytes, 1)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _take_batch(
-        self, topic: HotTopic, hot: HotQueue, body: cython.pointer(uint8_t), body_bytes: uint32_t
+    def _admits_batch(
+        self, topic: HotTopic, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.int:
-        """Store the messages of a batch, all or none."""
+        """Whether all messages of a batch are usual and have room."""
         properties: Text = self._header.fields[8]
+        total: int64_t = 0
         if properties.p != cython.NULL and properties.n:
             return 0
-        end: cython.pointer(uint8_t) = body + body_bytes
-        total: int64_t = 0
-        count: cython.int = self._count_batch(body, end, cython.address(total))
-        if count == 0 or not self._has_room(topic, total, count):
-            return 0
-        self._answers.begin(self._header.opaque)
-        at: cython.pointer(uint8_t) = body
+        count: cython.int = self._count_batch(body, body + body_bytes, cython.address(total))
+        return count > 0 and self._has_room(topic, total, count)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _append_batch(
+        self,
+        topic: HotTopic,
+        hot: HotQueue,
+        at: cython.pointer(uint8_t),
+        end: cython.pointer(uint8_t),
+    ) -> cython.int:
+        properties: Text
         while at < end:
             properties.p = at + BATCHED_MIN + get32(at + 16)
             properties.n = get16(properties.p - 2)

@@ -62,7 +62,12 @@ class HotSends:
             return 0
         kernel, made = self._kernel, ctx.store.made
         now = made.now_ms()
-        used: int = kernel.run(end, peer, made.position, made.room(), now)
+        try:
+            used: int = kernel.run(end, peer, made.position, made.room(), now)
+        except BaseException:
+            # What it has of this read must not come into the next one: a new kernel knows nothing.
+            self._config = None
+            raise
         if used:
             self._store(kernel, now)
             self.messages += kernel.messages

@@ -16,7 +16,8 @@ from core_broker.message.model import Message
 from core_broker.processors.hot_sends import has_kernel
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
-from tests.support.two_paths import compare
+from core_broker.remoting.frames import FrameSplitter
+from tests.support.two_paths import OnePath, compare
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
@@ -194,3 +195,19 @@ async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path) -> None:
     command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
     command.opaque = 5
     assert await compare(tmp_path, [[(0, command.encode())]], TOPICS) == 1
+
+
+async def test_what_failed_in_one_read_leaves_nothing_for_the_next(tmp_path: Path) -> None:
+    """Nothing of that read is answered, and offsets go on as if it had not been."""
+    path = OnePath(tmp_path, TOPICS)
+    failing, sending = path.peer(), path.peer()
+    path.fail_once_at(1)
+    with pytest.raises(MemoryError):
+        path.hear(failing, usual_frame(0) + usual_frame(1))
+    path.hear(sending, usual_frame(4) + usual_frame(5) + usual_frame(8))
+    told = await path.settle()
+    answers = FrameSplitter().feed(told[sending])
+    places = [(each.ext_fields["queueId"], each.ext_fields["queueOffset"]) for each in answers]
+    assert (told[failing], places) == (b"", [("0", "0"), ("1", "0"), ("0", "1")])
+    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1]
+    await path.close()

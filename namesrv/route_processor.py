@@ -6,7 +6,9 @@ once per change and dialect, and then answered from memory.
 
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from hashlib import blake2b
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import RequestRefused
@@ -15,6 +17,7 @@ from core_broker.remoting.bodies import (
     Dialect,
     KVTable,
     RegisterBrokerBody,
+    TopicConfig,
     TopicConfigSerializeWrapper,
     TopicList,
     decode_body,
@@ -45,6 +48,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
 
+DIGEST_BYTES = 16
 #: MQVersion.V3_0_11_SNAPSHOT, the first broker version that registers filter servers too.
 VERSION_WITH_FILTER_SERVERS = 36
 #: MQVersion.V4_9_4, the first client version that reads routes as standard JSON.
@@ -71,7 +75,6 @@ class RouteProcessor:
         self._settings = settings
         self._clock_ms = clock_ms
         self._encoded: dict[tuple[str, bool], bytes] = {}
-        self._encoded_generation = -1
         self.handlers: dict[int, Handler] = {
             RequestCode.REGISTER_BROKER: self.register_broker,
             RequestCode.UNREGISTER_BROKER: self.unregister_broker,
@@ -95,22 +98,11 @@ class RouteProcessor:
         # A checksum of 0 means that the broker did not compute one.
         if header.body_crc32 and header.body_crc32 != zlib.crc32(request.body) & 0x7FFFFFFF:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-        body = _registration(request, compressed=header.compressed)
-        topics = body.topic_config_serialize_wrapper
         identity = BrokerIdentity(
             header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
         )
-        if identity.addr not in self._routes.live:
-            log.info("broker %s registered as %s", identity.name, identity.addr)
-        live = LiveBroker(
-            identity.name,
-            connection,
-            self._clock_ms(),
-            topics.data_version,
-            header.ha_server_addr,
-            body.filter_server_list,
-        )
-        master = self._routes.register(identity, live, topics.topic_config_table.values())
+        live, topics = self._sign_of_life(connection, request, header)
+        master = self._routes.register(identity, live, topics)
         return RemotingCommand.response(
             header=RegisterBrokerResponseHeader(
                 ha_server_addr=master.ha_server_addr, master_addr=master.master_addr
@@ -220,10 +212,40 @@ class RouteProcessor:
             self._routes.topics_by_flag(lambda flag: flag & both == UNIT_SUBSCRIPTION)
         )
 
+    def _sign_of_life(
+        self, connection: Connection, request: RemotingCommand, header: RegisterBrokerRequestHeader
+    ) -> tuple[LiveBroker, Iterable[TopicConfig]]:
+        """What a registration says of the broker, and its topics.
+
+        Brokers repeat themselves every 30 s; a registration that says the same as the last one is
+        known by its digest, and not read again.
+        """
+        now_ms, ha_addr = self._clock_ms(), header.ha_server_addr
+        digest = _digest(request, header)
+        known = self._routes.live.get(header.broker_addr)
+        if known is not None and known.digest == digest:
+            return replace(
+                known, connection=connection, last_update_ms=now_ms, ha_server_addr=ha_addr
+            ), ()
+        body = _registration(request, compressed=header.compressed)
+        topics = body.topic_config_serialize_wrapper
+        if known is None:
+            log.info("broker %s registered as %s", header.broker_name, header.broker_addr)
+        live = LiveBroker(
+            header.broker_name,
+            connection,
+            now_ms,
+            topics.data_version,
+            ha_addr,
+            body.filter_server_list,
+            digest,
+        )
+        return live, topics.topic_config_table.values()
+
     def _route_body(self, topic: str, *, standard: bool) -> bytes | None:
-        if self._encoded_generation != self._routes.generation:
-            self._encoded.clear()
-            self._encoded_generation = self._routes.generation
+        for changed in self._routes.take_changed():
+            self._encoded.pop((changed, True), None)
+            self._encoded.pop((changed, False), None)
         body = self._encoded.get((topic, standard))
         if body is None:
             route = self._routes.route(topic)
@@ -240,6 +262,14 @@ class RouteProcessor:
             return b""
         table = self._key_values.namespace(ORDER_TOPIC_NAMESPACE)
         return b"" if table is None else encode_body(KVTable(table=table))
+
+
+def _digest(request: RemotingCommand, header: RegisterBrokerRequestHeader) -> bytes:
+    """Of all that decides what is registered; a slave that became master is not the same."""
+    who = (header.broker_name, header.cluster_name, header.broker_id, header.compressed)
+    said = blake2b(repr((request.version, *who)).encode(), digest_size=DIGEST_BYTES)
+    said.update(request.body)
+    return said.digest()
 
 
 def _registration(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:

@@ -4,13 +4,14 @@
     brokers   broker name -> BrokerData (cluster, id -> address)
     clusters  cluster -> broker names
     live      address -> LiveBroker (last sign of life, data version, connection)
+    served    broker name -> its topics, the reverse of `topics`
 
 A broker lives as long as it registers or probes at least every 120 s and keeps its connection. The
 table is pure: time comes in as `now_ms`, a connection is only compared. Compatible with RocketMQ's
 RouteInfoManager.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +62,8 @@ class LiveBroker:
     data_version: DataVersion
     ha_server_addr: str
     filter_servers: list[str]
+    #: Digest of the registration's body, to know the same one again without reading it.
+    digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,17 @@ class RouteTable:
         self.brokers: dict[str, BrokerData] = {}
         self.clusters: dict[str, set[str]] = {}
         self.live: dict[str, LiveBroker] = {}
-        #: Grows with every change that an answer could show; caches compare it.
-        self.generation = 0
+        self._served: dict[str, set[str]] = {}
+        self._changed: set[str] = set()
 
     def invalidate(self) -> None:
-        """Note that answers may look different now, for a reason outside of this table."""
-        self.generation += 1
+        """Note that all routes may look different now, for a reason outside of this table."""
+        self._changed.update(self.topics)
+
+    def take_changed(self) -> set[str]:
+        """Return the topics whose routes may look different since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
 
     def register(
         self,
@@ -106,7 +114,7 @@ class RouteTable:
             for topic in topics:
                 self._enter_topic(identity.name, topic)
         if known is None or known.filter_servers != live.filter_servers:
-            self.generation += 1
+            self._touch(identity.name)
         self.live[identity.addr] = live
         if identity.broker_id == MASTER_ID:
             return MasterOfSlave()
@@ -206,7 +214,7 @@ class RouteTable:
         if broker is not None and broker.cluster != identity.cluster:
             self._leave_clusters(identity.name)
             broker.cluster = identity.cluster
-            self.generation += 1
+            self._touch(identity.name)
         self.clusters.setdefault(identity.cluster, set()).add(identity.name)
         if broker is None:
             broker = BrokerData(
@@ -221,7 +229,7 @@ class RouteTable:
         before = addrs.get(identity.broker_id)
         if before != identity.addr:
             addrs[identity.broker_id] = identity.addr
-            self.generation += 1
+            self._touch(identity.name)
         return before is None
 
     def _enter_topic(self, broker: str, topic: TopicConfig) -> None:
@@ -235,7 +243,8 @@ class RouteTable:
         queues = self.topics.setdefault(topic.topic_name, {})
         if queues.get(broker) != fresh:
             queues[broker] = fresh
-            self.generation += 1
+            self._served.setdefault(broker, set()).add(topic.topic_name)
+            self._changed.add(topic.topic_name)
 
     def _master_of(self, name: str) -> MasterOfSlave:
         addr = self.brokers[name].broker_addrs.get(MASTER_ID)
@@ -250,7 +259,7 @@ class RouteTable:
             return live
         for broker_id in [key for key, each in broker.broker_addrs.items() if each == addr]:
             del broker.broker_addrs[broker_id]
-            self.generation += 1
+            self._touch(live.name)
         if not broker.broker_addrs:
             self._forget_broker(live.name)
         return live
@@ -258,7 +267,7 @@ class RouteTable:
     def _forget_broker(self, name: str) -> None:
         del self.brokers[name]
         self._leave_clusters(name)
-        for topic in list(self._topics_of(name)):
+        for topic in list(self._served.get(name, ())):
             self._drop_queues(topic, name)
 
     def _leave_clusters(self, name: str) -> None:
@@ -271,16 +280,20 @@ class RouteTable:
         del self.topics[topic][broker]
         if not self.topics[topic]:
             del self.topics[topic]
-        self.generation += 1
+        served = self._served[broker]
+        served.discard(topic)
+        if not served:
+            del self._served[broker]
+        self._changed.add(topic)
 
-    def _topics_of(self, broker: str) -> Iterator[str]:
-        return (topic for topic, queues in self.topics.items() if broker in queues)
+    def _touch(self, broker: str) -> None:
+        """Whatever names this broker looks different now."""
+        self._changed.update(self._served.get(broker, ()))
 
     def _change_perm(self, broker: str, change: Callable[[int], int]) -> int:
-        count = 0
-        for topic in self._topics_of(broker):
+        served = self._served.get(broker, set())
+        for topic in served:
             queues = self.topics[topic]
             queues[broker] = replace(queues[broker], perm=change(queues[broker].perm))
-            count += 1
-        self.generation += 1
-        return count
+        self._touch(broker)
+        return len(served)

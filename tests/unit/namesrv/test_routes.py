@@ -73,14 +73,31 @@ def test_two_brokers_serve_one_topic(table: RouteTable) -> None:
 
 def test_topics_count_only_with_a_new_data_version(table: RouteTable) -> None:
     register(table, identity(), "T", perm=6, version=1)
-    generation = table.generation
+    assert table.take_changed() == {"T"}
     register(table, identity(), "T", "T2", perm=4, version=1)
     assert queues(table, "T")["b"][2] == 6
     assert table.route("T2") is None
-    assert table.generation == generation
+    assert table.take_changed() == set()
     register(table, identity(), "T", perm=4, version=2)
     assert queues(table, "T")["b"][2] == 4
-    assert table.generation > generation
+    assert table.take_changed() == {"T"}
+
+
+def test_a_change_names_only_the_topics_that_it_shows_in(table: RouteTable) -> None:
+    register(table, identity("a", addr="1:1"), "T", "A")
+    register(table, identity("b", addr="2:1"), "T", "B")
+    table.take_changed()
+    register(table, identity("b", addr="3:1"))
+    assert table.take_changed() == {"T", "B"}
+    table.wipe_write_perm("a")
+    assert table.take_changed() == {"T", "A"}
+    table.delete_topic("A")
+    assert table.take_changed() == {"A"}
+    table.expire(BROKER_EXPIRY_MS + 1)
+    assert table.take_changed() == {"T", "B"}
+    register(table, identity("a"), "C")
+    table.invalidate()
+    assert table.take_changed() == {"C"}
 
 
 def test_a_topic_that_is_absent_stays(table: RouteTable) -> None:

@@ -374,3 +374,24 @@ async def test_internals_are_visible(asker: Asker, server: NameServer) -> None:
     await writer.wait_closed()
     assert 'rocketmq_namesrv_topics{node_type="nameserver"} 1.0' in text
     assert 'rocketmq_namesrv_requests_total{node_type="nameserver",request_code="103"} 1.0' in text
+
+
+async def test_a_repeated_registration_counts_as_a_sign_of_life_and_changes_nothing(
+    asker: Asker,
+) -> None:
+    body = registration(topic("T1"))
+    await asker.ask(103, broker(), body)
+    await asker.ask(205, {"brokerName": "broker-a"})
+    await asker.ask(103, broker(), body)
+    route = json.decode((await asker.ask(105, {"topic": "T1"}, version=401)).body)
+    assert route["queueDatas"][0]["perm"] == 4
+
+
+async def test_a_slave_that_becomes_master_brings_its_topics_with_the_same_body(
+    asker: Asker,
+) -> None:
+    body = registration(topic("T1"))
+    await asker.ask(103, broker(brokerId="1"), body)
+    assert (await asker.ask(105, {"topic": "T1"})).code == 17
+    await asker.ask(103, broker(brokerId="0"), body)
+    assert (await asker.ask(105, {"topic": "T1"})).code == 0

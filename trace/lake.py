@@ -4,12 +4,14 @@
     events/day=2026-11-05/hour=13/run=12/*.parquet   trace records, as they were read
     minute/day=…/hour=…/run=…/*.parquet              counters and percentiles per minute
     latency/…                                        latency histograms per minute
-    slow/…                                           the slowest deliveries of each hour
+    edges/…                                          who sends to whom, per hour
+    slow/…                                           slowest and never-consumed, per hour
     lock                                             held by the one job that writes
 
-A run of the ingest job writes new folders and commits by replacing snapshot.json, which also holds
-the queue offsets it read up to. So a run counts whole or not at all, and a killed one leaves only
-folders that nobody reads. Hours are UTC; rollup hours are replaced, events are added to.
+`trace.tables` describes the columns. A run of a job writes new folders and commits by replacing
+snapshot.json, which also holds the queue offsets read up to. So a run counts whole or not at all,
+and a killed one leaves only folders that nobody reads. Hours are UTC. Events are added to; the
+derived tables are replaced by the hour, and an hour whose events changed since is stale.
 """
 
 import os
@@ -24,12 +26,20 @@ from typing import Final
 import msgspec
 
 from core_broker.errors import GantryError
+from trace import tables
 
-EVENTS: Final = "events"
-ROLLUPS: Final = ("minute", "latency", "slow")
-DATASETS: Final = (EVENTS, *ROLLUPS)
+EVENTS: Final = tables.EVENTS.name
+MINUTE: Final = tables.MINUTE.name
+LATENCY: Final = tables.LATENCY.name
+EDGES: Final = tables.EDGES.name
+SLOW: Final = tables.SLOW.name
+DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
+"""Made from the events alone, so that any hour can be made again."""
+DATASETS: Final = (EVENTS, *DERIVED)
 HOUR_MS: Final = 3_600_000
-LAKE_VERSION: Final = 1
+LAKE_VERSION: Final = 2
+_VERSION_WITH_OLD_ROLLUPS: Final = 1
+"""Its events are the same, its rollups had fewer columns."""
 
 HourIndex = int
 """Hours since 1970 in UTC."""
@@ -53,6 +63,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Broker name, queue: the offset of the first message not yet read."""
     parts: dict[str, dict[HourIndex, list[int]]] = {}
     """Dataset, hour: the runs whose files count."""
+    stale: dict[str, list[HourIndex]] = {}
+    """Derived dataset: hours whose events changed since the dataset was made."""
+    told_until_ms: int = 0
+    """When the newest trace message read was stored: what is newer cannot be known yet."""
+    retry_times_max: dict[str, int] = {}
+    """Retries before the dead letter, of the groups that do not use 16."""
     messages: int = 0
     records: int = 0
     broken_records: int = 0
@@ -75,6 +91,8 @@ class Lake:
             return Snapshot()
         except (OSError, msgspec.MsgspecError) as error:
             raise LakeError(f"{path} is not readable: {error}") from error
+        if snapshot.version == _VERSION_WITH_OLD_ROLLUPS:
+            return _with_rollups_to_be_made(snapshot)
         if snapshot.version != LAKE_VERSION:
             raise LakeError(f"{path} has version {snapshot.version}, expected {LAKE_VERSION}")
         return snapshot
@@ -117,6 +135,16 @@ class Lake:
                 day, hour, run = found.groups()
                 start = datetime.fromisoformat(f"{day}T{hour}:00:00+00:00")
                 yield int(start.timestamp()) // 3600, int(run), path
+
+
+def _with_rollups_to_be_made(old: Snapshot) -> Snapshot:
+    hours = old.parts.get(EVENTS, {})
+    return msgspec.structs.replace(
+        old,
+        version=LAKE_VERSION,
+        parts={EVENTS: hours},
+        stale={name: sorted(hours) for name in DERIVED},
+    )
 
 
 _PART: Final = re.compile(r"/day=(\d{4}-\d\d-\d\d)/hour=(\d\d)/run=(\d+)$")

@@ -1,0 +1,50 @@
+"""The lake's tables mean the same to Spark and to DuckDB."""
+
+from __future__ import annotations
+
+import duckdb
+import msgspec
+import pytest
+
+from spark_jobs.decode import EVENT_SCHEMA
+from trace.lake import DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
+from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_duckdb_knows_every_type_and_each_table_its_time(name: str) -> None:
+    table = TABLES[name]
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE t ({table.schema})")
+        described = connection.execute("DESCRIBE t").fetchall()
+    assert [row[0] for row in described] == list(table.names)
+    assert len(set(table.names)) == len(table.names)
+    assert table.time_column in table.names
+    assert all(column.meaning for column in table.columns)
+
+
+def test_events_are_what_the_decoder_makes() -> None:
+    assert TABLES[EVENTS].schema == EVENT_SCHEMA
+
+
+def test_every_measure_has_its_percentiles() -> None:
+    wanted = {f"{measure}_{level}" for measure in MEASURES for level in (*LEVELS, "max")}
+    assert wanted <= set(MINUTE.names)
+
+
+def test_an_older_lake_keeps_its_events_and_gets_new_rollups(tmp_path) -> None:
+    lake = Lake(tmp_path)
+    old = Snapshot(
+        version=1,
+        topic="T",
+        run=4,
+        offsets={"a": {0: 9}},
+        parts={EVENTS: {7: [1], 5: [1, 4]}, "minute": {5: [4]}, "slow": {7: [4]}},
+    )
+    lake.commit(old)
+    assert lake.snapshot() == msgspec.structs.replace(
+        old,
+        version=LAKE_VERSION,
+        parts={EVENTS: {7: [1], 5: [1, 4]}},
+        stale={name: [5, 7] for name in DERIVED},
+    )

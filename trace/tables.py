@@ -1,0 +1,192 @@
+"""The tables of the trace lake: columns, types, units, meaning.
+
+Spark writes them and DuckDB reads them; both take names and types from here. A type is one that
+Spark and DuckDB call by the same name. Times are milliseconds since 1970 in UTC, durations are
+milliseconds, `bytes` are bytes of bodies before compression, other counts are pieces. Unknown is
+null, never 0 or "".
+
+Every table is cut into hours by its `time_column` (see `trace.lake` for the folders).
+"""
+
+from typing import Final, NamedTuple
+
+from trace.codec import MessageType
+
+SLOW_REASON: Final = "slow"
+NEVER_CONSUMED_REASON: Final = "never_consumed"
+
+MEASURES: Final = ("send_cost", "latency", "end_to_end")
+"""What there are percentiles and histograms of. send_cost: how long the producer waited for the
+broker. latency: from stored to the start of the group's first attempt. end_to_end: from the
+producer's call to the end of the group's first success."""
+LEVELS: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+MESSAGE_KINDS: Final = {int(kind): kind.name.lower() for kind in MessageType}
+"""`msg_type` in words: normal, transaction_half, transaction_commit, delay, order."""
+
+
+class Column(NamedTuple):
+    """One column of a table."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+class Table(NamedTuple):
+    """One table: a folder of the lake."""
+
+    name: str
+    time_column: str
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> str:
+        """`name type, …` as Spark and DuckDB write it."""
+        return ", ".join(f"{column.name} {column.type}" for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """A line per column: name, type, meaning."""
+    lines = (line.split(None, 2) for line in text.strip().splitlines())
+    return tuple(Column(name, kind, meaning) for name, kind, meaning in lines)
+
+
+_KEYS: Final = """
+topic              string   null when the send was not recorded
+producer_group     string   null when the send was not recorded
+consumer_group     string   null in rows about sends
+msg_type           int      ordinal of MessageType; null when the send was not recorded
+"""
+
+EVENTS: Final = Table(
+    "events",
+    "event_ms",
+    _columns(
+        """
+broker             string   where the trace message was read
+queue_id           int      and in which queue
+queue_offset       bigint   and where
+record_index       int      place of the record in its trace message, from 0
+stored_ms          bigint   when the trace message was stored, by the broker's clock
+kind               string   Pub, SubBefore, SubAfter, EndTransaction, Recall or Broken
+event_ms           bigint   timestamp_ms, or stored_ms when the client gave no believable time
+region_id          string   of the client
+group_name         string   the producer's group, or the consumer's
+topic              string   of the message
+request_id         string   shared by the SubBefore and SubAfter of one attempt
+msg_id             string   of the message; all ids of a batch, joined by commas
+tags               string   of the message
+keys               string   of the message, joined by blanks
+store_host         string   broker the message was sent to
+offset_msg_id      string   the broker's id of the message
+client_host        string   of the producer
+transaction_id     string   of a half message
+transaction_state  string   COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW
+timestamp_ms       bigint   as the client wrote it
+body_bytes         bigint   of the message
+cost_ms            bigint   of the send, or of the listener
+msg_type           bigint   ordinal of MessageType
+retry_times        bigint   0 at the first attempt
+context_code       bigint   ordinal of ConsumeReturnType
+success            boolean  whether the send, the listener or the recall succeeded
+from_transaction_check boolean whether the broker asked for the decision
+raw                string   text of a record that could not be read, cut off
+"""
+    ),
+)
+
+MINUTE: Final = Table(
+    "minute",
+    "minute_ms",
+    _columns(
+        """
+minute_ms          bigint   first millisecond of the minute
+"""
+        + _KEYS
+        + """
+sends              bigint   messages a producer tried to send, every try counted
+send_failures      bigint   of these the tries that failed
+bytes              bigint   of the bodies sent
+attempts           bigint   calls of a listener that began in this minute
+successes          bigint   of these with a recorded success
+failures           bigint   of these with a recorded failure
+unfinished         bigint   of these without a recorded end
+retries            bigint   of these after the first try
+dead_letters       bigint   of these the failures after which the message is a dead letter
+deliveries         bigint   of these the first of their message in this group
+consumed           bigint   of these the first success of their message in this group
+success_rate       double   successes of successes and failures, 0 to 1; null without any
+"""
+        + "".join(
+            f"{measure}_{level} double of the minute, exact, in ms\n"
+            for measure in MEASURES
+            for level in (*LEVELS, "max")
+        )
+    ),
+)
+
+LATENCY: Final = Table(
+    "latency",
+    "minute_ms",
+    _columns(
+        """
+minute_ms          bigint   first millisecond of the minute
+"""
+        + _KEYS
+        + """
+measure            string   send_cost, latency or end_to_end
+bucket             int      see trace.latency
+count              bigint   how many fell into the bucket
+"""
+    ),
+)
+
+EDGES: Final = Table(
+    "edges",
+    "hour_ms",
+    _columns(
+        """
+hour_ms            bigint   first millisecond of the hour
+producer_group     string   null when the send was not recorded
+topic              string   null when the send was not recorded
+consumer_group     string   null: the edge from producer to topic; else from topic to group
+messages           bigint   messages sent with success; or messages the group had for the first time
+bytes              bigint   of the bodies sent; 0 on edges to a group
+attempts           bigint   tries to send; or calls of a listener
+failures           bigint   of these the failed ones
+dead_letters       bigint   0 on edges from a producer
+never_consumed     bigint   messages sent in this hour that the group never had; 0 from a producer
+first_ms           bigint   the first time in this hour
+last_ms            bigint   the last time in this hour
+"""
+    ),
+)
+
+SLOW: Final = Table(
+    "slow",
+    "at_ms",
+    _columns(
+        """
+at_ms              bigint   start of the group's first attempt; when stored, if there was none
+reason             string   slow or never_consumed
+"""
+        + _KEYS
+        + """
+msg_id             string   of the message
+stored_ms          bigint   when the message was stored
+start_ms           bigint   of the group's first attempt; null when never consumed
+latency_ms         bigint   from stored to start_ms; null when never consumed
+end_to_end_ms      bigint   from the producer's call to the group's first success; null without
+duration_ms        bigint   of the group's first attempt; null when its end was not recorded
+attempts           bigint   the group's attempts so far
+success            boolean  of the group's first attempt; null when its end was not recorded
+"""
+    ),
+)
+
+TABLES: Final = {table.name: table for table in (EVENTS, MINUTE, LATENCY, EDGES, SLOW)}

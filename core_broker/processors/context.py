@@ -110,7 +110,7 @@ class BrokerContext:
     boot_ms: int = 0
     #: False while the broker stops: sends are refused, pulls are not held.
     is_accepting: bool = True
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     #: Topics made on first use that are not on disk yet.
     unsaved_topics: set[str] = field(default_factory=set)
 

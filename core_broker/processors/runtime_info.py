@@ -11,7 +11,8 @@ from pathlib import Path
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import KVTable, encode_body
-from core_broker.remoting.codes import PROTOCOL_VERSION
+from core_broker.remoting.bodies.figures import CODES_SEPARATOR, GANTRY_CODES_KEY
+from core_broker.remoting.codes import PROTOCOL_VERSION, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.store.stats import Rates, StoreStats
@@ -19,6 +20,13 @@ from core_broker.store.stats import Rates, StoreStats
 VERSION_TEXT = "V4_9_8"
 TRANSACTION_QUEUE_CAPACITY = 100_000
 QUERY_QUEUE_CAPACITY = 20_000
+
+#: What this broker answers beyond RocketMQ's protocol.
+GANTRY_CODES = (
+    RequestCode.GET_ALL_TOPIC_FIGURES,
+    RequestCode.GET_ALL_GROUP_FIGURES,
+    RequestCode.GET_ALL_CLIENTS,
+)
 
 #: A put stages bytes and never waits, so no put falls into any of Java's spans.
 _NO_WAITS = "".join(
@@ -61,6 +69,7 @@ class RuntimeInfoProcessor:
             "brokerVersion": str(PROTOCOL_VERSION),
             "brokerVersionDesc": VERSION_TEXT,
             "startAcceptSendRequestTimeStamp": str(ctx.config.start_accept_send_request_time_stamp),
+            GANTRY_CODES_KEY: CODES_SEPARATOR.join(str(code.value) for code in GANTRY_CODES),
         }
 
     def _days(self, stats: StoreStats) -> dict[str, str]:

@@ -189,6 +189,11 @@ class Statistics:
         item = self._items.get((GROUP_GET_NUMS, f"{topic}@{group}"))
         return item.growth(0, self._spans[0].moments_ms).tps if item is not None else 0.0
 
+    def topic_put_tps(self, topic: str) -> float:
+        """Messages a second that a topic received in the last minute."""
+        item = self._items.get((TOPIC_PUT_NUMS, topic))
+        return item.growth(0, self._spans[0].moments_ms).tps if item is not None else 0.0
+
     def totals(self) -> dict[str, dict[str, int]]:
         """All counters since the start, by name and key."""
         self.fold()

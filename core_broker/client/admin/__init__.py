@@ -1,11 +1,13 @@
 """The admin client: every question that console, tools, tests and Spark ask a cluster.
 
 One file per noun: topics, groups, offsets, messages, brokers, name server, access. It speaks
-nothing but RocketMQ's own protocol, so it works on Gantry and on Apache RocketMQ alike.
+nothing but RocketMQ's own protocol, so it works on Gantry and on Apache RocketMQ alike; `figures`
+alone asks what only Gantry answers.
 """
 
 from core_broker.client.admin.access import AccessAccount, AccessAdmin, AccessVersion
 from core_broker.client.admin.brokers import BrokerAdmin
+from core_broker.client.admin.figures import FiguresAdmin
 from core_broker.client.admin.groups import GroupAdmin
 from core_broker.client.admin.messages import MessageAdmin
 from core_broker.client.admin.name_server import NameServerAdmin
@@ -21,6 +23,7 @@ class AdminClient(
     OffsetAdmin,
     MessageAdmin,
     BrokerAdmin,
+    FiguresAdmin,
     NameServerAdmin,
     AccessAdmin,
 ):

@@ -1,0 +1,166 @@
+"""processors/figures.py: a whole broker in one answer, by Gantry's own request codes."""
+
+import asyncio
+from typing import TypeVar
+
+from core_broker.client.admin.figures import offered_codes
+from core_broker.message.topics import dlq_topic, retry_topic
+from core_broker.processors import figures
+from core_broker.remoting.bodies import (
+    ConsumerData,
+    HeartbeatData,
+    KVTable,
+    ProducerData,
+    SubscriptionData,
+    SubscriptionGroupConfig,
+    decode_body,
+)
+from core_broker.remoting.bodies.figures import (
+    ClientFiguresBody,
+    GroupFiguresBody,
+    TopicFiguresBody,
+)
+from core_broker.remoting.codes import LanguageCode, RequestCode
+from tests.support.desk import Desk
+
+T = TypeVar("T")
+
+
+async def ask(desk: Desk, code: RequestCode, kind: type[T]) -> T:
+    response = await desk.ask(code)
+    assert response.code == 0, response.remark
+    return decode_body(kind, response.body)
+
+
+async def topics(desk: Desk) -> TopicFiguresBody:
+    return await ask(desk, RequestCode.GET_ALL_TOPIC_FIGURES, TopicFiguresBody)
+
+
+async def groups(desk: Desk) -> GroupFiguresBody:
+    return await ask(desk, RequestCode.GET_ALL_GROUP_FIGURES, GroupFiguresBody)
+
+
+async def beat(desk: Desk, *consumed: str, producer: str = "", language: LanguageCode) -> None:
+    subscriptions = [SubscriptionData(topic=topic) for topic in consumed]
+    consumer = ConsumerData(group_name="CG", subscription_data_set=subscriptions)
+    body = HeartbeatData(
+        client_id=f"client-{language.name}",
+        consumer_data_set=[consumer] if consumed else [],
+        producer_data_set=[ProducerData(group_name=producer)] if producer else [],
+    )
+    await desk.ask(RequestCode.HEART_BEAT, body=body, peer=desk.peer(), language=language)
+
+
+async def test_the_runtime_information_names_the_codes(desk: Desk) -> None:
+    response = await desk.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+    assert offered_codes(decode_body(KVTable, response.body).table) == {60000, 60001, 60002}
+    assert offered_codes({"gantryRequestCodes": "60000,, x ,²"}) == {60000}
+    assert offered_codes({}) == frozenset()
+
+
+class TestTopics:
+    async def test_queues_last_write_and_groups(self, desk: Desk, topic: str) -> None:
+        for _ in range(5):
+            desk.now_ms += 1_000
+            await desk.send(topic)
+        desk.ctx.offsets.commit("CG", topic, 0, 2)
+        body = await topics(desk)
+        found = body.topics[topic]
+        assert found.queues == [(0, 5), (0, 0), (0, 0), (0, 0)]
+        assert found.last_write_timestamp == body.taken_timestamp == desk.now_ms
+        assert (found.put_tps, found.get_tps) == (0.0, 0.0)
+        assert found.groups == {}, "CG is no group of this broker"
+        desk.now_ms += figures.KEPT_MS_MAX
+        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        assert (await topics(desk)).topics[topic].groups == {"CG": 3}
+
+    async def test_one_without_messages_has_no_last_write(self, desk: Desk, topic: str) -> None:
+        assert (await topics(desk)).topics[topic].last_write_timestamp is None
+
+    async def test_more_queues_than_a_step(self, desk: Desk) -> None:
+        desk.topic("Wide", queues=3 * figures.QUEUES_PER_STEP + 1)
+        await desk.send("Wide", queue_id=2 * figures.QUEUES_PER_STEP)
+        found = (await topics(desk)).topics["Wide"]
+        assert len(found.queues) == 3 * figures.QUEUES_PER_STEP + 1
+        assert found.queues[2 * figures.QUEUES_PER_STEP] == (0, 1)
+        assert found.last_write_timestamp == desk.now_ms
+
+
+class TestGroups:
+    async def test_lag_since_when_clients_and_dead_letters(self, desk: Desk, topic: str) -> None:
+        start = desk.now_ms
+        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        for name in (dlq_topic("CG"), retry_topic("CG")):
+            desk.topic(name, queues=1)
+            await desk.send(name)
+        for _ in range(3):
+            await desk.send(topic)
+            desk.now_ms += 1_000
+        desk.ctx.offsets.commit("CG", topic, 0, 1)
+        desk.ctx.offsets.commit("CG", retry_topic("CG"), 0, 1)
+        await beat(desk, topic, retry_topic("CG"), language=LanguageCode.GO)
+        found = (await groups(desk)).groups["CG"]
+        assert found.topics == {topic: 2, retry_topic("CG"): 0}
+        assert found.oldest_pending_timestamp == start + 1_000
+        assert (found.clients, found.dead_letters, found.consume_tps) == (1, 1, 0.0)
+
+    async def test_one_that_never_read(self, desk: Desk) -> None:
+        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        found = (await groups(desk)).groups["CG"]
+        assert (found.topics, found.oldest_pending_timestamp) == ({}, None)
+        assert (found.clients, found.dead_letters) == (0, 0)
+
+    async def test_not_what_it_has_given_up(self, desk: Desk, topic: str) -> None:
+        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        await desk.send(topic)
+        desk.ctx.offsets.commit("CG", topic, 0, 0)
+        await beat(desk, "Other", language=LanguageCode.JAVA)
+        assert (await groups(desk)).groups["CG"].topics == {}
+
+
+class TestPictures:
+    async def test_whoever_asks_meanwhile_gets_the_same(self, desk: Desk, topic: str) -> None:
+        requests = [desk.request(RequestCode.GET_ALL_TOPIC_FIGURES) for _ in range(3)]
+        assert [desk.give(request) for request in requests] == [None] * 3
+        desk.now_ms += 100
+        while len(desk.client.answers) < len(requests):
+            await asyncio.sleep(0)
+        taken = {
+            decode_body(TopicFiguresBody, desk.client.answers[each.opaque].body).taken_timestamp
+            for each in requests
+        }
+        assert len(taken) == 1
+
+    async def test_one_that_took_long_is_kept_ten_times_as_long(self, desk: Desk) -> None:
+        desk.topic("Wide", queues=10 * figures.QUEUES_PER_STEP)
+        request = desk.request(RequestCode.GET_ALL_TOPIC_FIGURES)
+        assert desk.give(request) is None
+        for _ in range(3):  # the request's turn, the picture's, and its next step's
+            await asyncio.sleep(0)
+        desk.now_ms += 50
+        first = await topics(desk)
+        desk.now_ms += 499
+        assert (await topics(desk)).taken_timestamp == first.taken_timestamp
+        desk.now_ms += 1
+        assert (await topics(desk)).taken_timestamp == desk.now_ms
+
+    async def test_a_topic_that_goes_meanwhile_is_left_out(self, desk: Desk, topic: str) -> None:
+        request = desk.request(RequestCode.GET_ALL_TOPIC_FIGURES)
+        assert desk.give(request) is None
+        desk.ctx.topics.remove(topic, 0)
+        assert topic not in (await topics(desk)).topics
+
+
+class TestClients:
+    async def test_each_connection_once(self, desk: Desk, topic: str) -> None:
+        await beat(desk, topic, producer="PG", language=LanguageCode.JAVA)
+        await beat(desk, producer="PG", language=LanguageCode.GO)
+        body = await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientFiguresBody)
+        both, producer = sorted(body.clients, key=lambda each: each.client_id, reverse=True)
+        assert (both.client_id, both.protocol, both.language) == ("client-JAVA", "remoting", "JAVA")
+        assert (both.consumer_groups, both.producer_groups) == ({"CG": [topic]}, ["PG"])
+        assert both.last_heartbeat_timestamp == body.taken_timestamp == desk.now_ms
+        assert (producer.consumer_groups, producer.producer_groups) == ({}, ["PG"])
+
+    async def test_nobody(self, desk: Desk) -> None:
+        assert (await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientFiguresBody)).clients == []

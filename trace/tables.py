@@ -52,7 +52,7 @@ class Table(NamedTuple):
 
 def _columns(text: str) -> tuple[Column, ...]:
     """A line per column: name, type, meaning."""
-    lines = (line.split(None, 2) for line in text.strip().splitlines())
+    lines = (line.split(None, 2) for line in text.splitlines() if line)
     return tuple(Column(name, kind, meaning) for name, kind, meaning in lines)
 
 

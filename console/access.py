@@ -1,8 +1,11 @@
 """Who may do what. Pages, REST resources and feeds all ask here, and nothing is open by default.
 
-Every request needs something: OPEN (nobody has to be signed in), READ or WRITE. A view says so
-with `@needs(...)`; without it, a safe method needs READ and any other needs WRITE. A signed-in
-user may read; staff may write.
+Every request needs something: OPEN (nobody has to be signed in), READ, WRITE or ADMIN. A view says
+so with `@needs(...)`; without it, a safe method needs READ and any other needs WRITE. Each account
+has one role, kept in the database: a viewer may read, an operator may write too, an administrator
+may do everything. An API token has a role of its own, which never counts for more than its owner's.
+
+Whoever is signed in and tries what their role does not allow leaves a row in the audit list.
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+
+from console.audit.denials import denied
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -29,19 +36,65 @@ class Need(Enum):
     OPEN = "open"
     READ = "read"
     WRITE = "write"
+    ADMIN = "admin"
+
+
+class Role(models.TextChoices):
+    """What an account, or a token, may do. Each role may do all that those before it may."""
+
+    VIEWER = "viewer", gettext_lazy("Viewer")
+    OPERATOR = "operator", gettext_lazy("Operator")
+    ADMINISTRATOR = "administrator", gettext_lazy("Administrator")
+
+    @property
+    def rank(self) -> int:
+        return list(Role).index(self)
+
+    @property
+    def meaning(self) -> str:
+        return str(_MEANINGS[self])
+
+    def within(self, other: Role) -> Role:
+        """The lesser of the two."""
+        return min(self, other, key=lambda role: role.rank)
+
+
+_MEANINGS = {
+    Role.VIEWER: gettext_lazy("May look at everything, and change nothing."),
+    Role.OPERATOR: gettext_lazy(
+        "May also send messages, resend dead letters, reset offsets, run jobs, create and edit "
+        "topics and groups."
+    ),
+    Role.ADMINISTRATOR: gettext_lazy(
+        "May also delete topics and groups, change brokers, and manage users."
+    ),
+}
+_LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.ADMINISTRATOR}
+
+
+def role_of(user: AbstractBaseUser | AnonymousUser | None) -> Role | None:
+    """The role that counts for this request; None for nobody, or an account that is off.
+
+    An account without a profile is a viewer. It reads the database, so a feed asks in a thread.
+    """
+    if user is None or not user.is_authenticated or not user.is_active:
+        return None
+    profile = getattr(user, "profile", None)
+    own = Role.VIEWER if profile is None else Role(profile.role)
+    of_token: Role | None = getattr(user, "token_role", None)
+    return own if of_token is None else own.within(of_token)
 
 
 def may(user: AbstractBaseUser | AnonymousUser | None, need: Need) -> bool:
-    """Decide. This is the only place that looks at a user's rights."""
+    """Decide. This is the only place that compares a role with what is needed."""
     if need is Need.OPEN:
         return True
-    if user is None or not user.is_authenticated or not user.is_active:
-        return False
-    return need is Need.READ or bool(getattr(user, "is_staff", False))
+    role = role_of(user)
+    return role is not None and role.rank >= _LEAST[need].rank
 
 
 def needs(need: Need) -> Callable[[View], View]:
-    """Declare on a view, or a view class, what its requests need."""
+    """Declare on a view, a view class, or one of its methods, what its requests need."""
 
     def declare(view: View) -> View:
         view.need = need  # type: ignore[attr-defined]
@@ -52,11 +105,13 @@ def needs(need: Need) -> Callable[[View], View]:
 
 def need_of(view: object, method: str | None) -> Need:
     """What a request to `view` needs: what it declares, else what the method implies."""
-    declared = getattr(view, "need", None) or getattr(
-        getattr(view, "view_class", None), "need", None
-    )
-    if isinstance(declared, Need):
-        return declared
+    owner = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
+    handler = getattr(owner, (method or "").lower(), None)
+    for declared in (getattr(handler, "need", None), getattr(owner, "need", None)):
+        if isinstance(declared, Need):
+            return declared
+    if isinstance(need := getattr(view, "need", None), Need):
+        return need
     return Need.READ if method in SAFE_METHODS else Need.WRITE
 
 
@@ -77,11 +132,9 @@ class AccessMiddleware:
         need = need_of(view, request.method)
         if may(request.user, need):
             return None
-        if request.user.is_authenticated:
-            context = {
-                "title": _("Not allowed"),
-                "reason": _("Your account may look at everything here, but not change it."),
-            }
+        if request.user.is_authenticated and request.user.is_active:
+            denied(request, request.user, need.value)
+            context = {"title": _("Not allowed"), "reason": why_not(request.user, need)}
             return render(request, "errors/forbidden.html", context, status=403)
         return to_sign_in(request)
 
@@ -98,8 +151,27 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{login}?{urlencode({'next': target})}")
 
 
+def why_not(user: AbstractBaseUser | AnonymousUser, need: Need) -> str:
+    """One sentence for whoever was refused: which role they have, and which one it takes."""
+    role = role_of(user) or Role.VIEWER
+    return _(
+        "This takes the role %(least)s; yours is %(role)s. An administrator can change it."
+    ) % {
+        "least": _LEAST[need].label,
+        "role": role.label,
+    }
+
+
 class ApiAccess(BasePermission):
     """The same decision for REST resources."""
 
+    message = ""
+
     def has_permission(self, request: Request, view: object) -> bool:
-        return may(request.user, need_of(view, request.method))
+        need = need_of(view, request.method)
+        if may(request.user, need):
+            return True
+        if request.user.is_authenticated:
+            denied(request._request, request.user, need.value)
+            self.message = why_not(request.user, need)
+        return False

@@ -37,6 +37,8 @@ class AreaConfig(AppConfig):
     title: Any = ""
     icon: str = "table"
     scope: Literal["cluster", "console"] = "cluster"
+    #: Who finds it in the navigation: a value of `console.access.Need`.
+    need: str = "read"
     #: Name of the page the navigation leads to.
     start: str = "list"
 

@@ -24,6 +24,8 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
 INGEST_MINUTES_DEFAULT = 10
 DAY_MINUTES = 24 * 60
+AUDIT_DAYS_DEFAULT = 365
+AUDIT_DAYS_MAX = 3_650
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -44,6 +46,7 @@ class Environment:
     secret_key: str
     spark_master: str
     ingest_minutes: int
+    audit_days: int
     time_zone: str
     allowed_hosts: tuple[str, ...]
     trusted_origins: tuple[str, ...]
@@ -105,6 +108,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
     https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
     ingest_minutes = read.number("CONSOLE_INGEST_MINUTES", 0, DAY_MINUTES, INGEST_MINUTES_DEFAULT)
+    audit_days = read.number("CONSOLE_AUDIT_DAYS", 1, AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)
     if read.problems:
         raise EnvironmentProblem("\n".join(read.problems))
     return Environment(
@@ -116,6 +120,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
         ingest_minutes=ingest_minutes,
+        audit_days=audit_days,
         time_zone=time_zone,
         allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),
         trusted_origins=origins,

@@ -28,7 +28,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views import View
 
-from console.access import Need, may
+from console.access import Need, may, role_of
 from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from console.api.problems import problem
 from console.areas import areas
@@ -97,13 +97,14 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
                 "active": area.label == here,
             }
             for area in areas()
-        ]
-        if may(user, Need.READ)
-        else [],
+            if may(user, Need(area.need))
+        ],
         "nav_cluster": cluster,
         "feeds": f"{get_script_prefix()}ws/",
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
+        "role": role_of(user),
         "may_write": may(user, Need.WRITE),
+        "may_administer": may(user, Need.ADMIN),
         "now_ms": now_ms(),
         "theme": theme_of(request),
         "themes": THEMES,

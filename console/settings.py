@@ -1,7 +1,7 @@
 """Django's settings. What an operator may change comes from the environment; see `environment.py`.
 
 Variables: NAMESRV_ADDR or CONSOLE_CLUSTERS, GANTRY_HOME, DATABASE_URL, REDIS_URL, SECRET_KEY,
-SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_HTTPS, CONSOLE_ALLOWED_HOSTS,
+SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_AUDIT_DAYS, CONSOLE_HTTPS, CONSOLE_ALLOWED_HOSTS,
 CONSOLE_TRUSTED_ORIGINS, CONSOLE_TIME_ZONE, CONSOLE_DEBUG.
 
 An area of the console (topics, groups, …) is one Django app listed in AREAS; see `areas.py`.
@@ -34,6 +34,8 @@ CONSOLE_CLUSTERS_FROM = ENVIRONMENT.clusters_from
 REDIS_URL = ENVIRONMENT.redis_url
 SPARK_MASTER = ENVIRONMENT.spark_master
 INGEST_MINUTES = ENVIRONMENT.ingest_minutes
+AUDIT_DAYS = ENVIRONMENT.audit_days
+AUDIT_ROWS_MAX = 200_000
 
 # In the order of the navigation.
 AREAS = [
@@ -45,6 +47,7 @@ AREAS = [
     "console.traces",
     "console.analytics",
     "console.jobs",
+    "console.audit",
 ]
 
 # ---- Django -------------------------------------------------------------------------------------
@@ -76,6 +79,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "console.request_ids.RequestIds",
     "django.middleware.security.SecurityMiddleware",
     "console.security.PolicyHeaders",
     "console.metrics.RequestMetrics",
@@ -254,6 +258,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "console.jobs.reap_lost",
         "schedule": timedelta(minutes=1),
         "options": {"expires": 60},
+    },
+    "prune-audit": {
+        "task": "console.audit.prune",
+        "schedule": timedelta(hours=6),
+        "options": {"expires": 3600},
     },
     **(
         {

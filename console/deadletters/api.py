@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from console.api.paging import read_limit
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.api.views import ClusterResource, told_with
+from console.audit import audited
 from console.deadletters.forms import ID_CHARS_MAX
 from console.deadletters.ledger import resend
 from console.deadletters.views import Letter, count_results, letters
@@ -156,6 +157,8 @@ class DeadLetterList(ClusterResource):
 
 
 class DeadLetterResend(ClusterResource):
+    actions = {"post": "deadletter.resend"}
+
     @extend_schema(
         request=ResendRequestSerializer,
         responses={200: ResendAnswerSerializer, 207: ResendAnswerSerializer},
@@ -172,14 +175,13 @@ class DeadLetterResend(ClusterResource):
         asked = ResendRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
-        outcomes = resend(
-            self.cluster,
-            group,
-            wanted["ids"],
-            Target(wanted["target"]),
-            by=request.user,
-            again=wanted["again"],
-        )
+        target, again = Target(wanted["target"]), wanted["again"]
+        with audited(request, "deadletter.resend", cluster=cluster, target=group) as entry:
+            outcomes = resend(
+                self.cluster, group, wanted["ids"], target, by=request.user, again=again
+            )
+            entry.after = {"target": target.value, "again": again}
+            entry.outcomes(outcomes)
         counts = count_results(outcomes)
         whole = counts[Result.SENT] == len(outcomes)
         return Response(

@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.audit import audited
 from console.deadletters.forms import ResendForm
 from console.deadletters.ledger import history, resend, sent_before
 from console.deadletters.models import Resend
@@ -143,6 +144,7 @@ class ResendPage(ClusterPage):
     """Sends the selected dead letters again and shows one outcome for each of them."""
 
     template = "deadletters/resent.html"
+    actions = {"post": "deadletter.resend"}
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
         """Whoever comes back to the address of a form lands on the list, and sends nothing."""
@@ -161,7 +163,10 @@ class ResendPage(ClusterPage):
             return self.show(title=_("Nothing was sent"), status=400, outcomes=[], **context)
         target = Target(form.cleaned_data["target"])
         again = form.cleaned_data["again"]
-        outcomes = resend(self.cluster, group, form.ids, target, by=request.user, again=again)
+        with audited(request, "deadletter.resend", cluster=cluster, target=group) as entry:
+            outcomes = resend(self.cluster, group, form.ids, target, by=request.user, again=again)
+            entry.after = {"target": target.value, "again": again}
+            entry.outcomes(outcomes)
         return self.show(
             title=_("Sent again"),
             outcomes=outcomes,

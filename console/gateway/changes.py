@@ -75,6 +75,11 @@ def etag_of(configs: Iterable[tuple[BrokerRef, Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:ETAG_CHARS]
 
 
+def states(configs: Iterable[tuple[BrokerRef, Any]]) -> dict[str, Any]:
+    """An object's configuration by broker, in plain values: what the audit list keeps of it."""
+    return {ref.name: msgspec.to_builtins(config) for ref, config in configs}
+
+
 def check_unchanged(expected: str | None, found: str) -> None:
     """Raise Changed when whoever asks has seen another state; None means they do not care."""
     if expected is not None and expected != found:

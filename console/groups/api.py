@@ -14,11 +14,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.access import Need, needs
 from console.api.paging import cut, list_parameters
 from console.api.serializers import OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.audit import audited
 from console.gateway import merge_failures
-from console.gateway.changes import etag_of
+from console.gateway.changes import etag_of, states
 from console.gateway.clients import clients_of, group_clients, queue_owners, running_info
 from console.gateway.group_changes import (
     FIELDS,
@@ -50,6 +52,8 @@ DEAD_LETTERS = OpenApiParameter(
 
 
 class GroupList(ClusterResource):
+    actions = {"post": "group.create"}
+
     @extend_schema(
         parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
     )
@@ -93,14 +97,19 @@ class GroupList(ClusterResource):
         form = shapes.GroupCreateSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         name = form.validated_data["name"]
-        outcomes = self.cluster.do(
-            create_group, name, form.settings(), form.validated_data.get("brokers")
-        )
+        with audited(request, "group.create", cluster=cluster, target=name) as entry:
+            outcomes = self.cluster.do(
+                create_group, name, form.settings(), form.validated_data.get("brokers")
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
         location = reverse("api-group", kwargs={"cluster": cluster, "group": name})
         return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
 
 
 class GroupOne(ClusterResource):
+    actions = {"patch": "group.update", "delete": "group.delete"}
+
     @extend_schema(responses=shapes.GroupSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """One group: its place in every queue, its clients, its settings on every broker."""
@@ -138,28 +147,40 @@ class GroupOne(ClusterResource):
         """Change some settings, on all brokers that have the group or on the named ones."""
         form = shapes.GroupPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        outcomes = self.cluster.do(
-            update_group,
-            group,
-            form.settings(),
-            form.validated_data.get("brokers"),
-            expected_etag(request),
-        )
+        with audited(request, "group.update", **self.act(group)) as entry:
+            outcomes = self.cluster.do(
+                update_group,
+                group,
+                form.settings(),
+                form.validated_data.get("brokers"),
+                expected_etag(request),
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
         return self.changed(group, outcomes)
 
     @extend_schema(
         parameters=[IF_MATCH, DEAD_LETTERS],
         responses={200: OutcomesSerializer, 207: OutcomesSerializer},
     )
+    @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str, group: str) -> Response:
         """Delete the group, its offsets and its retry topic; dead letters only when asked to."""
-        outcomes = self.cluster.do(
-            delete_group,
-            group,
-            dead_letters=read_flag(request.query_params.get("dead_letters")),
-            expected_etag=expected_etag(request),
-        )
+        dead_letters = read_flag(request.query_params.get("dead_letters"))
+        with audited(request, "group.delete", **self.act(group)) as entry:
+            outcomes = self.cluster.do(
+                delete_group,
+                group,
+                dead_letters=dead_letters,
+                expected_etag=expected_etag(request),
+            )
+            entry.outcomes(outcomes)
         return self.changed(group, outcomes)
+
+    def act(self, group: str) -> dict[str, Any]:
+        """What the audit list keeps of the group as it is now."""
+        before = states(self.cluster.ask(group_settings, group).value)
+        return {"cluster": self.cluster.name, "target": group, "before": before}
 
 
 class GroupImpactNow(ClusterResource):

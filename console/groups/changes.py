@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.access import Need, needs
+from console.audit import audited
 from console.gateway import AlreadyThere, BrokerRef, Changed
 from console.gateway.brokers import broker_names
-from console.gateway.changes import etag_of
+from console.gateway.changes import etag_of, states
 from console.gateway.group_changes import (
     FIELDS,
     create_group,
@@ -34,6 +35,7 @@ Held = tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]
 @needs(Need.WRITE)
 class GroupCreatePage(ClusterPage):
     template = "groups/create.html"
+    actions = {"post": "group.create"}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return self.form(GroupCreateForm(initial={"name": request.GET.get("name", "")}))
@@ -44,10 +46,12 @@ class GroupCreatePage(ClusterPage):
         if not form.is_valid():
             return self.form(form, status=422)
         given = form.cleaned_data
+        name, wanted = given["name"], form.settings()
         try:
-            outcomes = self.cluster.do(
-                create_group, given["name"], form.settings(), given["brokers"]
-            )
+            with audited(request, "group.create", cluster=cluster, target=name) as entry:
+                outcomes = self.cluster.do(create_group, name, wanted, given["brokers"])
+                entry.after = wanted
+                entry.outcomes(outcomes)
         except AlreadyThere as taken:
             form.add_error("name", str(taken.detail))
             return self.form(form, status=409)
@@ -66,6 +70,7 @@ class GroupEditPage(ClusterPage):
     """Two steps: the form, and then what it would change on which broker."""
 
     template = "groups/edit.html"
+    actions = {"post": "group.update"}
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         held = self.cluster.ask(group_settings, group).value
@@ -81,10 +86,15 @@ class GroupEditPage(ClusterPage):
         changes = differences(chosen, form.settings())
         if not changes or "save" not in request.POST:
             return self.form(group, held, form, changes=changes, asked=True)
+        act: dict[str, Any] = {"cluster": cluster, "target": group, "before": states(chosen)}
+        etag = request.POST.get("etag")
         try:
-            outcomes = self.cluster.do(
-                update_group, group, form.settings(), sorted(wanted), request.POST.get("etag")
-            )
+            with audited(request, "group.update", **act) as entry:
+                outcomes = self.cluster.do(
+                    update_group, group, form.settings(), sorted(wanted), etag
+                )
+                entry.after = form.settings()
+                entry.outcomes(outcomes)
         except Changed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect("groups:edit", cluster=cluster, group=group)
@@ -106,11 +116,12 @@ class GroupEditPage(ClusterPage):
         )
 
 
-@needs(Need.WRITE)
+@needs(Need.ADMIN)
 class GroupDeletePage(ClusterPage):
     """Shows what would go with the group, its dead letters among it, and asks for its name."""
 
     template = "groups/delete.html"
+    actions = {"post": "group.delete"}
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         held = self.cluster.ask(group_settings, group).value
@@ -121,12 +132,17 @@ class GroupDeletePage(ClusterPage):
         if not form.is_valid():
             return self.form(group, form, status=422)
         given = form.cleaned_data
-        outcomes = self.cluster.do(
-            delete_group,
-            group,
-            dead_letters=given["dead_letters"],
-            expected_etag=given["etag"] or None,
-        )
+        before = states(self.cluster.ask(group_settings, group).value)
+        with audited(
+            request, "group.delete", cluster=cluster, target=group, before=before
+        ) as entry:
+            outcomes = self.cluster.do(
+                delete_group,
+                group,
+                dead_letters=given["dead_letters"],
+                expected_etag=given["etag"] or None,
+            )
+            entry.outcomes(outcomes)
         tell_outcomes(request, outcomes, _("Group “%s” is deleted.") % group)
         return redirect("groups:list", cluster=cluster)
 

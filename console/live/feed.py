@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from console.access import Need, may
@@ -29,7 +30,8 @@ class Feed(AsyncJsonWebsocketConsumer):
     async def connect(self) -> None:
         # Accepted first, because a browser is not told the code of a refused handshake.
         await self.accept()
-        if not may(self.scope.get("user"), self.need):
+        # A role is in the database, which is not asked on the event loop.
+        if not await database_sync_to_async(may)(self.scope.get("user"), self.need):
             await self.close(code=NOT_SIGNED_IN)
             return
         await self.opened()

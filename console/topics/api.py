@@ -13,11 +13,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.access import Need, needs
 from console.api.paging import cut, list_parameters
 from console.api.serializers import OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.audit import audited
 from console.gateway import Answer
-from console.gateway.changes import etag_of
+from console.gateway.changes import etag_of, states
 from console.gateway.topic_changes import create_topic, delete_topic, topic_impact, update_topic
 from console.gateway.topics import TopicDetail, TopicRow, numbers_of, topic_detail, topic_rows
 from console.tables import TableQuery
@@ -37,6 +39,8 @@ TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
 
 
 class TopicList(ClusterResource):
+    actions = {"post": "topic.create"}
+
     @extend_schema(
         parameters=list_parameters(listing.ALL_COLUMNS, TYPE), responses=TopicPageSerializer
     )
@@ -79,14 +83,19 @@ class TopicList(ClusterResource):
         form = TopicCreateSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         name = form.validated_data["name"]
-        outcomes = self.cluster.do(
-            create_topic, name, form.settings(), form.validated_data.get("brokers")
-        )
+        with audited(request, "topic.create", cluster=cluster, target=name) as entry:
+            outcomes = self.cluster.do(
+                create_topic, name, form.settings(), form.validated_data.get("brokers")
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
         location = reverse("api-topic", kwargs={"cluster": cluster, "topic": name})
         return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
 
 
 class TopicOne(ClusterResource):
+    actions = {"patch": "topic.update", "delete": "topic.delete"}
+
     @extend_schema(responses=TopicSerializer)
     def get(self, request: Request, cluster: str, topic: str) -> Response:
         """One topic with its configuration on every broker and all its queues."""
@@ -103,21 +112,33 @@ class TopicOne(ClusterResource):
         """Change some settings, on all brokers that have the topic or on the named ones."""
         form = TopicPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        outcomes = self.cluster.do(
-            update_topic,
-            topic,
-            form.settings(),
-            form.validated_data.get("brokers"),
-            expected_etag(request),
-        )
+        with audited(request, "topic.update", **self.act(topic)) as entry:
+            outcomes = self.cluster.do(
+                update_topic,
+                topic,
+                form.settings(),
+                form.validated_data.get("brokers"),
+                expected_etag(request),
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
         return self.changed(topic, outcomes)
 
     @extend_schema(
         parameters=[IF_MATCH], responses={200: OutcomesSerializer, 207: OutcomesSerializer}
     )
+    @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str, topic: str) -> Response:
         """Delete the topic with its messages on every broker, and its route."""
-        return self.changed(topic, self.cluster.do(delete_topic, topic, expected_etag(request)))
+        with audited(request, "topic.delete", **self.act(topic)) as entry:
+            outcomes = self.cluster.do(delete_topic, topic, expected_etag(request))
+            entry.outcomes(outcomes)
+        return self.changed(topic, outcomes)
+
+    def act(self, topic: str) -> dict[str, Any]:
+        """What the audit list keeps of the topic as it is now."""
+        before = states(self.cluster.ask(topic_detail, topic).value.configs)
+        return {"cluster": self.cluster.name, "target": topic, "before": before}
 
 
 class TopicImpactNow(ClusterResource):

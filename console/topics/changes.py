@@ -11,10 +11,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.access import Need, needs
+from console.audit import audited
 from console.forms import TypedNameForm
 from console.gateway import AlreadyThere, Changed
 from console.gateway.brokers import broker_names
-from console.gateway.changes import etag_of
+from console.gateway.changes import etag_of, states
 from console.gateway.topic_changes import (
     create_topic,
     delete_topic,
@@ -31,6 +32,7 @@ from console.topics.forms import TopicCreateForm, TopicSettingsForm
 @needs(Need.WRITE)
 class TopicCreatePage(ClusterPage):
     template = "topics/create.html"
+    actions = {"post": "topic.create"}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         form = TopicCreateForm(initial={"name": request.GET.get("name", "")})
@@ -42,10 +44,12 @@ class TopicCreatePage(ClusterPage):
         if not form.is_valid():
             return self.form(form, status=422)
         given = form.cleaned_data
+        name, wanted = given["name"], form.settings()
         try:
-            outcomes = self.cluster.do(
-                create_topic, given["name"], form.settings(), given["brokers"]
-            )
+            with audited(request, "topic.create", cluster=cluster, target=name) as entry:
+                outcomes = self.cluster.do(create_topic, name, wanted, given["brokers"])
+                entry.after = wanted
+                entry.outcomes(outcomes)
         except AlreadyThere as taken:
             form.add_error("name", str(taken.detail))
             return self.form(form, status=409)
@@ -64,6 +68,7 @@ class TopicEditPage(ClusterPage):
     """Two steps: the form, and then what it would change on which broker."""
 
     template = "topics/edit.html"
+    actions = {"post": "topic.update"}
 
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         detail = self.cluster.ask(topic_detail, topic).value
@@ -79,10 +84,15 @@ class TopicEditPage(ClusterPage):
         changes = differences(held, form.settings())
         if not changes or "save" not in request.POST:
             return self.form(detail, form, changes=changes, asked=True)
+        act: dict[str, Any] = {"cluster": cluster, "target": topic, "before": states(held)}
+        etag = request.POST.get("etag")
         try:
-            outcomes = self.cluster.do(
-                update_topic, topic, form.settings(), sorted(wanted), request.POST.get("etag")
-            )
+            with audited(request, "topic.update", **act) as entry:
+                outcomes = self.cluster.do(
+                    update_topic, topic, form.settings(), sorted(wanted), etag
+                )
+                entry.after = form.settings()
+                entry.outcomes(outcomes)
         except Changed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect("topics:edit", cluster=cluster, topic=topic)
@@ -104,11 +114,12 @@ class TopicEditPage(ClusterPage):
         )
 
 
-@needs(Need.WRITE)
+@needs(Need.ADMIN)
 class TopicDeletePage(ClusterPage):
     """Shows what would go with the topic, and asks for its name."""
 
     template = "topics/delete.html"
+    actions = {"post": "topic.delete"}
 
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         detail = self.cluster.ask(topic_detail, topic).value
@@ -119,7 +130,13 @@ class TopicDeletePage(ClusterPage):
         form = TypedNameForm(request.POST, expected=topic)
         if not form.is_valid():
             return self.form(topic, form, status=422)
-        outcomes = self.cluster.do(delete_topic, topic, form.cleaned_data["etag"] or None)
+        etag = form.cleaned_data["etag"] or None
+        before = states(self.cluster.ask(topic_detail, topic).value.configs)
+        with audited(
+            request, "topic.delete", cluster=cluster, target=topic, before=before
+        ) as entry:
+            outcomes = self.cluster.do(delete_topic, topic, etag)
+            entry.outcomes(outcomes)
         tell_outcomes(request, outcomes, _("Topic “%s” is deleted.") % topic)
         return redirect("topics:list", cluster=cluster)
 

@@ -53,12 +53,19 @@ def _empty_cluster(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def staff(db: None) -> User:
-    return User.objects.create_user("staff", password="staff-password", is_staff=True)
+    """An administrator."""
+    return User.objects.create_superuser("staff", password="staff-password")
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """May change what lives in a cluster, but delete no topic or group and configure no broker."""
+    return User.objects.create_user("operator", password="operator-password", is_staff=True)
 
 
 @pytest.fixture
 def reader(db: None) -> User:
-    """Signed in, but may only look."""
+    """A viewer: signed in, but may only look."""
     return User.objects.create_user("reader", password="reader-password")
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
+from console.access import Role
+
 PASSWORD_VARIABLE = "GANTRY_ADMIN_PASSWORD"  # noqa: S105 -- a name, not a password
 PASSWORD_BYTES = 12
 
@@ -24,7 +26,7 @@ class Command(BaseCommand):
         users = get_user_model()
         given = os.environ.get(PASSWORD_VARIABLE, "")
         admin = users.objects.filter(username="admin").first()
-        if admin is None and users.objects.filter(is_superuser=True).exists():
+        if admin is None and users.objects.filter(profile__role=Role.ADMINISTRATOR).exists():
             return  # somebody made other administrators and removed this one
         if admin is None:
             password = given or secrets.token_urlsafe(PASSWORD_BYTES)

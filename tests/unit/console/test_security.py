@@ -8,14 +8,21 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import override_settings
 
-from console.access import Need, may, need_of, needs
+from console.access import Need, Role, may, need_of, needs
 from console.security import is_own_origin
 
 CONSOLE = Path(__file__).resolve().parents[3] / "console"
 
 
-def user(*, active: bool = True, staff: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(is_authenticated=True, is_active=active, is_staff=staff)
+def user(role: Role | None = None, *, active: bool = True, **more: object) -> SimpleNamespace:
+    account = SimpleNamespace(is_authenticated=True, is_active=active, **more)
+    if role is not None:
+        account.profile = SimpleNamespace(role=role.value)
+    return account
+
+
+READS = {Need.OPEN, Need.READ}
+WRITES = {*READS, Need.WRITE}
 
 
 @pytest.mark.parametrize(
@@ -23,9 +30,14 @@ def user(*, active: bool = True, staff: bool = False) -> SimpleNamespace:
     [
         (None, {Need.OPEN}),
         (AnonymousUser(), {Need.OPEN}),
-        (user(), {Need.OPEN, Need.READ}),
-        (user(staff=True), {Need.OPEN, Need.READ, Need.WRITE}),
-        (user(active=False, staff=True), {Need.OPEN}),
+        (user(), READS),
+        (user(Role.VIEWER), READS),
+        (user(Role.OPERATOR), WRITES),
+        (user(Role.ADMINISTRATOR), {*Need}),
+        (user(Role.ADMINISTRATOR, active=False), {Need.OPEN}),
+        (user(Role.ADMINISTRATOR, token_role=Role.VIEWER), READS),
+        (user(Role.VIEWER, token_role=Role.ADMINISTRATOR), READS),
+        (user(Role.VIEWER, is_staff=True, is_superuser=True), READS),
     ],
 )
 def test_who_may_do_what(who: object, allowed: set[Need]) -> None:

@@ -1,0 +1,47 @@
+"""What the console knows of a person beside Django's account, and of a token beside knox's hash."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from console.access import Role
+
+TOKEN_NAME_CHARS_MAX = 64
+
+
+class Profile(models.Model):
+    """One for each account, made together with it."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="profile"
+    )
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    #: A name such as Asia/Shanghai; empty for the console's own.
+    time_zone = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("profile")
+        verbose_name_plural = _("profiles")
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.role}"
+
+
+class TokenFacts(models.Model):
+    """What is known of an API token. The token itself is kept by knox, as a hash only."""
+
+    token = models.OneToOneField(
+        "knox.AuthToken", models.CASCADE, primary_key=True, related_name="facts"
+    )
+    name = models.CharField(max_length=TOKEN_NAME_CHARS_MAX)
+    role = models.CharField(max_length=16, choices=Role.choices)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
+
+    def __str__(self) -> str:
+        return self.name

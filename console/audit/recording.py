@@ -1,0 +1,170 @@
+"""Writing rows: begun before the act, completed once after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError
+from django.http import HttpRequest
+from django.utils import timezone
+
+from console.audit.masking import kept
+
+if TYPE_CHECKING:  # this module is imported before Django's models can be
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from rest_framework.request import Request
+
+logger = logging.getLogger(__name__)
+
+OUTCOMES_KEPT_MAX = 200
+REASON_CHARS_MAX = 2_000
+#: Words with which an outcome per item says that it did not succeed.
+FAILED_WORDS = frozenset({"failed", "error", "refused", "denied"})
+API_PREFIX = "/api/"
+
+
+class Entry:
+    """The row of an act under way. What it needs to know is set on it while the act runs."""
+
+    def __init__(self, pk: int) -> None:
+        self.pk = pk
+        self.target: str | None = None
+        self.after: Any = None
+        self._result = "done"
+        self._reason = ""
+        self._outcomes: dict[str, Any] | None = None
+
+    def outcomes(self, outcomes: Iterable[Any]) -> None:
+        """A result per broker or item: each has an `error` (None is good), or a `result` word."""
+        every = [kept(each) for each in outcomes]
+        failed = [each for each in every if _failed(each)]
+        first = sorted(every, key=lambda each: not _failed(each))[:OUTCOMES_KEPT_MAX]
+        self._outcomes = {"total": len(every), "failed": len(failed), "items": first}
+        if failed:
+            self._result = "failed" if len(failed) == len(every) else "partly"
+            self._reason = str(failed[0].get("error") or failed[0].get("reason") or "")
+
+    def failed(self, reason: object) -> None:
+        """The act did not succeed, though nothing was raised."""
+        self._result, self._reason = "failed", str(reason)
+
+    def complete(self) -> None:
+        """Write the result, once. The act is over: a database that fails now cannot undo it."""
+        from console.audit.models import TARGET_CHARS_MAX, AuditRow
+
+        changes: dict[str, Any] = {
+            "finished_at": timezone.now(),
+            "after": kept(self.after),
+            "outcomes": self._outcomes,
+            "result": self._result,
+            "reason": plain(self._reason)[:REASON_CHARS_MAX],
+        }
+        if self.target is not None:
+            changes["target"] = plain(self.target)[:TARGET_CHARS_MAX]
+        try:
+            AuditRow.house.filter(pk=self.pk, result="begun").update(**changes)
+        except DatabaseError:
+            logger.exception("audit row %s stays “begun”: %s", self.pk, changes["result"])
+
+
+@contextmanager
+def audited(
+    request: HttpRequest | Request,
+    action: str,
+    *,
+    cluster: str = "",
+    target: str = "",
+    before: Any = None,
+) -> Iterator[Entry]:
+    """Do something on behalf of a request, and keep a row of it. The act is not done when the row
+    cannot be written."""
+    facts = facts_of(request)
+    with _running(action, cluster=cluster, target=target, before=before, **facts) as entry:
+        yield entry
+
+
+@contextmanager
+def audited_as(
+    user: AbstractBaseUser | AnonymousUser | None,
+    action: str,
+    *,
+    cluster: str = "",
+    target: str = "",
+    before: Any = None,
+) -> Iterator[Entry]:
+    """The same for a job, which acts for the user who started it; None is the schedule."""
+    facts = {**facts_of_user(user), "via": "job"}
+    with _running(action, cluster=cluster, target=target, before=before, **facts) as entry:
+        yield entry
+
+
+@contextmanager
+def _running(action: str, **facts: Any) -> Iterator[Entry]:
+    entry = Entry(write_row(action, "begun", **facts))
+    try:
+        yield entry
+    except BaseException as error:
+        entry.failed(getattr(error, "detail", None) or str(error) or type(error).__name__)
+        entry.complete()
+        raise
+    entry.complete()
+
+
+def write_row(
+    action: str, result: str, *, target: str = "", before: Any = None, **facts: Any
+) -> int:
+    """Add a row; returns its number. The oldest make room now and then."""
+    from console.audit import models
+    from console.audit.retention import make_room
+
+    row = models.AuditRow(
+        at=timezone.now(),
+        action=plain(action)[: models.ACTION_CHARS_MAX],
+        result=result,
+        target=plain(target)[: models.TARGET_CHARS_MAX],
+        before=kept(before),
+        **facts,
+    )
+    row.save(force_insert=True)
+    make_room(row.pk)
+    return int(row.pk)
+
+
+def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
+    """Who asks, in which role, with which token, from where, and by which request."""
+    meta = request.META
+    return {
+        **facts_of_user(request.user),
+        "via": "api" if request.path.startswith(API_PREFIX) else _via(request),
+        "source": str(meta.get("REMOTE_ADDR") or "")[:64],
+        "request_id": str(getattr(request, "request_id", ""))[:64],
+    }
+
+
+def facts_of_user(user: AbstractBaseUser | AnonymousUser | None) -> dict[str, Any]:
+    from console.access import role_of
+
+    return {
+        "username": user.get_username() if user is not None else "",
+        "role": str(role_of(user) or ""),
+        "token": str(getattr(user, "token_name", "")),
+    }
+
+
+def _via(request: HttpRequest | Request) -> str:
+    match = request.resolver_match
+    return "classic" if match is not None and "classic" in match.app_names else "page"
+
+
+def _failed(outcome: Any) -> bool:
+    if not isinstance(outcome, dict):
+        return False
+    return bool(outcome.get("error")) or str(outcome.get("result", "")) in FAILED_WORDS
+
+
+def plain(text: object) -> str:
+    """Text that every database can keep."""
+    return str(text).replace("\x00", "�").encode("utf-8", "replace").decode()

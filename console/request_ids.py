@@ -1,0 +1,27 @@
+"""Every request has an id: the caller's, when it is a usable one, else a new one.
+
+It is in the answer's `X-Request-ID` and in the audit list, so that a line in a proxy's log can be
+found there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from uuid import uuid4
+
+from django.http import HttpRequest, HttpResponseBase
+
+USABLE = re.compile(r"[A-Za-z0-9._:-]{8,64}")
+
+
+class RequestIds:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-ID", "")
+        request.request_id = given if USABLE.fullmatch(given) else uuid4().hex  # type: ignore[attr-defined]
+        response = self.get_response(request)
+        response.headers["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]
+        return response

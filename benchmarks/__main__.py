@@ -16,19 +16,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import store
+from benchmarks import crowds, store
 from benchmarks.load import MESSAGES_MAX, SCENARIOS, VARIANTS, run
 from benchmarks.machine import facts
 from benchmarks.processes import Cluster, running
+from benchmarks.tables import print_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
-# What the foundation promises; shown beside the figures.
-AIMS = {
-    "send-64x1": "at least 20,000/s",
-    "start": "under 1.5 s",
-    "memory": "under 150 MB",
-}
 
 
 def main() -> None:
@@ -58,7 +53,7 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    choices = [*SCENARIOS, *VARIANTS, "start", *store.SCENARIOS]
+    choices = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, *store.SCENARIOS]
     parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
     store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
@@ -67,7 +62,8 @@ def parse_options() -> argparse.Namespace:
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    wanted = set(options.only or [*SCENARIOS, *VARIANTS, "start", *store.SCENARIOS])
+    usual = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, *store.SCENARIOS]
+    wanted = set(options.only or usual)
     figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
         figures["start"] = measure_start(folder)
@@ -81,6 +77,13 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 say(name)
                 figures["scenarios"][name] = load(cluster, asked, MESSAGES_MAX, options.seconds)
             shutil.rmtree(data)
+    figures["crowds"] = {}
+    for name in sorted(wanted.intersection(crowds.BY_NAME)):
+        say(name)
+        data = folder / name
+        data.mkdir()
+        figures["crowds"][name] = crowds.BY_NAME[name](data, options.seconds)
+        shutil.rmtree(data)
     figures["store"] = {
         name: measure_store(name, folder / name, options)
         for name in store.SCENARIOS
@@ -95,7 +98,7 @@ def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) 
     data = folder / "data"
     data.mkdir()
     with running(data) as cluster:
-        figures["memory_fresh_mb"] = memory(cluster)
+        figures["memory_fresh_mb"] = cluster.memory_mb()
         stored = 0
         for name in ("send-64x1", "send-1x64", "send-16x16", "batch-32"):
             if name in wanted:
@@ -105,7 +108,7 @@ def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) 
         if stored < options.messages:
             say(f"storing {options.messages - stored:,} more messages")
             stored += load(cluster, "batch-32", options.messages - stored, 600)["messages"]
-        figures["memory_mb"] = {"after_messages": stored, **memory(cluster)}
+        figures["memory_mb"] = {"after_messages": stored, **cluster.memory_mb()}
         for name in ("pull-32", "topics-1000"):
             if name in wanted:
                 say(name)
@@ -151,63 +154,6 @@ def load(cluster: Cluster, name: str, messages: int, seconds: float) -> dict[str
     figures["broker_cpu_us_per_message"] = round(cpu * 1e6 / max(1, figures["messages"]), 2)
     figures["broker_cpu_share"] = round(cpu / figures["seconds"], 2)
     return figures
-
-
-def memory(cluster: Cluster) -> dict[str, dict[str, float]]:
-    """Return the resident memory of both processes and of both together."""
-    each = {"namesrv": cluster.namesrv.memory_mb(), "broker": cluster.broker.memory_mb()}
-    both = {
-        kind: round(sum(process[kind] for process in each.values()), 1)
-        for kind in ("anon", "file", "total")
-    }
-    return {**each, "both": both}
-
-
-def print_table(figures: dict[str, Any]) -> None:
-    """Print what bench.json says, for people."""
-    if "scenarios" in figures:
-        print_scenarios(figures["scenarios"])
-    if "start" in figures:
-        start = figures["start"]
-        print(f"\nstart of name server and broker: {start['median_seconds']} s ({AIMS['start']})")
-    if "memory_mb" in figures:
-        print_memory(figures)
-    if figures["store"]:
-        print("\nstore alone")
-    for name, each in figures["store"].items():
-        for line in store.lines(name, each):
-            print(f"{name:<20}{line}")
-
-
-def print_scenarios(scenarios: dict[str, Any]) -> None:
-    """Print what a broker did under load."""
-    print(
-        f"\n{'scenario':<12}{'msg/s':>10}{'us/msg':>9}{'p50 us':>9}{'p99 us':>9}{'broker':>8}  aim"
-    )
-    for name, each in scenarios.items():
-        latency = each["latency_us"]
-        print(
-            f"{name:<12}{each['rate']:>10,}{each['broker_cpu_us_per_message']:>9}"
-            f"{latency['p50']:>9,}{latency['p99']:>9,}{each['broker_cpu_share']:>8.0%}"
-            f"  {AIMS.get(name, '')}"
-        )
-
-
-def print_memory(figures: dict[str, Any]) -> None:
-    """Print what both processes took."""
-    print(f"\n{'memory, MB':<36}{'anon':>8}{'file':>8}{'total':>8}")
-    stored = figures["memory_mb"]["after_messages"]
-    for title, memories in (
-        ("at the start", figures["memory_fresh_mb"]),
-        (f"after {stored:,} messages", figures["memory_mb"]),
-    ):
-        for process in ("namesrv", "broker", "both"):
-            each = memories[process]
-            aim = f"  {AIMS['memory']}" if process == "both" and title != "at the start" else ""
-            print(
-                f"{title + ', ' + process:<36}{each['anon']:>8}{each['file']:>8}"
-                f"{each['total']:>8}{aim}"
-            )
 
 
 def say(line: str) -> None:

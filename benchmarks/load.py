@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,18 +77,49 @@ def run(
     With a rate, in requests a second, it is an open loop; see loadgen.c. Exits when the broker
     refuses anything.
     """
+    return begin(scenario, addr, seconds=seconds, messages_max=messages_max, rate=rate).figures()
+
+
+class Running:
+    """A load generator at work."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def figures(self) -> dict[str, Any]:
+        """Wait for its end and return what it measured."""
+        output, errors = self._process.communicate()
+        if self._process.returncode != 0:
+            sys.exit(f"The load generator broke:\n{errors[-2000:].decode(errors='replace')}")
+        figures: dict[str, Any] = json.loads(output)
+        return figures
+
+
+def begin(
+    scenario: Scenario,
+    addr: str,
+    *,
+    seconds: float,
+    messages_max: int = MESSAGES_MAX,
+    rate: int = 0,
+) -> Running:
+    """Start to load a broker; parameters as in `run`."""
     host, _, port = addr.rpartition(":")
     shape = (scenario.connections, scenario.in_flight, seconds, messages_max, rate)
-    done = subprocess.run(
+    process = subprocess.Popen(
         [compile_generator(), host, port, *map(str, shape)],
-        check=False,
-        capture_output=True,
-        input=b"".join(_packed(scenario.template(each)) for each in range(scenario.templates)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    if done.returncode != 0:
-        sys.exit(f"The load generator broke:\n{done.stderr[-2000:].decode(errors='replace')}")
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    assert process.stdin is not None
+    # One that ends before it has read everything says why in its figures.
+    with suppress(BrokenPipeError):
+        for each in range(scenario.templates):
+            process.stdin.write(_packed(scenario.template(each)))
+        process.stdin.close()
+    process.stdin = None
+    return Running(process)
 
 
 def _packed(template: Template) -> bytes:

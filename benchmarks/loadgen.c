@@ -8,11 +8,12 @@
  *
  * Templates come on standard input, as many as there are; connection i uses template i modulo n:
  *
- *     4 length of the frame   4 messages in a request, 0: a pull   frame
+ *     4 length of the frame   4 messages in a request, 0: a pull, 2^32 - 1: a pull at the end   frame
  *
  * all integers big-endian. In a frame of a send each KEY (16 bytes) becomes a number of its own. A
  * pull has its queue offset as OFFSET (18 digits); each answer's nextBeginOffset takes its place,
- * and at the end of the queue the connection begins again at 0, or, when SECONDS is 0, stops.
+ * and at the end of the queue the connection begins again at 0, or, when SECONDS is 0, stops. A
+ * pull at the end stays there and asks again.
  *
  * One JSON object goes to standard output. Any answer but code 0 ends the run: its figures would
  * be worth nothing. */
@@ -39,6 +40,9 @@
 #define OFFSET_BYTES 18
 #define IN_BYTES (4 << 20)
 #define IN_FLIGHT_MAX 1024
+#define TAIL 0xFFFFFFFFu
+#define PULL_NOT_FOUND 19
+#define PULL_RETRY_IMMEDIATELY 20
 #define SILENCE_MS_MAX 20000
 #define EVENTS_MAX 256
 /* Latencies: 64 steps to each power of two, so within 1.6 %. */
@@ -47,7 +51,7 @@
 
 struct template {
     uint8_t *frame;
-    uint32_t bytes, messages;
+    uint32_t bytes, messages, is_pull, is_tail;
     uint32_t key_at[KEYS_MAX], keys, offset_at;
 };
 
@@ -126,6 +130,7 @@ static int read_template(void) {
     struct template *t = &templates[template_count++];
     memset(t, 0, sizeof *t);
     t->bytes = get32(head), t->messages = get32(head + 4);
+    t->is_tail = t->messages == TAIL, t->is_pull = t->is_tail || !t->messages;
     t->frame = malloc(t->bytes);
     read_all(t->frame, t->bytes);
     uint8_t *at = t->frame, *end = t->frame + t->bytes;
@@ -134,7 +139,7 @@ static int read_template(void) {
         t->key_at[t->keys++] = at - t->frame;
         at += KEY_BYTES;
     }
-    if (!t->messages) {
+    if (t->is_pull) {
         at = memmem(t->frame, t->bytes, OFFSET, OFFSET_BYTES);
         if (!at) die("a pull without its offset");
         t->offset_at = at - t->frame;
@@ -153,7 +158,7 @@ static void add_request(struct connection *c, uint64_t due_ns) {
         c->out = realloc(c->out, c->out_max);
     }
     uint8_t *frame = c->out + c->out_bytes;
-    if (t->messages) {
+    if (!t->is_pull) {
         memcpy(frame, t->frame, t->bytes);
         for (uint32_t i = 0; i < t->keys; i++) write_key(frame + t->key_at[i], c->next_key++);
         c->out_bytes += t->bytes;
@@ -197,13 +202,15 @@ static long long field(const uint8_t *header, uint32_t bytes, const char *name) 
 static void hear(struct connection *c, const uint8_t *header, uint32_t bytes) {
     long long code = field(header, bytes, "\"code\":");
     struct template *t = c->template;
-    if (t->messages && code == 0) {
+    if (!t->is_pull && code == 0) {
         messages += t->messages;
-    } else if (!t->messages && code == 0) {
+    } else if (t->is_pull && code == 0) {
         long long next = field(header, bytes, "\"nextBeginOffset\":\"");
         messages += next - c->offset;
         c->offset = next;
-    } else if (!t->messages && c->offset > 0) {
+    } else if (t->is_tail && (code == PULL_NOT_FOUND || code == PULL_RETRY_IMMEDIATELY)) {
+        /* nothing new yet */
+    } else if (t->is_pull && !t->is_tail && c->offset > 0) {
         c->offset = 0; /* the end of the queue */
         c->is_done = !is_timed;
     } else {
@@ -295,8 +302,14 @@ int main(int argc, char **argv) {
         for (int i = 0; i < count && !open; i++) open = connections[i].in_flight > 0;
         if (!open && !(is_asking && rate > 0)) break;
         struct epoll_event events[EVENTS_MAX];
-        /* In an open loop the next request is due soon: do not sleep past it. */
-        int n = epoll_wait(poll_fd, events, EVENTS_MAX, rate > 0 && is_asking ? 0 : SILENCE_MS_MAX);
+        /* In an open loop: sleep until the next request is due. */
+        uint64_t wait_ns = SILENCE_MS_MAX * 1000000ull;
+        if (rate > 0 && is_asking) {
+            uint64_t due = began + (uint64_t)((asked + 1) / rate * 1e9), ns = now_ns();
+            wait_ns = due > ns ? due - ns : 0;
+        }
+        struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
+        int n = epoll_pwait2(poll_fd, events, EVENTS_MAX, &wait, NULL);
         if (n == 0 && !(rate > 0 && is_asking)) die("no answer for 20 s");
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;

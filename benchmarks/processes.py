@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 READY_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
+COMMON = "bindAddress=127.0.0.1\nhttpPort=0\n"
 
 
 @dataclass(slots=True)
 class Measured:
     """A running process and how long it took to its ready line."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[Any]"
     start_seconds: float
 
     def cpu_seconds(self) -> float:
@@ -55,11 +57,21 @@ class Cluster:
     namesrv: Measured
     broker: Measured
     broker_addr: str
+    namesrv_addr: str
 
     @property
     def start_seconds(self) -> float:
         """Return how long both took, one after the other."""
         return self.namesrv.start_seconds + self.broker.start_seconds
+
+    def memory_mb(self) -> dict[str, dict[str, float]]:
+        """Return the resident memory of both processes and of both together."""
+        each = {"namesrv": self.namesrv.memory_mb(), "broker": self.broker.memory_mb()}
+        both = {
+            kind: round(sum(process[kind] for process in each.values()), 1)
+            for kind in ("anon", "file", "total")
+        }
+        return {**each, "both": both}
 
 
 @contextmanager
@@ -68,25 +80,31 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
 
     `settings` are more lines of the broker's settings file.
     """
-    namesrv_port, broker_port = _free_ports(2)
-    namesrv_conf, broker_conf = folder / "namesrv.conf", folder / "broker.conf"
-    common = "bindAddress=127.0.0.1\nhttpPort=0\n"
-    namesrv_conf.write_text(
-        f"{common}listenPort={namesrv_port}\nkvConfigPath={folder}/kvConfig.json\n"
-    )
-    broker_conf.write_text(
-        f"{common}listenPort={broker_port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
-        f"storePathRootDir={folder}/store\nnamesrvAddr=127.0.0.1:{namesrv_port}\n"
-        # Under full load requests wait; what a broker sheds is not what is measured here.
-        f"waitTimeMillsInSendQueue=60000\n{settings}"
-    )
-    namesrv = _start("namesrv", namesrv_conf)
-    try:
-        broker = _start("core_broker", broker_conf)
+    with running_namesrv(folder) as (namesrv, namesrv_addr):
+        (port,) = free_ports(1)
+        conf = folder / "broker.conf"
+        conf.write_text(
+            f"{COMMON}listenPort={port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
+            f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
+            # Under full load requests wait; what a broker sheds is not what is measured here.
+            f"waitTimeMillsInSendQueue=60000\n{settings}"
+        )
+        broker = _start("core_broker", conf)
         try:
-            yield Cluster(namesrv, broker, f"127.0.0.1:{broker_port}")
+            yield Cluster(namesrv, broker, f"127.0.0.1:{port}", namesrv_addr)
         finally:
             broker.stop()
+
+
+@contextmanager
+def running_namesrv(folder: Path) -> Iterator[tuple[Measured, str]]:
+    """Start a name server alone, and stop it in the end; gives its address too."""
+    (port,) = free_ports(1)
+    conf = folder / "namesrv.conf"
+    conf.write_text(f"{COMMON}listenPort={port}\nkvConfigPath={folder}/kvConfig.json\n")
+    namesrv = _start("namesrv", conf)
+    try:
+        yield namesrv, f"127.0.0.1:{port}"
     finally:
         namesrv.stop()
 
@@ -112,7 +130,8 @@ def _start(module: str, conf: Path) -> Measured:
     raise SystemExit(f"{module} did not start:\n{log.read_text()[-2000:]}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on at the moment."""
     holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [holder.getsockname()[1] for holder in holders]
     for holder in holders:

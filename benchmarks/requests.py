@@ -6,6 +6,7 @@ from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers.cluster import GetRouteInfoRequestHeader
 from core_broker.remoting.headers.consume import PullMessageRequestHeader
 from core_broker.remoting.headers.produce import SendMessageRequestHeaderV2
 
@@ -21,8 +22,13 @@ _OFFSET = 987_654_321_987_654_321
 _SUBSCRIPTION_IN_REQUEST = 4
 
 
+#: In place of the number of messages: a pull that stays at the end of its queue.
+TAIL = 0xFFFFFFFF
+_SUSPEND_IN_REQUEST = 2
+
+
 class Template(NamedTuple):
-    """One request and how many messages it sends; 0 for a pull."""
+    """One request and how many messages it sends; 0 for a pull, TAIL for one at the end."""
 
     frame: bytes
     messages: int
@@ -47,22 +53,38 @@ def batch_template(number: int, messages: int) -> Template:
     return Template(RemotingCommand.request(code, header, body).encode(), messages)
 
 
+def route_template(number: int, topics: int) -> Template:
+    """The route of one of so many topics, as a client asks the name server."""
+    header = GetRouteInfoRequestHeader(topic=f"{TOPIC}-{number % topics}")
+    request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+    return Template(request.encode(), 1)
+
+
+def tail_template(number: int) -> Template:
+    """The next messages of one queue, waiting for them where there are none."""
+    return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST | _SUSPEND_IN_REQUEST), TAIL)
+
+
 def pull_template(number: int) -> Template:
     """The next messages of one queue."""
+    return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST), 0)
+
+
+def _pull_frame(number: int, sys_flag: int) -> bytes:
     header = PullMessageRequestHeader(
         consumer_group=GROUP,
         topic=TOPIC,
         queue_id=number % QUEUES,
         queue_offset=_OFFSET,
         max_msg_nums=PULL_COUNT,
-        sys_flag=_SUBSCRIPTION_IN_REQUEST,
+        sys_flag=sys_flag,
         commit_offset=0,
         suspend_timeout_millis=1000,
         sub_version=0,
         subscription="*",
         expression_type="TAG",
     )
-    return Template(RemotingCommand.request(RequestCode.PULL_MESSAGE, header).encode(), 0)
+    return RemotingCommand.request(RequestCode.PULL_MESSAGE, header).encode()
 
 
 def _send_header(

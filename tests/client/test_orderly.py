@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 
@@ -95,9 +96,9 @@ async def test_each_queue_is_consumed_in_its_order_while_members_come_and_go(
             await eventually(lambda: log.by_member["second"] >= 8, timeout_s=30)
         await eventually(lambda: all(b"29" in log.bodies[q] for q in range(4)), timeout_s=60)
     for seen in log.bodies.values():
-        # A message may come twice when its queue moves on, but never out of order.
+        # When its queue moves on some messages may come twice; after each comes the next one.
         assert list(dict.fromkeys(seen)) == [b"%d" % number for number in range(30)]
-        assert seen == sorted(seen, key=int)
+        assert all(int(after) <= int(before) + 1 for before, after in pairwise(seen))
 
 
 @pytest.mark.on_java

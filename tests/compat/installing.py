@@ -106,11 +106,16 @@ def go_client() -> Path:
     return installed("go", "".join(part.read_text() for part in parts), build) / "client"
 
 
-@cache
 def java_broker_classpath(version: str) -> str:
     """Return the class path of a Java broker."""
+    return java_program_classpath("broker", version)
+
+
+@cache
+def java_program_classpath(program: str, version: str) -> str:
+    """Return the class path of one of RocketMQ's programs: broker, namesrv or example."""
     need("java")
-    return _jars(f"java-broker-{version}", "rocketmq-broker", version)
+    return _jars(f"java-{program}-{version}", f"rocketmq-{program}", version)
 
 
 def _jars(name: str, artifact: str, version: str) -> str:

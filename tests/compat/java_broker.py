@@ -1,9 +1,10 @@
-"""A Java broker on a store folder, in a process of its own with small heap and small files."""
+"""A Java broker on a store folder, in a process of its own, by default with little memory."""
 
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ SETTINGS = {
     "diskSpaceWarningLevelRatio": "99",
     "diskSpaceCleanForciblyRatio": "99",
 }
-MEMORY = ("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC")
-# The first compiler only: such a short life does not earn back what the second one costs.
-COMPILER = "-XX:TieredStopAtLevel=1"
+#: Little memory, and the first compiler only: a short life does not earn back the second one.
+SHORT_LIFE = (
+    *("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"),
+    "-XX:TieredStopAtLevel=1",
+)
 DISK = (
     "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
     "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.99",
@@ -56,21 +59,74 @@ LOGGING_FILES = {
 }
 
 
-class JavaBroker:
-    """One broker; `start`, then `stop` or `kill`, as often as wanted, on the same folder."""
+class JavaProgram:
+    """A program of RocketMQ with a home of its own; `start`, then `stop` or `kill`, repeatedly."""
 
     def __init__(
-        self, version: str, folder: Path, store: Path, namesrv_addr: str, **settings: Any
+        self, home: Path, main: str, classpath: str, values: dict[str, str], jvm: Sequence[str]
+    ) -> None:
+        self.home = home
+        self.process: subprocess.Popen[bytes] | None = None
+        self._output = home / "output.log"
+        conf = home / "conf"
+        conf.mkdir(parents=True)
+        for name, package in LOGGING_FILES.items():
+            (conf / name).write_text(LOGGING.format(package=package))
+        settings = home / "program.conf"
+        settings.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+        path = os.pathsep.join((str(conf), classpath))
+        own = (*jvm, *OPENED, *DISK, f"-Duser.home={home}", "-cp", path)
+        self._command = ["java", *own, main, "-c", str(settings)]
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        environment = {**os.environ, "ROCKETMQ_HOME": str(self.home)}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                self._command,
+                cwd=self.home,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while READY not in (printed := self._output.read_text(errors="replace")):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"{self.home.name} did not start:\n{printed[-4000:]}")
+            time.sleep(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(STOP_SECONDS_MAX)
+            self.process = None
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class JavaBroker(JavaProgram):
+    """One broker on a store folder."""
+
+    def __init__(
+        self,
+        version: str,
+        folder: Path,
+        store: Path,
+        namesrv_addr: str,
+        *,
+        jvm: Sequence[str] = SHORT_LIFE,
+        **settings: Any,
     ) -> None:
         self.version = version
         self.port = free_broker_port()
         self.addr = f"127.0.0.1:{self.port}"
-        self._home = folder / f"java-{version}"
-        self._output = self._home / "output.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        (self._home / "conf").mkdir(parents=True)
-        for name, package in LOGGING_FILES.items():
-            (self._home / "conf" / name).write_text(LOGGING.format(package=package))
         own = STORE | settings
         values = {
             **SETTINGS,
@@ -81,50 +137,6 @@ class JavaBroker:
             "storePathRootDir": str(store),
             "storePathCommitLog": str(store / "commitlog"),
         }
-        lines = [f"{name}={value}\n" for name, value in values.items()]
-        (self._home / "broker.conf").write_text("".join(lines))
-
-    def start(self) -> None:
-        """Start it and wait until it serves."""
-        conf = self._home / "conf"
-        classpath = os.pathsep.join((str(conf), installing.java_broker_classpath(self.version)))
-        command = [
-            "java",
-            *MEMORY,
-            COMPILER,
-            *OPENED,
-            *DISK,
-            f"-Duser.home={self._home}",
-            "-cp",
-            classpath,
-        ]
         main = "org.apache.rocketmq.broker.BrokerStartup"
-        environment = {**os.environ, "ROCKETMQ_HOME": str(self._home)}
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*command, main, "-c", str(self._home / "broker.conf")],
-                cwd=self._home,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while READY not in (printed := self._output.read_text(errors="replace")):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise AssertionError(f"Java {self.version} did not start:\n{printed[-4000:]}")
-            time.sleep(LOOK_SECONDS)
-
-    def stop(self) -> None:
-        """Stop it in order."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(STOP_SECONDS_MAX)
-            self._process = None
-
-    def kill(self) -> None:
-        """kill -9."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        classpath = installing.java_broker_classpath(version)
+        super().__init__(folder / f"java-{version}", main, classpath, values, jvm)

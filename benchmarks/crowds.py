@@ -1,0 +1,210 @@
+"""Scenarios about many peers or much time; each returns figures with their units in the names.
+
+mixed        producers at 70 % of what they reach at most, consumers that follow them
+idle-10000   10,000 connections that say nothing, and what they cost the others
+routes       a name server with 100,000 routes, 1,000 brokers that register and 10,000 clients
+"""
+
+import asyncio
+import resource
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.load import SCENARIOS, Running, Scenario, begin, run
+from benchmarks.processes import Measured, running, running_namesrv
+from benchmarks.requests import QUEUES, route_template, send_template, tail_template
+from core_broker.remoting.bodies import (
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    encode_register_body,
+)
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers.cluster import RegisterBrokerRequestHeader
+
+PEAK_SECONDS: Final = 10
+PEAK_SHARE: Final = 0.7
+#: Small, so that ten minutes of it fit on a disk.
+MIXED_BODY_BYTES: Final = 256
+LOOK_SECONDS: Final = 5
+
+IDLE_CONNECTIONS: Final = 10_000
+
+BROKERS: Final = 1_000
+BROKERS_OF_A_TOPIC: Final = 2
+TOPICS_OF_A_BROKER: Final = 200
+TOPICS: Final = BROKERS * TOPICS_OF_A_BROKER // BROKERS_OF_A_TOPIC
+REGISTER_SECONDS: Final = 30
+CLIENTS: Final = 10_000
+POLL_SECONDS: Final = 30
+TOPICS_OF_A_CLIENT: Final = 3
+ANSWER_MS_MAX: Final = 20_000
+
+
+def _mixed_template(number: int) -> Any:
+    return send_template(number, body_bytes=MIXED_BODY_BYTES)
+
+
+MIXED: Final = Scenario(16, 64, _mixed_template)
+PEAK: Final = Scenario(16, 4, _mixed_template)
+FOLLOWING: Final = Scenario(QUEUES, 1, tail_template)
+
+
+def mixed(folder: Path, seconds: float) -> dict[str, Any]:
+    """Send at 70 % of the peak while consumers follow, and watch latencies and memory."""
+    with running(folder) as cluster:
+        run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)  # makes the topic
+        following = begin(FOLLOWING, cluster.broker_addr, seconds=PEAK_SECONDS)
+        peak = run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS)["rate"]
+        following.figures()
+        rate = int(peak * PEAK_SHARE)
+        # One who comes late reads the backlog first, and is behind for a moment only.
+        following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
+        sending = begin(MIXED, cluster.broker_addr, seconds=seconds, rate=rate)
+        memory = _memory_meanwhile(cluster.broker, sending, seconds)
+        sent, received = sending.figures(), following.figures()
+    return {
+        "peak_per_second": int(peak),
+        "sent_per_second": sent["rate"],
+        "received_messages": received["messages"],
+        **{f"{name}_us": value for name, value in sent["latency_us"].items()},
+        "memory_mb_first": memory[0],
+        "memory_mb_last": memory[-1],
+        "memory_mb_max": max(memory),
+        "seconds": seconds,
+    }
+
+
+def _memory_meanwhile(broker: Measured, sending: Running, seconds: float) -> list[float]:
+    """The broker's own memory, again and again until the load is over."""
+    seen = []
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(LOOK_SECONDS, left))
+        seen.append(broker.memory_mb()["anon"])
+    return seen
+
+
+def idle(folder: Path, seconds: float) -> dict[str, Any]:
+    """Open 10,000 connections, and send beside them."""
+    allow_descriptors(IDLE_CONNECTIONS + 1_000)
+    with running(folder) as cluster:
+        alone = run(SCENARIOS["send-64x1"], cluster.broker_addr, seconds=seconds)
+        before = cluster.broker.memory_mb()["anon"]
+        host, _, port = cluster.broker_addr.rpartition(":")
+        crowd = [socket.create_connection((host, int(port))) for _ in range(IDLE_CONNECTIONS)]
+        beside = run(SCENARIOS["send-64x1"], cluster.broker_addr, seconds=seconds)
+        after = cluster.broker.memory_mb()["anon"]
+        quiet = _cpu_share(cluster.broker, lambda: time.sleep(seconds))
+        for each in crowd:
+            each.close()
+    return {
+        "idle_connections": IDLE_CONNECTIONS,
+        "kib_per_connection": round((after - before) * 1024 / IDLE_CONNECTIONS, 2),
+        "alone_per_second": alone["rate"],
+        "beside_per_second": beside["rate"],
+        "cpu_share_when_quiet": quiet,
+    }
+
+
+def routes(folder: Path, seconds: float) -> dict[str, Any]:
+    """Let 1,000 brokers register while 10,000 clients ask for routes."""
+    allow_descriptors(BROKERS + 1_000)
+    with running_namesrv(folder) as (namesrv, addr):
+        return asyncio.run(_with_brokers(namesrv, addr, max(seconds, REGISTER_SECONDS)))
+
+
+async def _with_brokers(namesrv: Measured, addr: str, seconds: float) -> dict[str, Any]:
+    brokers = [RemotingClient(name=f"broker-{number}") for number in range(BROKERS)]
+    frames = [_registration(number) for number in range(BROKERS)]
+    began, cpu = time.perf_counter(), namesrv.cpu_seconds()
+    for broker, frame in zip(brokers, frames, strict=True):
+        await _register(broker, addr, frame)
+    registered_seconds = time.perf_counter() - began
+    first_cpu = namesrv.cpu_seconds() - cpu
+    again = asyncio.create_task(_keep_registering(brokers, addr, frames))
+    polls = CLIENTS * TOPICS_OF_A_CLIENT // POLL_SECONDS
+    scenario = Scenario(CLIENTS, 1, _route_of_client, CLIENTS)
+    cpu, began = namesrv.cpu_seconds(), time.perf_counter()
+    asking = begin(scenario, addr, seconds=seconds, rate=polls)
+    asked = await asyncio.to_thread(asking.figures)
+    share = (namesrv.cpu_seconds() - cpu) / (time.perf_counter() - began)
+    again.cancel()
+    for broker in brokers:
+        await broker.close()
+    return {
+        "routes": TOPICS,
+        "brokers": BROKERS,
+        "clients": CLIENTS,
+        "first_registration_seconds": round(registered_seconds, 2),
+        "first_registration_cpu_seconds": round(first_cpu, 2),
+        "asked_per_second": asked["rate"],
+        "registrations_per_second": BROKERS // REGISTER_SECONDS,
+        "cpu_share": round(share, 4),
+        "p50_us": asked["latency_us"]["p50"],
+        "p99_us": asked["latency_us"]["p99"],
+        "memory_mb": namesrv.memory_mb()["anon"],
+    }
+
+
+def _route_of_client(number: int) -> Any:
+    return route_template(number * (TOPICS // CLIENTS), TOPICS)
+
+
+async def _keep_registering(brokers: list[RemotingClient], addr: str, frames: list[Any]) -> None:
+    while True:
+        for broker, frame in zip(brokers, frames, strict=True):
+            await _register(broker, addr, frame)
+            await asyncio.sleep(REGISTER_SECONDS / BROKERS)
+
+
+async def _register(
+    broker: RemotingClient, addr: str, frame: tuple[RegisterBrokerRequestHeader, bytes]
+) -> None:
+    request = RemotingCommand.request(RequestCode.REGISTER_BROKER, *frame)
+    await broker.invoke(addr, request, ANSWER_MS_MAX)
+
+
+def _registration(number: int) -> tuple[RegisterBrokerRequestHeader, bytes]:
+    """What a broker says every 30 s: 200 topics, which it shares with one neighbour."""
+    first = number // BROKERS_OF_A_TOPIC * TOPICS_OF_A_BROKER
+    names = [f"Bench-{topic}" for topic in range(first, first + TOPICS_OF_A_BROKER)]
+    table = {name: TopicConfig(topic_name=name) for name in names}
+    body = RegisterBrokerBody(
+        topic_config_serialize_wrapper=TopicConfigSerializeWrapper(
+            topic_config_table=table, data_version=DataVersion(1, 0)
+        )
+    )
+    header = RegisterBrokerRequestHeader(
+        broker_name=f"broker-{number}",
+        broker_addr=f"10.0.{number // 250}.{number % 250}:10911",
+        cluster_name=f"cluster-{number // 10}",
+        ha_server_addr="",
+        broker_id=0,
+        compressed=True,
+    )
+    return header, encode_register_body(body, compressed=True)
+
+
+def allow_descriptors(count: int) -> None:
+    """Raise this process's limit of open files; SystemExit names the limit that is in the way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise SystemExit(f"This needs {count:,} open files; raise the hard limit (ulimit -Hn).")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
+
+
+def _cpu_share(process: Measured, during: Callable[[], None]) -> float:
+    began, cpu = time.perf_counter(), process.cpu_seconds()
+    during()
+    return round((process.cpu_seconds() - cpu) / (time.perf_counter() - began), 4)
+
+
+BY_NAME: Final = {"mixed": mixed, "idle-10000": idle, "routes": routes}

@@ -6,16 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from time import monotonic
 from typing import TypeVar
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from console.gateway.answers import BrokerFailure, Partial, now_ms
 from console.gateway.brokers import masters
 from console.gateway.desk import BrokerRef, Desk
+from console.gateway.errors import NotThere
+from console.gateway.filters import MessageFilter
 from console.gateway.newest_first import (
+    Budget,
     Window,
     decode_cursor,
     encode_cursor,
     newest_first,
+    newest_wanted,
     windows_before,
 )
 from console.gateway.questions import question
@@ -33,6 +41,13 @@ PAGE_MESSAGES_MAX = 200
 #: Queues of a topic that are read at the same time.
 QUEUES_AT_ONCE_MAX = 32
 GROUPS_SHOWN_MAX = 100
+QUEUES_NAMED_MAX = 16
+QUEUES_OFFERED_MAX = 300
+#: One page with a filter looks at no more than this, whichever comes first.
+SCAN_MESSAGES_MAX = 20_000
+SCAN_BYTES_MAX = 64 * 1024 * 1024
+SCAN_S = 3.0
+EVERYTHING = MessageFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +60,18 @@ class MessageRef:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """One page, newest first. `total` counts the whole window, `unreadable` what is missing."""
+    """One page, newest first. `total` counts the whole window, `unreadable` what is missing.
+
+    With a filter, `scanned` messages were looked at for this page and `left` still lie before them;
+    `total` counts those that match and those that do not.
+    """
 
     rows: tuple[MessageRef, ...]
     total: int
     next_cursor: str | None
     unreadable: int
+    scanned: int
+    left: int
 
 
 class Delivery(StrEnum):
@@ -77,18 +98,24 @@ async def browse(
     end_ms: int | None = None,
     cursor: str | None = None,
     limit: int = 50,
+    queue: str = "",
+    wanted: MessageFilter = EVERYTHING,
 ) -> Partial[MessagePage]:
     """One page of a topic's messages stored in [begin_ms, end_ms], newest first.
 
-    Raises CursorError for a cursor that is none, NotThere for a topic that is none.
+    `queue` keeps to one queue (`broker-a:3`) or one broker (`broker-a`). With a filter the page
+    ends when it is full or the budget of SCAN_… is spent, and its cursor leads on from there.
+    Raises CursorError for a cursor that is none, NotThere for a topic or queue that is none, and
+    FilterError for a filter that cannot be used.
     """
     ends = decode_cursor(cursor) if cursor else None
-    queues = await topic_queues(desk, topic)
+    test = wanted.compiled() if wanted else None
+    queues = chosen_queues(await topic_queues(desk, topic), queue)
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
     async def windows_on(broker: BrokerRef) -> list[Window]:
         stored = await stored_windows(desk, [each for each in queues if each.broker == broker])
-        return await _at_once(gate, stored, lambda each: _within(desk, each, begin_ms, end_ms))
+        return await _at_once(gate, stored, lambda each: within(desk, each, begin_ms, end_ms))
 
     found, failures = await desk.each(brokers_of(queues), windows_on)
     windows = [window for group in found.values() for window in group]
@@ -96,13 +123,45 @@ async def browse(
     if ends is not None:
         windows = windows_before(windows, ends)
 
-    async def fetch(queue: QueueRef, begin: int, end: int) -> Slice:
+    async def fetch(each: QueueRef, begin: int, end: int) -> Slice:
         async with gate:
-            return await read_slice(desk, queue, begin, end)
+            return await read_slice(desk, each, begin, end)
 
-    page = await newest_first(windows, min(limit, PAGE_MESSAGES_MAX), fetch)
-    rows = tuple(MessageRef(queue.broker, message) for queue, message in page.messages)
-    return Partial(MessagePage(rows, total, encode_cursor(page.ends), page.unreadable), failures)
+    limit = min(limit, PAGE_MESSAGES_MAX)
+    if test is None:
+        page = await newest_first(windows, limit, fetch)
+    else:
+        budget = Budget(SCAN_MESSAGES_MAX, SCAN_BYTES_MAX, monotonic() + SCAN_S)
+        page = await newest_wanted(windows, limit, fetch, test, budget)
+    rows = tuple(MessageRef(each.broker, message) for each, message in page.messages)
+    left = sum(each.count for each in windows_before(windows, page.ends))
+    found_page = MessagePage(
+        rows, total, encode_cursor(page.ends), page.unreadable, page.scanned, left
+    )
+    return Partial(found_page, failures)
+
+
+def chosen_queues(queues: tuple[QueueRef, ...], queue: str) -> tuple[QueueRef, ...]:
+    """The queues that a text names, `broker-a:3` or `broker-a`; all of them when it is empty."""
+    chosen = tuple(each for each in queues if queue in {"", each.key, each.broker.name})
+    if queue and not chosen:
+        raise NotThere(
+            format_lazy(_("The topic has no queue “{queue}”."), queue=queue),
+            hint=format_lazy(
+                _("It has: {names}."),
+                names=", ".join(each.key for each in queues[:QUEUES_NAMED_MAX]) or "—",
+            ),
+        )
+    return chosen
+
+
+@question(fresh_for_ms=2_000)
+async def queue_names(desk: Desk, topic: str) -> Partial[tuple[str, ...]]:
+    """What `browse` takes as `queue`: the brokers of a topic and its queues, no more than
+    QUEUES_OFFERED_MAX."""
+    queues = await topic_queues(desk, topic)
+    names = [*(each.name for each in brokers_of(queues)), *(each.key for each in queues)]
+    return Partial(tuple(names[:QUEUES_OFFERED_MAX]))
 
 
 @question(fresh_for_ms=2_000)
@@ -191,7 +250,7 @@ async def stored_windows(desk: Desk, queues: Sequence[QueueRef]) -> list[Window]
     ]
 
 
-async def _within(desk: Desk, window: Window, begin_ms: int | None, end_ms: int | None) -> Window:
+async def within(desk: Desk, window: Window, begin_ms: int | None, end_ms: int | None) -> Window:
     """The part of a window that was stored within the times; an open end stays as it is."""
     begin, end = window.begin, window.end
     if begin_ms is not None and begin_ms > 0:

@@ -13,6 +13,7 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 import msgspec
 from django.utils.translation import gettext_lazy as _
@@ -24,9 +25,12 @@ from core_broker.message.model import MessageExt
 #: How much is read from the end of a queue at once.
 CHUNK_MESSAGES_MIN = 4
 CHUNK_MESSAGES_MAX = 32
+#: The same while most of what is read is not wanted.
+SCAN_CHUNK_MESSAGES = 128
 CURSOR_CHARS_MAX = 64 * 1024
 
 Fetch = Callable[[QueueRef, int, int], Awaitable[Slice]]
+Test = Callable[[MessageExt], bool]
 
 
 class CursorError(Unusable):
@@ -56,24 +60,92 @@ class MergedPage:
     messages: tuple[tuple[QueueRef, MessageExt], ...]
     ends: Mapping[str, int]
     unreadable: int
+    scanned: int
+    """Messages that were looked at, wanted or not."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much one page may look at; whatever is used up first ends it."""
+
+    messages: int
+    bytes: int
+    until_s: float
+    clock_s: Callable[[], float] = monotonic
+
+    @property
+    def is_spent(self) -> bool:
+        return self.messages <= 0 or self.bytes <= 0 or self.clock_s() >= self.until_s
+
+    def spend(self, message: MessageExt) -> None:
+        self.messages -= 1
+        self.bytes -= message.store_size
 
 
 async def newest_first(windows: Sequence[Window], limit: int, fetch: Fetch) -> MergedPage:
     """Merge the `limit` newest messages of the windows, reading little more than it shows."""
     share = -(-limit // max(1, len(windows)))
     chunk = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES_MAX, share))
-    tails = [_Tail(window, chunk, fetch) for window in windows]
+    merge = _Merge([_Tail(window, chunk, fetch) for window in windows])
     messages: list[tuple[QueueRef, MessageExt]] = []
-    while len(messages) < limit:
-        await asyncio.gather(*(tail.fill() for tail in tails))
-        full = [tail for tail in tails if tail.messages]
-        if not full:
+    while len(messages) < limit and (newest := await merge.take()):
+        messages.append(newest)
+    return merge.page(messages)
+
+
+async def newest_wanted(
+    windows: Sequence[Window], limit: int, fetch: Fetch, wanted: Test, budget: Budget
+) -> MergedPage:
+    """Like `newest_first` with those that pass a test, looking at no more than the budget allows.
+
+    A page that ends for its budget has a cursor like any other, so the pages together hold the
+    same messages wherever each of them ended. At least one message is looked at. The test runs in
+    a thread, because one that reads bodies takes its time.
+    """
+    passed: set[tuple[QueueRef, int]] = set()
+
+    async def sifted(queue: QueueRef, begin: int, end: int) -> Slice:
+        piece = await fetch(queue, begin, end)
+        good = await asyncio.to_thread(lambda: [each for each in piece.messages if wanted(each)])
+        passed.update((queue, each.queue_offset) for each in good)
+        return piece
+
+    merge = _Merge([_Tail(window, SCAN_CHUNK_MESSAGES, sifted) for window in windows])
+    messages: list[tuple[QueueRef, MessageExt]] = []
+    while len(messages) < limit and (newest := await merge.take()):
+        queue, message = newest
+        budget.spend(message)
+        if (queue, message.queue_offset) in passed:
+            messages.append(newest)
+        if budget.is_spent:
             break
+    return merge.page(messages)
+
+
+class _Merge:
+    """The ends of several queues as one, from the newest message back."""
+
+    def __init__(self, tails: Sequence[_Tail]) -> None:
+        self.tails = tails
+        self.scanned = 0
+
+    async def take(self) -> tuple[QueueRef, MessageExt] | None:
+        """The newest message that was not taken yet; None when there is none left."""
+        empty = [tail for tail in self.tails if tail.must_fill]
+        if empty:
+            await asyncio.gather(*(tail.fill() for tail in empty))
+        full = [tail for tail in self.tails if tail.messages]
+        if not full:
+            return None
         newest = max(full, key=lambda tail: tail.newest)
-        messages.append((newest.window.queue, newest.take()))
-    more = any(tail.end > tail.window.begin for tail in tails)
-    ends = {tail.window.queue.key: tail.end for tail in tails} if more else {}
-    return MergedPage(tuple(messages), ends, sum(tail.unreadable for tail in tails))
+        self.scanned += 1
+        return newest.window.queue, newest.take()
+
+    def page(self, messages: Sequence[tuple[QueueRef, MessageExt]]) -> MergedPage:
+        more = any(tail.end > tail.window.begin for tail in self.tails)
+        ends = {tail.window.queue.key: tail.end for tail in self.tails} if more else {}
+        unreadable = sum(tail.unreadable for tail in self.tails)
+        return MergedPage(tuple(messages), ends, unreadable, self.scanned)
 
 
 class _Tail:
@@ -93,6 +165,10 @@ class _Tail:
     def newest(self) -> tuple[int, str, int]:
         last = self.messages[-1]
         return last.store_timestamp, self.window.queue.key, last.queue_offset
+
+    @property
+    def must_fill(self) -> bool:
+        return not self.messages and self.end > self.window.begin
 
     async def fill(self) -> None:
         """Read the next chunk when none is left; skips over what was deleted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -16,10 +17,11 @@ from console.api.paging import read_limit
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
 from console.gateway import messages as questions
-from console.gateway.finding import find
+from console.gateway.filters import BodyTest, FilterError, MessageFilter
+from console.gateway.finding import Index, find
 from console.gateway.messages import MessageRef
 from console.messages.body import view_body
-from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
+from console.messages.forms import QUEUE_CHARS_MAX, SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.messages.views import BodyDownload, found_message
 
 
@@ -73,15 +75,46 @@ class MessagePageSerializer(AnsweredSerializer):
     items = MessageRowSerializer(many=True)
     total = serializers.IntegerField(help_text="Messages within the time, on all pages.")
     unreadable = serializers.IntegerField(help_text="Messages of this page that are missing.")
-    next_cursor = serializers.CharField(allow_null=True)
+    scanned = serializers.IntegerField(help_text="Messages that were looked at for this page.")
+    left = serializers.IntegerField(help_text="Messages before the end of this page.")
+    next_cursor = serializers.CharField(
+        allow_null=True,
+        help_text="Asks for what is older. With a filter a page may have one though it is not "
+        "full, or empty: the budget of one call was used up, and the next call goes on.",
+    )
+
+
+class SearchSerializer(serializers.Serializer[Any]):
+    """One index that was looked through."""
+
+    index = serializers.ChoiceField(choices=[each.value for each in Index])
+    found = serializers.IntegerField()
+    brokers = serializers.IntegerField()
+    topics = serializers.IntegerField(allow_null=True)
 
 
 class FoundSerializer(AnsweredSerializer):
     items = MessageRowSerializer(many=True)
-    is_cut = serializers.BooleanField(help_text="A broker had more than it ever answers with.")
+    is_cut = serializers.BooleanField(
+        help_text="A broker had more than it ever answers with, or there were too many topics."
+    )
+    searched = SearchSerializer(many=True, help_text="What was looked through, in order.")
 
 
 TOPIC = OpenApiParameter("topic", OpenApiTypes.STR, required=True)
+FILTER = (
+    OpenApiParameter("queue", OpenApiTypes.STR, description="`broker-a:3`, or `broker-a`."),
+    OpenApiParameter("tags", OpenApiTypes.STR, description="A tag, or several with `||`."),
+    OpenApiParameter("sql", OpenApiTypes.STR, description="SQL92 over properties."),
+    OpenApiParameter("body", OpenApiTypes.STR, description="What the body must hold."),
+    OpenApiParameter(
+        "body_test",
+        OpenApiTypes.STR,
+        enum=[each.value for each in BodyTest],
+        description="How `body` is meant: text that is contained, an expression of RE2, or a JSON "
+        "path such as `$.order.total > 100`. `text` if absent.",
+    ),
+)
 
 
 class MessageList(ClusterResource):
@@ -92,6 +125,7 @@ class MessageList(ClusterResource):
             OpenApiParameter("end_ms", OpenApiTypes.INT64, description="Stored then or earlier."),
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 if absent."),
             OpenApiParameter("cursor", OpenApiTypes.STR),
+            *FILTER,
         ],
         responses=MessagePageSerializer,
     )
@@ -105,6 +139,8 @@ class MessageList(ClusterResource):
             moment(params.get("end_ms"), "end_ms"),
             params.get("cursor") or None,
             read_limit(params.get("limit"), questions.PAGE_MESSAGES_MAX),
+            optional(params.get("queue"), "queue", QUEUE_CHARS_MAX),
+            wanted_by(params),
         )
         page = answer.value
         return Response(
@@ -112,6 +148,8 @@ class MessageList(ClusterResource):
                 "items": MessageRowSerializer(page.rows, many=True).data,
                 "total": page.total,
                 "unreadable": page.unreadable,
+                "scanned": page.scanned,
+                "left": page.left,
                 "next_cursor": page.next_cursor,
                 **told_with(answer),
             }
@@ -131,9 +169,12 @@ class FoundMessageList(ClusterResource):
         params = request.query_params
         text = required(params.get("q"), "q", SEARCH_CHARS_MAX)
         answer = self.cluster.ask(find, text, params.get("topic", "").strip())
-        items = MessageRowSerializer(answer.value.refs, many=True).data
-        is_cut = answer.value.is_cut
-        return Response({"items": items, "is_cut": is_cut, **told_with(answer)})
+        body = {
+            "items": MessageRowSerializer(answer.value.refs, many=True).data,
+            "is_cut": answer.value.is_cut,
+            "searched": SearchSerializer(answer.value.searched, many=True).data,
+        }
+        return Response({**body, **told_with(answer)})
 
 
 class MessageOne(ClusterResource):
@@ -165,10 +206,29 @@ class MessageBody(ClusterResource):
         return BodyDownload.file(found_message(answer, offset_msg_id))
 
 
+def wanted_by(params: Mapping[str, Any]) -> MessageFilter:
+    """The filter that parameters or a body ask for; raises ValidationError for a wrong part."""
+    test = str(params.get("body_test") or BodyTest.TEXT)
+    if test not in set(BodyTest):
+        raise ValidationError({"body_test": [f"One of {', '.join(BodyTest)}."]})
+    tags, sql, body = (str(params.get(name) or "") for name in ("tags", "sql", "body"))
+    wanted = MessageFilter(tags.strip(), sql.strip(), body, BodyTest(test))
+    try:
+        wanted.compiled()
+    except FilterError as wrong:
+        raise ValidationError({wrong.field: [str(wrong.detail)]}) from wrong
+    return wanted
+
+
 def required(text: str | None, name: str, chars_max: int) -> str:
-    text = (text or "").strip()
+    text = optional(text, name, chars_max)
     if not text:
         raise ValidationError({name: ["This parameter is required."]})
+    return text
+
+
+def optional(text: str | None, name: str, chars_max: int) -> str:
+    text = (text or "").strip()
     if len(text) > chars_max:
         raise ValidationError({name: [f"At most {chars_max} characters."]})
     return text

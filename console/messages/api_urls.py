@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.messages import api
+from console.messages import api, filter_api
 
 urlpatterns = [
     path("messages", api.MessageList.as_view(), name="api-messages"),
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
+    path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
     path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),
     path("messages/<str:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
 ]

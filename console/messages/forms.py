@@ -12,9 +12,18 @@ from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
 from console.gateway import now_ms
+from console.gateway.filters import (
+    BODY_CHARS_MAX,
+    SQL_CHARS_MAX,
+    TAGS_CHARS_MAX,
+    BodyTest,
+    FilterError,
+    MessageFilter,
+)
 
 SEARCH_CHARS_MAX = 255
 TOPIC_CHARS_MAX = 255
+QUEUE_CHARS_MAX = 300
 _MOMENTS = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]
 
 
@@ -39,21 +48,72 @@ class MomentField(forms.DateTimeField):
         return None if moment is None else int(moment.timestamp() * 1000)
 
 
-class BrowseForm(TablerForm):
-    """Messages of a topic: of the last minutes or hours, within a time, or all of them."""
+def _text(**attrs: Any) -> forms.TextInput:
+    """A field for names and expressions, which no browser should correct or complete."""
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attrs})
+
+
+class FilterForm(TablerForm):
+    """Which messages of a topic are wanted. The names are those of addresses and of the API."""
 
     topic = forms.CharField(
         label=_("Topic"),
         max_length=TOPIC_CHARS_MAX,
-        widget=forms.TextInput(
-            attrs={
-                "list": "topics",
-                "autocomplete": "off",
-                "spellcheck": "false",
-                "data-focus": "/",
-            }
-        ),
+        widget=_text(**{"list": "topics", "data-focus": "/"}),
     )
+    queue = forms.CharField(
+        label=_("Queue"),
+        max_length=QUEUE_CHARS_MAX,
+        required=False,
+        widget=_text(list="queues", placeholder=_("all, or broker-a:3")),
+    )
+    tags = forms.CharField(
+        label=_("Tag"),
+        max_length=TAGS_CHARS_MAX,
+        required=False,
+        widget=_text(placeholder="paid || refunded"),
+    )
+    sql = forms.CharField(
+        label=_("SQL92 over properties"),
+        max_length=SQL_CHARS_MAX,
+        required=False,
+        widget=_text(placeholder="region = 'eu' AND amount > 100"),
+    )
+    body_test = forms.ChoiceField(
+        label=_("Body"),
+        required=False,
+        choices=[
+            (BodyTest.TEXT.value, _("contains")),
+            (BodyTest.REGEX.value, _("matches (RE2)")),
+            (BodyTest.JSON.value, _("JSON path")),
+        ],
+    )
+    body = forms.CharField(
+        label=_("Text, expression or path"),
+        max_length=BODY_CHARS_MAX,
+        required=False,
+        widget=_text(placeholder="$.order.total > 100"),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        wanted = MessageFilter(
+            cleaned.get("tags", ""),
+            cleaned.get("sql", ""),
+            cleaned.get("body", ""),
+            BodyTest(cleaned.get("body_test") or BodyTest.TEXT),
+        )
+        try:
+            wanted.compiled()
+        except FilterError as wrong:
+            self.add_error(wrong.field, wrong.detail)
+        cleaned["wanted"] = wanted
+        return cleaned
+
+
+class BrowseForm(FilterForm):
+    """Messages of a topic: of the last minutes or hours, within a time, or all of them."""
+
     begin = MomentField(label=_("From"), required=False)
     end = MomentField(label=_("To"), required=False)
     last = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -82,11 +142,11 @@ class FindForm(TablerForm):
     q = forms.CharField(
         label=_("Id or key"),
         max_length=SEARCH_CHARS_MAX,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=_text(),
     )
     topic = forms.CharField(
         label=_("Topic"),
         max_length=TOPIC_CHARS_MAX,
         required=False,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=_text(),
     )

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.gateway import Answer, BrokerFailure, GatewayError, NotThere
+from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotThere
 from console.gateway import messages as questions
-from console.gateway.finding import find
+from console.gateway.filters import BodyTest
+from console.gateway.finding import Index, find
 from console.gateway.messages import MessageRef
 from console.gateway.newest_first import CursorError
 from console.gateway.topics import TopicRow, topic_rows
@@ -29,6 +30,11 @@ from core_broker.message.topics import DLQ_PREFIX
 
 PAGE_MESSAGES = 50
 TOPICS_OFFERED_MAX = 40
+#: Everything about a list that stands in its address, besides the place in it.
+ASKED_IN_ADDRESS = (
+    *("topic", "queue", "begin", "end", "last"),
+    *("tags", "sql", "body_test", "body"),
+)
 #: Kinds of topics that are not an application's own.
 OWN_KINDS = frozenset({"system", "retry", "dlq"})
 SPAN_NAMES = {
@@ -36,6 +42,12 @@ SPAN_NAMES = {
     "5m": gettext_lazy("5 minutes"),
     "1h": gettext_lazy("1 hour"),
     "1d": gettext_lazy("1 day"),
+}
+INDEX_NAMES = {
+    Index.OFFSET_ID: gettext_lazy("commit log, by offset id"),
+    Index.PLACE: gettext_lazy("queue, by place"),
+    Index.UNIQUE_KEY: gettext_lazy("index of message ids"),
+    Index.KEY: gettext_lazy("index of keys"),
 }
 BODY_FORM_NAMES = {
     BodyForm.JSON: "JSON",
@@ -63,13 +75,14 @@ class Span:
 
 
 def _spans(query: dict[str, str]) -> list[Span]:
-    """The spans up to now that a click asks for, after “all”."""
-    topic, last = query["topic"], query.get("last", "")
+    """The spans up to now that a click asks for, after “all”; the filter stays as it is."""
+    last = query.get("last", "")
+    rest = {key: value for key, value in query.items() if key not in {"begin", "end", "last"}}
     is_free = "begin" in query or "end" in query
     return [
         Span(
             label,
-            urlencode({"topic": topic} | ({"last": name} if name else {})),
+            urlencode(rest | ({"last": name} if name else {})),
             not is_free and name == last,
         )
         for name, label in SPAN_NAMES.items()
@@ -80,6 +93,16 @@ def rows(refs: Iterable[MessageRef]) -> list[Row]:
     return [Row(ref, preview(ref.message)) for ref in refs]
 
 
+def asked_in_address(given: QueryDict) -> dict[str, str]:
+    """What an address says about the list that is wanted; this is what is shared and saved."""
+    query = {name: str(given[name]) for name in ASKED_IN_ADDRESS if given.get(name)}
+    if query.get("last") not in SPANS:
+        query.pop("last", None)
+    if not query.get("body"):
+        query.pop("body_test", None)
+    return query
+
+
 class MessageListPage(ClusterPage):
     """Messages of one topic, newest first; without a topic, the question for one."""
 
@@ -88,8 +111,9 @@ class MessageListPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         asked = "topic" in request.GET
-        form = BrowseForm(request.GET if asked else None)
-        known = self._topics()
+        form = BrowseForm(_as_form(request.GET) if asked else None)
+        is_usable = asked and form.is_valid()
+        known = known_topics(self.cluster)
         context: dict[str, Any] = {
             "form": form,
             "find_form": FindForm(auto_id="find_%s"),
@@ -98,44 +122,49 @@ class MessageListPage(ClusterPage):
                 :TOPICS_OFFERED_MAX
             ],
         }
-        if asked and form.is_valid():
+        if is_usable:
             context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
-        status = 200 if not asked or form.is_valid() else 400
-        return self.show(title=_("Messages"), status=status, **context)
+        return self.show(
+            title=_("Messages"), status=200 if is_usable or not asked else 400, **context
+        )
 
     def _page(self, asked: dict[str, Any], cursor: str) -> dict[str, Any]:
-        begin, end = asked["begin"], asked["end"]
+        topic, wanted = asked["topic"], asked["wanted"]
+        question = (topic, asked["begin"], asked["end"])
+        rest = (PAGE_MESSAGES, asked["queue"], wanted)
         try:
-            answer = self.cluster.ask(
-                questions.browse, asked["topic"], begin, end, cursor or None, PAGE_MESSAGES
-            )
+            answer = self.cluster.ask(questions.browse, *question, cursor or None, *rest)
         except CursorError:
             # An address that was cut short: the beginning of the list is better than an error.
-            answer = self.cluster.ask(
-                questions.browse, asked["topic"], begin, end, None, PAGE_MESSAGES
-            )
+            answer = self.cluster.ask(questions.browse, *question, None, *rest)
             cursor = ""
-        given = self.request.GET
-        query = {key: given[key] for key in ("topic", "begin", "end", "last") if given.get(key)}
-        if query.get("last") not in SPANS:
-            query.pop("last", None)
+        query = asked_in_address(self.request.GET)
         following = answer.value.next_cursor
         return {
             "answer": answer,
-            "topic": asked["topic"],
+            "topic": topic,
+            "wanted": wanted,
             "rows": rows(answer.value.rows),
+            "page_size": PAGE_MESSAGES,
             "first_query": urlencode(query),
             "next_query": urlencode({**query, "cursor": following}) if following else "",
             "is_first_page": not cursor,
             "spans": _spans(query),
+            "queues": self.cluster.ask(questions.queue_names, topic).value,
         }
 
-    def _topics(self) -> Sequence[TopicRow]:
-        """Topics for the field's suggestions; the page works without them."""
-        try:
-            return self.cluster.ask(topic_rows).value
-        except GatewayError:
-            return ()
+
+def _as_form(given: QueryDict) -> dict[str, str]:
+    """What the form shows: the address, and the usual body test where it names none."""
+    return {"body_test": BodyTest.TEXT.value} | {name: str(given[name]) for name in given}
+
+
+def known_topics(cluster: Cluster) -> Sequence[TopicRow]:
+    """Topics for a field's suggestions; a page works without them."""
+    try:
+        return cluster.ask(topic_rows).value
+    except GatewayError:
+        return ()
 
 
 class FindPage(ClusterPage):
@@ -162,6 +191,7 @@ class FindPage(ClusterPage):
             text=text,
             topic=topic,
             rows=rows(refs),
+            searched=[(INDEX_NAMES[each.index], each) for each in answer.value.searched],
         )
 
 

@@ -4,9 +4,9 @@ Everything runs on one loop in a thread of its own, because Django's test client
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 from uuid import uuid4
 
@@ -36,7 +36,14 @@ from core_broker.remoting.headers import RegisterBrokerRequestHeader
 T = TypeVar("T")
 
 WAIT_S = 20.0
+SEND_MANY_S = 120.0
 LOOK_S = 0.05
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part
 
 
 class Traffic:
@@ -96,6 +103,16 @@ class Traffic:
                     await producer.send(Message(topic, f"message {number}".encode()))
 
         self._loop.wait(run(), WAIT_S)
+
+    def send_many(self, topic: str, bodies: Iterable[bytes], batch: int = 1_000) -> None:
+        """Send many small messages, in batches that go round the topic's queues."""
+
+        async def run() -> None:
+            async with Producer("console-tests", self.namesrv_addr) as producer:
+                for part in batched(bodies, batch):
+                    await producer.send_batch([Message(topic, body) for body in part])
+
+        self._loop.wait(run(), SEND_MANY_S)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Give the group a place in a queue."""

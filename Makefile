@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test compat lint format bench crash sim soak lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench crash sim soak lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(WORKERS)
 
 help: ## list the targets
 	@echo 'make TARGET [ARGS="…"]'
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 12
 
 up: $(READY) ## start everything: name server, broker, console, jobs (ARGS="--help" lists the options)
 	@exec $(PY) manage.py up $(ARGS)
@@ -25,6 +25,10 @@ test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat
 	@tools/setup.sh gettext
 	@tools/setup.sh clients
 	$(PYTEST) $(ARGS)
+
+must-beat: $(READY) ## what the console must do better than others: number, title, pass or fail
+	@tools/setup.sh browser
+	$(PYTEST) -q -p tests.support.must_beat -m must_beat tests/api tests/browser $(ARGS)
 
 compat: $(READY) ## only the tests with foreign RocketMQ clients
 	@tools/setup.sh clients

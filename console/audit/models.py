@@ -38,13 +38,11 @@ class RowsStay(TypeError):
 class ReadOnlyRows(models.QuerySet["AuditRow"]):
     """Rows to read: whatever would change them raises RowsStay."""
 
-    def update(self, **_: Any) -> NoReturn:
-        raise RowsStay("rows of the audit list are not edited")
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise RowsStay("rows of the audit list are not edited or deleted")
 
-    def delete(self) -> NoReturn:
-        raise RowsStay("rows of the audit list are not deleted")
-
-    bulk_update = bulk_create = update_or_create = get_or_create = update  # type: ignore[assignment]
+    update = delete = _refuse  # type: ignore[assignment]
+    bulk_update = bulk_create = update_or_create = get_or_create = _refuse  # type: ignore[assignment]
 
 
 class AuditRow(models.Model):

@@ -33,6 +33,7 @@ FIELDS = (
 )
 STATES = frozenset({"before", "after", "outcomes"})
 CURSOR_DIGITS_MAX = 18
+NUMBER_MAX = 10**CURSOR_DIGITS_MAX
 
 
 class AuditForm(TablerForm):
@@ -99,7 +100,7 @@ class AuditRowPage(Page):
     template = "audit/row.html"
 
     def get(self, request: HttpRequest, number: int) -> HttpResponse:
-        row = AuditRow.objects.filter(pk=number).first()
+        row = AuditRow.objects.filter(pk=number).first() if number < NUMBER_MAX else None
         if row is None:
             raise Http404
         return self.show(

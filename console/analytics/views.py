@@ -13,9 +13,10 @@ from console.analytics.desk import asking, read_scope
 from console.analytics.questions import Scope
 from console.analytics.ranges import SPANS
 from console.gateway import now_ms
-from console.jobs import spark
-from console.jobs.models import Job, Kind
+from console.jobs import kinds, spark
+from console.jobs.models import Job
 from console.jobs.states import ACTIVE
+from console.jobs.trace_kinds import INGEST
 from console.pages import ClusterPage
 from console.services import redis_problem
 
@@ -36,6 +37,7 @@ class AnalyticsPage(ClusterPage):
             status=400 if wrong else 200,
             wrong_range=wrong,
             scope=scope,
+            ingest=kinds.find(INGEST),
             spans=[(name, title) for name, (_length, title) in SPANS.items()],
             **self._figures(scope),
         )
@@ -67,7 +69,7 @@ class AnalyticsPage(ClusterPage):
 
     def _active_job(self) -> Job | None:
         return Job.objects.filter(
-            cluster=self.cluster.name, kind=Kind.INGEST, state__in=ACTIVE
+            cluster=self.cluster.name, kind=INGEST, state__in=ACTIVE
         ).first()
 
 

@@ -1,70 +1,54 @@
-"""REST resources of jobs: list, start, look, cancel."""
+"""REST resources of jobs: list, start, look, pause, resume, cancel, continue, files."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, status
+from rest_framework import status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.paging import read_limit
 from console.api.views import ClusterResource
-from console.gateway import NotAllowedNow
-from console.jobs import ledger
-from console.jobs.feed import announce
-from console.jobs.models import Job, Kind, Origin
+from console.jobs import acts, files, kinds, ledger
+from console.jobs.api_shapes import (
+    JobDetailSerializer,
+    JobFileListSerializer,
+    JobFileSerializer,
+    JobKindListSerializer,
+    JobKindSerializer,
+    JobPageSerializer,
+    JobRequestSerializer,
+    JobSerializer,
+)
+from console.jobs.models import Job
 from console.jobs.states import State
-from console.jobs.tasks import start
-from console.jobs.views import job_of
+from console.jobs.views import download, job_of, jobs_of
+
+CURSOR_DIGITS_MAX = 18
 
 
-class JobSerializer(serializers.Serializer[Any]):
-    """One job. Times are null for what has not happened yet."""
+class JobResource(ClusterResource):
+    """A resource that does something with a job."""
 
-    id = serializers.IntegerField()
-    cluster = serializers.CharField()
-    kind = serializers.ChoiceField(choices=Kind.choices)
-    state = serializers.ChoiceField(choices=State.choices)
-    origin = serializers.ChoiceField(choices=Origin.choices)
-    started_by = serializers.CharField(allow_null=True, help_text="Null for the schedule.")
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    cancel_requested = serializers.BooleanField()
-    stage = serializers.CharField()
-    percent = serializers.FloatField()
-    rows = serializers.IntegerField(help_text="Messages read so far.")
-    rows_total = serializers.IntegerField(allow_null=True)
-    rate = serializers.FloatField(allow_null=True, help_text="Messages per second while reading.")
-    spark_ui = serializers.CharField(help_text="Spark's own page, while the job runs.")
-    inputs = serializers.DictField()
-    outputs = serializers.DictField()
-    error = serializers.CharField()
+    def accepted(self, job: Job) -> Response:
+        """It is done, or will be soon."""
+        where = reverse("api-job", kwargs={"cluster": self.cluster.name, "number": job.pk})
+        return Response(
+            JobSerializer(job).data, status.HTTP_202_ACCEPTED, headers={"Location": where}
+        )
 
 
-class JobDetailSerializer(JobSerializer):
-    log_tail = serializers.CharField(help_text="The end of what its program wrote to its log.")
-
-
-class JobPageSerializer(serializers.Serializer[Any]):
-    items = JobSerializer(many=True)
-    total = serializers.IntegerField()
-    next_cursor = serializers.CharField(allow_null=True)
-
-
-class JobRequestSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=Kind.choices, default=Kind.INGEST)
-
-
-class JobList(ClusterResource):
+class JobList(JobResource):
     @extend_schema(
         parameters=[
+            OpenApiParameter("kind", OpenApiTypes.STR, description="Only jobs of this kind."),
+            OpenApiParameter("state", enum=State.values, description="Only jobs in this state."),
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 500; 50 if absent."),
             OpenApiParameter("cursor", OpenApiTypes.STR),
         ],
@@ -73,9 +57,13 @@ class JobList(ClusterResource):
     def get(self, request: Request, cluster: str) -> Response:
         """The jobs of the cluster, newest first. The newest of each kind are kept."""
         ledger.reap()
-        limit = read_limit(request.query_params.get("limit"))
-        before = _read_cursor(request.query_params.get("cursor"))
-        jobs = Job.objects.filter(cluster=self.cluster.name).select_related("started_by")
+        params = request.query_params
+        limit = read_limit(params.get("limit"))
+        before = _read_cursor(params.get("cursor"))
+        state = params.get("state", "")
+        if state and state not in State.values:
+            raise ValidationError({"state": [_("There is no such state.")]})
+        jobs = jobs_of(self.cluster.name, params.get("kind", ""), state)
         older = jobs if before is None else jobs.filter(pk__lt=before)
         found = list(older.order_by("-pk")[: limit + 1])
         shown = found[:limit]
@@ -89,15 +77,25 @@ class JobList(ClusterResource):
 
     @extend_schema(request=JobRequestSerializer, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str) -> Response:
-        """Start a job. 409 when one of its kind waits or runs, 503 when no worker can be told."""
+        """Start a job of a kind that needs no inputs; others start where their matter is.
+
+        409 when one of its kind waits or is at work, 503 when no worker can be told.
+        """
         asked = JobRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        kind = Kind(asked.validated_data["kind"])
-        job = start(self.cluster.name, kind, by=request.user)
-        where = reverse("api-job", kwargs={"cluster": self.cluster.name, "number": job.pk})
-        return Response(
-            JobSerializer(job).data, status.HTTP_202_ACCEPTED, headers={"Location": where}
-        )
+        kind = kinds.find(asked.validated_data["kind"])
+        if kind is None or not kind.by_hand:
+            known = ", ".join(each.name for each in kinds.by_hand())
+            text = _("Jobs of this kind are not started here; these are: %(known)s")
+            raise ValidationError({"kind": [text % {"known": known}]})
+        return self.accepted(acts.start(request, self.cluster.name, kind))
+
+
+class JobKindList(ClusterResource):
+    @extend_schema(responses=JobKindListSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """The kinds of jobs this console knows."""
+        return Response({"items": JobKindSerializer(kinds.known(), many=True).data})
 
 
 class JobOne(ClusterResource):
@@ -108,21 +106,55 @@ class JobOne(ClusterResource):
         return Response(JobDetailSerializer(job_of(self.cluster.name, number)).data)
 
 
-class JobCancel(ClusterResource):
+class JobCancel(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
-        """Cancel a job: at once while it waits; while it runs its process is stopped first."""
+        """Cancel a job: at once while it waits; at work it is stopped first."""
+        return self.accepted(acts.cancel(request, job_of(self.cluster.name, number)))
+
+
+class JobPause(JobResource):
+    @extend_schema(request=None, responses={202: JobSerializer})
+    def post(self, request: Request, cluster: str, number: int) -> Response:
+        """Let a running job of a kind that can pause wait within a second. 409 for others."""
+        return self.accepted(acts.pause(request, job_of(self.cluster.name, number)))
+
+
+class JobResume(JobResource):
+    @extend_schema(request=None, responses={202: JobSerializer})
+    def post(self, request: Request, cluster: str, number: int) -> Response:
+        """Let a paused job go on."""
+        return self.accepted(acts.resume(request, job_of(self.cluster.name, number)))
+
+
+class JobContinue(JobResource):
+    @extend_schema(request=None, responses={202: JobSerializer})
+    def post(self, request: Request, cluster: str, number: int) -> Response:
+        """Start a new job that goes on where a failed or cancelled one ended."""
+        return self.accepted(acts.go_on(request, job_of(self.cluster.name, number)))
+
+
+class JobFileList(ClusterResource):
+    @extend_schema(responses=JobFileListSerializer)
+    def get(self, request: Request, cluster: str, number: int) -> Response:
+        """The files a job made, until they expire."""
         job = job_of(self.cluster.name, number)
-        if not ledger.cancel(job):
-            raise NotAllowedNow(_("The job was over already."))
-        job.refresh_from_db()
-        announce(job)
-        return Response(JobSerializer(job).data, status.HTTP_202_ACCEPTED)
+        return Response({"items": JobFileSerializer(files.listing(job.pk), many=True).data})
+
+
+class JobFileOne(ClusterResource):
+    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, cluster: str, number: int, name: str) -> FileResponse:
+        """One file of a job. Needs what starting such a job needs."""
+        job = job_of(self.cluster.name, number)
+        if not acts.may_steer(request, job):
+            raise PermissionDenied
+        return download(job, name)
 
 
 def _read_cursor(text: str | None) -> int | None:
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if not (text.isascii() and text.isdigit() and len(text) <= CURSOR_DIGITS_MAX):
         raise ValidationError({"cursor": [_("Not a cursor of this list; start without one.")]})
     return int(text)

@@ -37,6 +37,24 @@ class AlreadyActive(NotAllowedNow):
         self.job = job
 
 
+class NotContinuable(NotAllowedNow):
+    """Only a failed or cancelled job of a kind that can go on."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            format_lazy(_("Job {number} cannot be continued."), number=number),
+            hint=_("Only failed and cancelled jobs of some kinds can; start a new one."),
+        )
+
+
+class NoSuchFile(NotThere):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            format_lazy(_("The job has no file “{name}”."), name=name),
+            hint=_("Files of jobs are kept for some days; run the job again."),
+        )
+
+
 class NoSuchJob(NotThere):
     def __init__(self, number: int) -> None:
         super().__init__(

@@ -11,13 +11,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from console.jobs import kinds
 from console.jobs.states import ACTIVE, State
 
 UNATTENDED_MS: Final = 15_000
-
-
-class Kind(models.TextChoices):
-    INGEST = "ingest", _("Read traces")
+SCOPE_CHARS_MAX: Final = 255
 
 
 class Origin(models.TextChoices):
@@ -28,12 +26,14 @@ class Origin(models.TextChoices):
 class Job(models.Model):
     """One run of one kind of job on one cluster.
 
-    The row is also the lock: the database holds at most one active row per kind and cluster, and a
-    row whose worker is lost becomes failed (`ledger.reap`), which frees it again.
+    The row is also the lock: the database holds at most one active row per cluster, kind and scope,
+    and a row whose worker is lost becomes failed (`ledger.reap`), which frees it again.
     """
 
     cluster = models.CharField(max_length=64)
-    kind = models.CharField(max_length=16, choices=Kind.choices)
+    kind = models.CharField(max_length=kinds.NAME_CHARS_MAX)
+    scope = models.CharField(max_length=SCOPE_CHARS_MAX, blank=True)
+    """What of the cluster it is about, such as a group; empty for all of it."""
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
     origin = models.CharField(max_length=16, choices=Origin.choices, default=Origin.PERSON)
     started_by = models.ForeignKey(
@@ -49,9 +49,10 @@ class Job(models.Model):
 
     stage = models.CharField(max_length=32, blank=True)
     percent = models.FloatField(default=0)
-    rows = models.BigIntegerField(default=0)
-    rows_total = models.BigIntegerField(null=True, blank=True)
+    done = models.BigIntegerField(default=0)
+    total = models.BigIntegerField(null=True, blank=True)
     rate = models.FloatField(null=True, blank=True)
+    detail = models.CharField(max_length=200, blank=True)
     spark_ui = models.CharField(max_length=200, blank=True)
 
     inputs = models.JSONField(default=dict, blank=True)
@@ -66,14 +67,29 @@ class Job(models.Model):
         indexes = [models.Index(fields=["cluster", "-created_at"], name="jobs_of_cluster")]
         constraints = [
             models.UniqueConstraint(
-                fields=["cluster", "kind"],
+                fields=["cluster", "kind", "scope"],
                 condition=models.Q(state__in=sorted(ACTIVE)),
-                name="one_active_job_per_kind",
+                name="one_active_job_per_scope",
             )
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} #{self.pk} of {self.cluster}: {self.state}"
+
+    @property
+    def what(self) -> kinds.JobKind | None:
+        """Its kind; None when no area knows it any more."""
+        return kinds.find(self.kind)
+
+    @property
+    def title(self) -> str:
+        """Its kind, in the reader's language."""
+        return str(self.what.title) if self.what else self.kind
+
+    @property
+    def stage_title(self) -> str:
+        titles = self.what.stages if self.what else {}
+        return str(titles.get(self.stage, self.stage))
 
     @property
     def is_active(self) -> bool:
@@ -106,6 +122,25 @@ class Job(models.Model):
         waited_ms = _ms(timezone.now()) - _ms(self.created_at)
         return self.state == State.QUEUED and waited_ms > UNATTENDED_MS
 
+    @property
+    def may_pause(self) -> bool:
+        """Whether pausing it now is possible."""
+        known = self.what is not None and self.what.can_pause
+        return known and self.state == State.RUNNING and not self.cancel_requested
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether a new job can go on where this one ended."""
+        known = self.what is not None and self.what.can_continue
+        return known and self.state in (State.FAILED, State.CANCELLED)
+
+    @property
+    def results(self) -> list[tuple[str, Any]]:
+        """Titles and values of what came of it, without its note."""
+        titles = self.what.outputs if self.what else {}
+        shown = {name: value for name, value in self.outputs.items() if name != "note"}
+        return [(str(titles.get(name, name)), value) for name, value in shown.items()]
+
     def brief(self) -> dict[str, Any]:
         """What a live page needs to know of it."""
         return {
@@ -115,9 +150,11 @@ class Job(models.Model):
             "state": self.state,
             "stage": self.stage,
             "percent": self.percent,
-            "rows": self.rows,
-            "rows_total": self.rows_total,
+            "scope": self.scope,
+            "done": self.done,
+            "total": self.total,
             "rate": self.rate,
+            "detail": self.detail,
         }
 
 

@@ -20,3 +20,8 @@ def spark_run_dir() -> Path:
 def job_log(job_id: int) -> Path:
     """What the program of a job wrote to its standard error."""
     return Path(settings.GANTRY_HOME) / "logs" / "jobs" / f"{job_id}.log"
+
+
+def job_files(job_id: int) -> Path:
+    """The folder of the files a job makes for people; see `files.py`. It may not be there."""
+    return Path(settings.GANTRY_HOME) / "jobs" / str(job_id)

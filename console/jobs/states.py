@@ -1,13 +1,14 @@
 """The states of a job and which may follow which. Pure.
 
     queued ──▶ running ──▶ succeeded
-       │          ├──────▶ failed
-       │          └──────▶ cancelled
+       │        ▲  │  ├──▶ failed
+       │        │  ▼  └──▶ cancelled
+       │       paused ───▶ the same three: its work ends between the wish and its next look
        ├─────────────────▶ failed       no worker took it
        └─────────────────▶ cancelled
 
-A running job that is to be cancelled stays running, with its wish written down, until its process
-is gone.
+A running job that is to be cancelled stays running, with its wish written down, until its work
+has ended.
 """
 
 from __future__ import annotations
@@ -22,19 +23,24 @@ from django.utils.translation import gettext_lazy as _
 class State(models.TextChoices):
     QUEUED = "queued", _("waiting")
     RUNNING = "running", _("running")
+    PAUSED = "paused", _("paused")
     SUCCEEDED = "succeeded", _("succeeded")
     FAILED = "failed", _("failed")
     CANCELLED = "cancelled", _("cancelled")
 
 
+_ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 NEXT: Final[Mapping[State, frozenset[State]]] = {
     State.QUEUED: frozenset({State.RUNNING, State.FAILED, State.CANCELLED}),
-    State.RUNNING: frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED}),
+    State.RUNNING: _ENDS | {State.PAUSED},
+    State.PAUSED: _ENDS | {State.RUNNING},
     State.SUCCEEDED: frozenset(),
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),
 }
 ACTIVE: Final = frozenset(state for state, followers in NEXT.items() if followers)
+AT_WORK: Final = frozenset({State.RUNNING, State.PAUSED})
+"""A worker has it."""
 
 
 def may_follow(state: str, follower: str) -> bool:

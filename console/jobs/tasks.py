@@ -7,6 +7,7 @@ CONSOLE_INGEST_MINUTES minutes and `reap_lost` every minute.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from celery import shared_task
@@ -16,11 +17,12 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import close_old_connections
 from kombu.exceptions import OperationalError
 
-from console.jobs import ledger, runner, spark
-from console.jobs.errors import AlreadyActive, QueueDown
+from console.jobs import control, files, ledger, runner, spark
+from console.jobs.errors import AlreadyActive, NotContinuable, QueueDown
 from console.jobs.feed import announce
-from console.jobs.models import Job, Kind, Origin
+from console.jobs.models import Job, Origin
 from console.jobs.states import State
+from console.jobs.trace_kinds import INGEST
 from console.services import redis_problem
 
 logger = logging.getLogger(__name__)
@@ -28,18 +30,21 @@ logger = logging.getLogger(__name__)
 
 def start(
     cluster: str,
-    kind: Kind,
+    kind: str,
     *,
+    scope: str = "",
+    inputs: Mapping[str, Any] | None = None,
     by: AbstractBaseUser | AnonymousUser | None = None,
     origin: Origin = Origin.PERSON,
 ) -> Job:
-    """Put a job into the queue.
+    """Put a job into the queue. Whether `by` may start it was asked before.
 
-    Raises AlreadyActive when one is waiting or running, QueueDown when the queue does not answer.
+    `inputs` are what its work needs to know, as JSON. Raises AlreadyActive when a job of the kind
+    and scope is waiting or at work, QueueDown when the queue does not answer.
     """
     if problem := redis_problem():
         raise QueueDown(problem)
-    job = ledger.enqueue(cluster, kind, by=by, origin=origin)
+    job = ledger.enqueue(cluster, kind, by=by, origin=origin, scope=scope, inputs=inputs)
     try:
         run_job.apply_async((job.pk,), retry=False)
     except OperationalError as error:
@@ -47,6 +52,17 @@ def start(
         raise QueueDown(str(error)) from error
     announce(job)
     return job
+
+
+def continue_job(job: Job, *, by: AbstractBaseUser | AnonymousUser | None) -> Job:
+    """A new job that goes on where a failed or cancelled one ended; its inputs name that one.
+
+    Raises NotContinuable when it did not end so, or its kind cannot.
+    """
+    if not job.may_continue:
+        raise NotContinuable(job.pk)
+    inputs = {**job.inputs, "continues": job.pk}
+    return start(job.cluster, job.kind, scope=job.scope, inputs=inputs, by=by)
 
 
 @shared_task(name="console.jobs.run")
@@ -70,18 +86,19 @@ def ingest_all() -> None:
         return
     for cluster in settings.CONSOLE_CLUSTERS:
         try:
-            start(cluster, Kind.INGEST, origin=Origin.SCHEDULE)
+            start(cluster, INGEST, origin=Origin.SCHEDULE)
         except AlreadyActive as active:
             logger.info("no ingest of %s on schedule: %s", cluster, active.detail)
 
 
 @shared_task(name="console.jobs.reap_lost")
 def reap_lost() -> None:
-    """Free the place of jobs whose worker is gone."""
+    """Free the place of jobs whose worker is gone, and of files nobody may fetch any more."""
     ledger.reap()
+    files.expire()
 
 
 @worker_shutting_down.connect(weak=False)
 def _stop_jobs(**_: Any) -> None:
     """A worker that is asked to stop waits for its tasks, so they must come to an end."""
-    runner.stopping.set()
+    control.stopping.set()

@@ -29,7 +29,7 @@ SET_UP_TIMEOUT_S = 300.0
 BROKER_STOP_GRACE_S = 30.0
 WORKER_STOP_GRACE_S = 30.0  # a job under way gets ten seconds to end, and its JVM ten more
 CONSOLE_DRAIN_S = 3
-WORKER_THREADS = 2
+WORKER_THREADS = 4
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 # Its warnings are advice on kernel settings.

@@ -9,18 +9,22 @@ import pytest
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from console.jobs import ledger, spark, tasks
+from console.jobs import files, kinds, ledger, spark, tasks
 from console.jobs.errors import QueueDown
-from console.jobs.models import Job, Kind, Origin
+from console.jobs.models import Job, Origin
 from console.jobs.reports import Done, Moved
 from console.jobs.spark import Availability
 from console.jobs.states import State
+from console.jobs.trace_kinds import INGEST
+from tests.api.conftest import Api, browser
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from django.contrib.auth.models import User
     from django.test import Client
     from pytest_django import Settings
-
-    from tests.api.conftest import Api
 
 CLOSED_PORT = "redis://127.0.0.1:1/0"
 USABLE = Availability(usable=True, java="Java 17.0.15 from the path")
@@ -29,6 +33,23 @@ USABLE = Availability(usable=True, java="Java 17.0.15 from the path")
 @pytest.fixture(autouse=True)
 def _spark_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "availability", lambda: USABLE)
+
+
+@pytest.fixture
+def counting() -> Iterator[str]:
+    """A kind of jobs of another area: it pauses, continues, and is not started by hand."""
+    kinds.register(
+        "count",
+        lambda job, control: Done(),
+        title="Count",
+        unit="stars",
+        can_pause=True,
+        can_continue=True,
+        stages={"count": "Counting"},
+        outputs={"odd": "Odd ones"},
+    )
+    yield "count"
+    kinds.unregister("count")
 
 
 @pytest.fixture
@@ -42,18 +63,20 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return taken
 
 
-def job_in(state: State, cluster: str = "local") -> Job:
-    job = ledger.enqueue(cluster, Kind.INGEST, by=None, origin=Origin.SCHEDULE)
+def job_in(state: State, cluster: str = "local", kind: str = INGEST, scope: str = "") -> Job:
+    job = ledger.enqueue(cluster, kind, by=None, origin=Origin.SCHEDULE, scope=scope)
     if state is State.QUEUED:
         return job
     if state is State.CANCELLED:
         ledger.cancel(job)
     else:
-        claimed = ledger.claim(job.pk, "worker:1", {"namesrv": "127.0.0.1:9876"})
+        claimed = ledger.claim(job.pk, "worker:1")
         assert claimed is not None
         job = claimed
         if state is State.SUCCEEDED:
-            ledger.finish(job, state, done=Done(rows=1234, records=5000, lost=3))
+            ledger.finish(job, state, done=Done(done=1234, outputs={"records": 5000, "lost": 3}))
+        elif state is State.PAUSED:
+            ledger.pause(job)
         elif state is State.FAILED:
             ledger.finish(job, state, error=ledger.WORKER_LOST)
     job.refresh_from_db()
@@ -89,6 +112,12 @@ def test_wrong_requests(api: Api, queue: list[int]) -> None:
     assert api("post", "/jobs/99999/cancel").status_code == 404
     assert api("get", "/jobs?cursor=x").status_code == 400
     assert api("get", "/jobs?limit=0").status_code == 400
+    assert api("get", "/jobs?state=nothing").status_code == 400
+    assert api("post", "/jobs", {"kind": "x" * 5000}).status_code == 400
+    assert api("post", "/jobs", {"kind": ["ingest"]}).status_code == 400
+    assert api("post", "/jobs", {"kinds": "ingest"}).status_code == 400
+    assert api("get", f"/jobs/{10**30}").status_code == 404
+    assert api("get", f"/jobs/{10**30}/files").status_code == 404
     other = job_in(State.QUEUED, "other")
     assert api("get", f"/jobs/{other.pk}").status_code == 404
     assert queue == []
@@ -142,7 +171,7 @@ def test_a_queue_that_breaks_while_it_is_asked(
 
     monkeypatch.setattr(tasks.run_job, "apply_async", broken)
     with pytest.raises(QueueDown):
-        tasks.start("local", Kind.INGEST)
+        tasks.start("local", INGEST)
     [job] = Job.objects.all()
     assert (job.state, "connection reset" in job.error) == (State.FAILED, True)
 
@@ -194,11 +223,115 @@ def test_the_buttons_of_the_page(page: Client, queue: list[int]) -> None:
     assert b"The job was over already" in over.content
 
 
+def test_pause_resume_and_continue(api: Api, queue: list[int], counting: str) -> None:
+    job = job_in(State.RUNNING, kind=counting, scope="orders")
+    path = f"/jobs/{job.pk}"
+    assert api("post", f"{path}/resume").status_code == 409
+    assert api("post", f"{path}/continue").status_code == 409
+    assert api("post", f"{path}/pause").json()["state"] == "paused"
+    assert api("post", f"{path}/pause").status_code == 409
+    assert api("post", f"{path}/resume").json()["state"] == "running"
+    ledger.finish(job, State.FAILED, error="broken")
+    answer = api("post", f"{path}/continue")
+    assert answer.status_code == 202
+    again = answer.json()
+    assert (again["kind"], again["scope"]) == (counting, "orders")
+    assert again["inputs"] == {"continues": job.pk}
+    assert queue == [again["id"]]
+    assert api("post", f"{path}/continue").status_code == 409
+
+
+def test_a_program_of_spark_cannot_pause(api: Api, page: Client, db: None) -> None:
+    job = job_in(State.RUNNING)
+    assert api("post", f"/jobs/{job.pk}/pause").status_code == 409
+    pressed = page.post(f"/clusters/local/jobs/{job.pk}/pause/", follow=True)
+    assert b"cannot be paused now" in pressed.content
+    assert Job.objects.get().state == State.RUNNING
+
+
+def test_kinds_and_filters(api: Api, page: Client, counting: str) -> None:
+    known = {kind["name"]: kind for kind in api.get("/jobs/kinds")["items"]}
+    assert known["ingest"]["by_hand"]
+    assert (
+        known[counting] | {"by_hand": False, "can_pause": True, "unit": "stars"} == known[counting]
+    )
+    assert "ingest" in api("post", "/jobs", {"kind": counting}).json()["errors"]["kind"][0]
+    mine = job_in(State.PAUSED, kind=counting)
+    job_in(State.CANCELLED)
+    assert [job["id"] for job in api.get("/jobs?kind=count")["items"]] == [mine.pk]
+    assert [job["id"] for job in api.get("/jobs?state=paused")["items"]] == [mine.pk]
+    assert api.get("/jobs?kind=nothing")["items"] == []
+    shown = page.get("/clusters/local/jobs/?kind=count&state=paused").content.decode()
+    assert f"Count #{mine.pk}" in shown
+    assert b"No such job" in page.get("/clusters/local/jobs/?kind=count&state=failed").content
+
+
+def test_the_buttons_of_a_job(page: Client, queue: list[int], counting: str) -> None:
+    job = job_in(State.RUNNING, kind=counting, scope="<b>group</b>")
+    path = f"/clusters/local/jobs/{job.pk}/"
+    shown = page.get(path).content.decode()
+    assert "pause-job" in shown
+    assert "&lt;b&gt;group&lt;/b&gt;" in shown
+    assert b"resume-job" in page.post(f"{path}pause/", follow=True).content
+    assert b"pause-job" in page.post(f"{path}resume/", follow=True).content
+    assert page.get(f"{path}pause/").status_code == 302
+    ledger.note(job, Moved(stage="count", done=5, detail="at 5", outputs={"odd": 3}))
+    shown = page.get(path).content.decode()
+    assert all(text in shown for text in ("Counting", "at 5", "Odd ones", "Stars"))
+    ledger.finish(job, State.FAILED, error="broken")
+    assert b"goes on from there" in page.get(path).content
+    page.post(f"{path}continue/")
+    assert queue
+
+
+@pytest.fixture
+def filed(settings: Settings, tmp_path: Path, db: None, counting: str) -> Job:
+    settings.GANTRY_HOME = tmp_path
+    job = job_in(State.CANCELLED, kind=counting)
+    with files.writing(job.pk, "orders.html") as file:
+        file.write(b"<script>alert(1)</script>")
+    return job
+
+
+def test_files_are_downloads(api: Api, page: Client, filed: Job) -> None:
+    [file] = api.get(f"/jobs/{filed.pk}/files")["items"]
+    assert (file["name"], file["size_bytes"]) == ("orders.html", 25)
+    for answer in (
+        api("get", f"/jobs/{filed.pk}/files/orders.html"),
+        page.get(f"/clusters/local/jobs/{filed.pk}/files/orders.html"),
+    ):
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="orders.html"'
+        assert answer.getvalue() == b"<script>alert(1)</script>"
+        answer.close()
+    assert b"orders.html" in page.get(f"/clusters/local/jobs/{filed.pk}/").content
+
+
+@pytest.mark.parametrize("name", ["nothing", "..", "%2e%2e", "..%2fsecret_key", "a%00b", "x" * 999])
+def test_only_files_of_the_job(name: str, api: Api, page: Client, filed: Job) -> None:
+    assert api("get", f"/jobs/{filed.pk}/files/{name}").status_code == 404
+    assert page.get(f"/clusters/local/jobs/{filed.pk}/files/{name}").status_code == 404
+
+
+def test_a_reader_looks_but_does_not_fetch_or_steer(filed: Job, reader: User) -> None:
+    eyes = Api(reader)
+    assert eyes.get(f"/jobs/{filed.pk}/files")["items"]
+    assert eyes("get", f"/jobs/{filed.pk}/files/orders.html").status_code == 403
+    for act in ("cancel", "pause", "resume", "continue"):
+        assert eyes("post", f"/jobs/{filed.pk}/{act}").status_code == 403
+    looking = browser(reader)
+    path = f"/clusters/local/jobs/{filed.pk}/"
+    shown = looking.get(path).content.decode()
+    assert f'href="{path}files/orders.html"' not in shown
+    assert looking.get(f"{path}files/orders.html").status_code == 403
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_a_page_and_a_part(state: State, page: Client, db: None) -> None:
     job = job_in(state)
     if state is State.RUNNING:
-        ledger.note(job, Moved(stage="read", percent=40, rows=4, rows_total=10, rate=2.5), "log")
+        ledger.note(job, Moved(stage="read", percent=40, done=4, total=10, rate=2.5))
     path = f"/clusters/local/jobs/{job.pk}/"
     whole = page.get(path).content.decode()
     part = page.get(path, headers={"HX-Request": "true"}).content.decode()
@@ -207,6 +340,7 @@ def test_every_state_has_a_page_and_a_part(state: State, page: Client, db: None)
     assert str(state.label) in part
     assert ("cancel-job" in part) == job.is_active
     assert ("start-ingest" in part) != job.is_active
+    assert "pause-job" not in part
     listed = page.get("/clusters/local/jobs/", headers={"HX-Request": "true"}).content.decode()
     assert f"#{job.pk}" in listed
 

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from console.asgi import application
 from console.jobs.feed import announce
-from console.jobs.models import Job, Kind
+from console.jobs.models import Job
+from console.jobs.trace_kinds import INGEST
 from tests.api.conftest import browser
 from tests.support.sockets import Socket
 
@@ -40,7 +41,7 @@ async def listening(user: User | None) -> Socket:
 
 def job_of(cluster: str, number: int) -> Job:
     now = timezone.now()
-    return Job(pk=number, cluster=cluster, kind=Kind.INGEST, created_at=now, heartbeat_at=now)
+    return Job(pk=number, cluster=cluster, kind=INGEST, created_at=now, heartbeat_at=now)
 
 
 async def test_nobody_listens_without_signing_in(transactional_db: None, local: Cluster) -> None:

@@ -36,7 +36,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
 
     page.goto(gantry.page())
     page.get_by_role("link", name="Jobs").click()
-    page.get_by_role("button", name="Read traces now").click()
+    page.get_by_role("button", name="Read traces", exact=True).click()
     expect(page.locator("#job-progress")).to_be_visible()
     seen = watch(page)
     assert seen[-1] == ("succeeded", 100.0)

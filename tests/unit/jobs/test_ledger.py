@@ -11,28 +11,29 @@ from django.utils import timezone
 
 from console.jobs import ledger
 from console.jobs.errors import AlreadyActive
-from console.jobs.models import Job, Kind, Origin
+from console.jobs.models import Job, Origin
 from console.jobs.reports import Done, Moved
 from console.jobs.states import State
+from console.jobs.trace_kinds import INGEST
 
 pytestmark = pytest.mark.django_db
 
 
 def queued(cluster: str = "local") -> Job:
-    return ledger.enqueue(cluster, Kind.INGEST, by=None, origin=Origin.SCHEDULE)
+    return ledger.enqueue(cluster, INGEST, by=None, origin=Origin.SCHEDULE)
 
 
 def running(cluster: str = "local") -> Job:
-    job = ledger.claim(queued(cluster).pk, "worker-1", {"namesrv": "a:1"})
+    job = ledger.claim(queued(cluster).pk, "worker-1")
     assert job is not None
     return job
 
 
 def test_who_started_it_is_written_down() -> None:
     user = User.objects.create_user("ann")
-    job = ledger.enqueue("local", Kind.INGEST, by=user, origin=Origin.PERSON)
+    job = ledger.enqueue("local", INGEST, by=user, origin=Origin.PERSON)
     assert (job.started_by, job.state) == (user, State.QUEUED)
-    assert ledger.enqueue("b", Kind.INGEST, by=AnonymousUser(), origin=Origin.PERSON).pk
+    assert ledger.enqueue("b", INGEST, by=AnonymousUser(), origin=Origin.PERSON).pk
 
 
 def test_one_at_a_time_per_cluster_and_kind() -> None:
@@ -41,11 +42,11 @@ def test_one_at_a_time_per_cluster_and_kind() -> None:
         queued()
     assert caught.value.job == first
     assert queued("other").pk
-    assert ledger.claim(first.pk, "w", {}) is not None
+    assert ledger.claim(first.pk, "w") is not None
     with pytest.raises(AlreadyActive):
         queued()
     first.refresh_from_db()
-    ledger.finish(first, State.SUCCEEDED, done=Done(rows=5))
+    ledger.finish(first, State.SUCCEEDED, done=Done(done=5))
     assert queued().pk
 
 
@@ -54,20 +55,20 @@ def test_the_database_itself_holds_the_lock() -> None:
     now = timezone.now()
     with pytest.raises(IntegrityError), transaction.atomic():
         Job.objects.create(
-            cluster="local", kind=Kind.INGEST, state=State.RUNNING, created_at=now, heartbeat_at=now
+            cluster="local", kind=INGEST, state=State.RUNNING, created_at=now, heartbeat_at=now
         )
 
 
 def test_a_job_is_taken_once() -> None:
     job = queued()
-    assert ledger.claim(job.pk, "w1", {}) is not None
-    assert ledger.claim(job.pk, "w2", {}) is None
+    assert ledger.claim(job.pk, "w1") is not None
+    assert ledger.claim(job.pk, "w2") is None
 
 
 def test_a_job_cancelled_in_the_queue_is_not_run() -> None:
     job = queued()
     assert ledger.cancel(job)
-    assert ledger.claim(job.pk, "w", {}) is None
+    assert ledger.claim(job.pk, "w") is None
     job.refresh_from_db()
     assert (job.state, job.finished_at is not None) == (State.CANCELLED, True)
     assert not ledger.cancel(job)
@@ -75,9 +76,9 @@ def test_a_job_cancelled_in_the_queue_is_not_run() -> None:
 
 def test_a_running_job_is_asked_to_stop_and_stays_running() -> None:
     job = running()
-    assert not ledger.is_to_stop(job)
+    assert ledger.wish(job) is ledger.Wish.GO_ON
     assert ledger.cancel(job)
-    assert ledger.is_to_stop(job)
+    assert ledger.wish(job) is ledger.Wish.STOP
     job.refresh_from_db()
     assert job.state == State.RUNNING
     assert ledger.finish(job, State.CANCELLED)
@@ -85,12 +86,15 @@ def test_a_running_job_is_asked_to_stop_and_stays_running() -> None:
 
 def test_progress_and_result_land_in_the_row() -> None:
     job = running()
-    assert ledger.note(job, Moved(stage="read", percent=40, rows=4, rows_total=10, rate=2.0), "log")
+    job.log_tail = "log"
+    assert ledger.note(job, Moved(stage="read", percent=40, done=4, total=10, rate=2.0))
     job.refresh_from_db()
-    assert (job.stage, job.percent, job.rows, job.rows_total) == ("read", 40, 4, 10)
-    assert ledger.finish(job, State.SUCCEEDED, done=Done(rows=10, records=25, note="fine"))
-    assert (job.percent, job.rows, job.rate, job.log_tail) == (100, 10, None, "log")
-    assert job.outputs["records"] == 25
+    assert (job.stage, job.percent, job.done, job.total) == ("read", 40, 4, 10)
+    assert ledger.finish(
+        job, State.SUCCEEDED, done=Done(done=10, outputs={"records": 25}, note="fine")
+    )
+    assert (job.percent, job.done, job.rate, job.log_tail) == (100, 10, None, "log")
+    assert job.outputs == {"records": 25, "note": "fine"}
     assert job.duration_ms is not None
 
 
@@ -101,18 +105,61 @@ def test_a_lost_worker_frees_the_place_and_cannot_come_back() -> None:
     assert ledger.reap(now + ledger.LOST_AFTER + timedelta(seconds=1)) == 1
     job.refresh_from_db()
     assert (job.state, job.error) == (State.FAILED, ledger.WORKER_LOST)
-    assert ledger.is_to_stop(job)
-    assert not ledger.note(job, Moved(percent=90), "")
+    assert ledger.wish(job) is ledger.Wish.STOP
+    assert not ledger.note(job, Moved(percent=90))
     assert not ledger.finish(job, State.SUCCEEDED, done=Done())
     job.refresh_from_db()
     assert job.state == State.FAILED
     assert queued().pk
 
 
+def test_pause_and_resume() -> None:
+    job = queued()
+    assert not ledger.pause(job)
+    assert ledger.claim(job.pk, "w") is not None
+    assert not ledger.resume(job)
+    assert ledger.pause(job)
+    assert not ledger.pause(job)
+    assert ledger.wish(job) is ledger.Wish.PAUSE
+    assert ledger.note(job, Moved(done=3))
+    with pytest.raises(AlreadyActive):
+        queued()
+    assert ledger.resume(job)
+    assert ledger.wish(job) is ledger.Wish.GO_ON
+
+
+def test_a_paused_job_can_be_cancelled_and_lost() -> None:
+    job = running()
+    ledger.pause(job)
+    assert ledger.cancel(job)
+    assert ledger.wish(job) is ledger.Wish.STOP
+    assert not ledger.pause(job)
+    assert ledger.finish(job, State.CANCELLED)
+
+    lost = running()
+    ledger.pause(lost)
+    assert ledger.reap(timezone.now() + ledger.LOST_AFTER + timedelta(seconds=1)) == 1
+    assert not ledger.resume(lost)
+
+
+def test_each_scope_has_a_job_of_its_own() -> None:
+    def of(scope: str) -> Job:
+        inputs = {"topic": "a"}
+        return ledger.enqueue(
+            "local", "replay", by=None, origin=Origin.PERSON, scope=scope, inputs=inputs
+        )
+
+    first = of("group-a")
+    assert of("group-b").inputs == {"topic": "a"}
+    with pytest.raises(AlreadyActive) as caught:
+        of("group-a")
+    assert caught.value.job == first
+
+
 def test_a_heartbeat_keeps_the_job() -> None:
     job = running()
     Job.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
-    ledger.note(job, None, "")
+    ledger.note(job, None)
     assert ledger.reap() == 0
 
 

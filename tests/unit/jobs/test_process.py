@@ -67,7 +67,7 @@ def test_reports_are_told_from_noise_and_the_log_is_kept(
         print('why it went so', file=sys.stderr)
         """
     )
-    assert all_said(job) == [Moved(percent=50), Done(rows=7)]
+    assert all_said(job) == [Moved(percent=50), Done(done=7)]
     assert job.exit_code == 0
     assert job.log_tail() == "why it went so\n"
 
@@ -88,7 +88,7 @@ def test_what_the_program_started_ends_with_it(start: Callable[[str], JobProcess
     )
     [done] = all_said(job)
     assert isinstance(done, Done)
-    wait_for(lambda: not psutil.pid_exists(done.rows) or is_dead(done.rows))
+    wait_for(lambda: not psutil.pid_exists(done.done) or is_dead(done.done))
 
 
 def test_stopping_reaches_the_whole_group(start: Callable[[str], JobProcess]) -> None:
@@ -106,7 +106,7 @@ def test_stopping_reaches_the_whole_group(start: Callable[[str], JobProcess]) ->
     assert job.exit_code is not None
     assert job.exit_code < 0
     job.close()
-    wait_for(lambda: is_dead(moved.rows))
+    wait_for(lambda: is_dead(moved.done))
 
 
 def test_one_that_does_not_listen_is_killed(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.jobs.reports import LINE_BYTES_MAX, Done, Failed, Moved, read_line
+from console.jobs.reports import LINE_BYTES_MAX, OUTPUTS_MAX, Done, Failed, Moved, read_line
 from spark_jobs.progress import Progress, Stage
 
 
@@ -24,9 +24,11 @@ def test_every_line_of_a_job_is_understood() -> None:
     progress.error("LakeError", "in use")
     moved, done, failed = (read_line(line.encode()) for line in out.getvalue().splitlines())
     assert isinstance(moved, Moved)
-    assert (moved.stage, moved.rows, moved.rows_total) == ("read", 20, 40)
+    assert (moved.stage, moved.done, moved.total) == ("read", 20, 40)
     assert moved.spark_ui == "http://127.0.0.1:4040"
-    assert done == Done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
+    assert isinstance(done, Done)
+    assert (done.done, done.note) == (40, "")
+    assert done.kept() == {"records": 90, "broken": 1, "lost": 2, "hours": 3, "seconds": 4.5}
     assert failed == Failed(kind="LakeError", message="in use")
 
 
@@ -44,6 +46,7 @@ def test_every_line_of_a_job_is_understood() -> None:
         b'{"event": "progress", "rows": "many"}',
         b'{"event": "progress", "rows": 99999999999999999999}',
         b'{"event": "done", "rows": null}',
+        b'{"event": ["done"]}',
         b'{"event": "error", "message": 7}',
         b'{"event": "progress", "stage": "' + b"x" * LINE_BYTES_MAX + b'"}',
         b"[" * 50_000,
@@ -93,3 +96,13 @@ def test_only_links_are_shown_as_links(link: str, *, kept: bool) -> None:
     moved = read_line(line)
     assert isinstance(moved, Moved)
     assert moved.spark_ui == (link if kept else None)
+
+
+def test_what_came_of_it_is_bounded() -> None:
+    said = {"event": "done", "long": "x" * 5000, "list": [1], "huge": 10**30, "fine": 7}
+    said |= {f"n{index}": index for index in range(100)}
+    done = read_line(json.dumps(said).encode())
+    assert isinstance(done, Done)
+    assert len(done.outputs) == OUTPUTS_MAX
+    assert done.outputs["fine"] == 7
+    assert not {"long", "list", "huge"} & set(done.outputs)

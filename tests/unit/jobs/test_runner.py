@@ -1,16 +1,16 @@
-"""A job from its row to its end, with small real programs in place of Spark."""
+"""A job that is a program, from its row to its end, with small real programs in place of Spark."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from console.jobs import ledger, runner
-from console.jobs.models import Job, Kind, Origin
+from console.jobs import control, kinds, ledger, runner, trace_kinds
+from console.jobs.models import Job, Origin
+from console.jobs.program import run_program
 from console.jobs.states import State
 
 if TYPE_CHECKING:
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
     from pytest_django.fixtures import Settings
 
+    from console.jobs.control import Listener
+
 pytestmark = pytest.mark.django_db
 
+KIND = "program"
 FOREVER = 'import time; print(\'{"event": "progress", "stage": "read"}\'); time.sleep(600)'
 
 
@@ -29,14 +32,36 @@ def _home(settings: Settings, tmp_path: Path) -> Iterator[None]:
     settings.GANTRY_HOME = tmp_path
     settings.CONSOLE_CLUSTERS = {"local": "127.0.0.1:9876"}
     yield
-    runner.stopping.clear()
+    control.stopping.clear()
+    kinds.unregister(KIND)
 
 
-def run(program: str, heard: list[str] | None = None) -> Job:
-    job = ledger.enqueue("local", Kind.INGEST, by=None, origin=Origin.PERSON)
+def kind_of(program: str | list[str]) -> None:
+    """Make a kind of jobs known that runs a program."""
+    is_script = isinstance(program, str)
+    script = [sys.executable, "-u", "-c", textwrap.dedent(str(program))]
+    command = script if is_script else list(program)
+    kinds.unregister(KIND)
+    kinds.register(KIND, lambda job, control: run_program(job, control, command), title="Program")
+
+
+def enqueued() -> Job:
+    return ledger.enqueue("local", KIND, by=None, origin=Origin.PERSON)
+
+
+def run(program: str | list[str], heard: list[str] | None = None) -> Job:
+    kind_of(program)
+    job = enqueued()
     told = heard if heard is not None else []
-    command = [sys.executable, "-u", "-c", textwrap.dedent(program)]
-    runner.run(job.pk, tell=lambda job: told.append(job.state), command=command)
+    runner.run(job.pk, tell=lambda job: told.append(job.state))
+    job.refresh_from_db()
+    return job
+
+
+def steered(program: str, tell: Listener) -> Job:
+    kind_of(program)
+    job = enqueued()
+    runner.run(job.pk, tell=tell)
     job.refresh_from_db()
     return job
 
@@ -52,9 +77,8 @@ def test_a_job_that_does_its_work() -> None:
         """,
         heard,
     )
-    assert (job.state, job.rows, job.outputs["records"]) == (State.SUCCEEDED, 9, 20)
+    assert (job.state, job.done, job.outputs["records"]) == (State.SUCCEEDED, 9, 20)
     assert job.log_tail == "working\n"
-    assert job.inputs["namesrv"] == "127.0.0.1:9876"
     assert (heard[0], heard[-1]) == ("running", "succeeded")
 
 
@@ -75,59 +99,81 @@ def test_a_job_that_dies_without_a_word() -> None:
 
 
 def test_a_program_that_cannot_be_started() -> None:
-    job = ledger.enqueue("local", Kind.INGEST, by=None, origin=Origin.PERSON)
-    runner.run(job.pk, tell=lambda job: None, command=["/no/such/program"])
-    job.refresh_from_db()
+    job = run(["/no/such/program"])
     assert (job.state, "No such file" in job.error) == (State.FAILED, True)
 
 
-def test_cancel_stops_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "POLL_S", 0.05)
-    monkeypatch.setattr(ledger, "is_to_stop", lambda job: job.stage == "read")
-    job = run(FOREVER)
+def test_cancel_stops_the_program() -> None:
+    def cancel(job: Job) -> None:
+        if job.stage == "read":
+            ledger.cancel(job)
+
+    job = steered(FOREVER, cancel)
     assert (job.state, job.error) == (State.CANCELLED, "")
 
 
-def test_a_worker_that_is_asked_to_stop_stops_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "POLL_S", 0.05)
-    threading.Timer(0.3, runner.stopping.set).start()
-    job = run(FOREVER)
-    assert (job.state, job.error) == (State.FAILED, runner.WORKER_STOPPED)
+def test_a_worker_that_is_asked_to_stop_stops_its_job() -> None:
+    job = steered(FOREVER, lambda job: control.stopping.set() if job.stage == "read" else None)
+    assert (job.state, job.error) == (State.FAILED, control.WORKER_STOPPED)
 
 
-def test_a_job_that_hangs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "POLL_S", 0.05)
-    monkeypatch.setattr(runner, "JOB_SECONDS_MAX", 0.2)
-    job = run(FOREVER)
-    assert (job.state, job.error) == (State.FAILED, runner.TOOK_TOO_LONG)
+def test_a_job_that_hangs_is_stopped() -> None:
+    command = [sys.executable, "-u", "-c", FOREVER]
+    kinds.unregister(KIND)
+    kinds.register(
+        KIND, lambda job, control: run_program(job, control, command), title="P", seconds_max=0.2
+    )
+    job = enqueued()
+    runner.run(job.pk, tell=lambda job: None)
+    job.refresh_from_db()
+    assert (job.state, job.error) == (State.FAILED, control.TOOK_TOO_LONG)
 
 
-def test_a_job_that_was_given_up_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_was_given_up_is_stopped() -> None:
     """Its row says that the worker is lost: it must not go on beside its successor."""
-    monkeypatch.setattr(runner, "POLL_S", 0.05)
 
     def give_up(job: Job) -> None:
         if job.stage == "read":
             Job.objects.filter(pk=job.pk).update(state=State.FAILED, error="lost")
 
-    job = ledger.enqueue("local", Kind.INGEST, by=None, origin=Origin.PERSON)
-    runner.run(job.pk, tell=give_up, command=[sys.executable, "-u", "-c", FOREVER])
-    job.refresh_from_db()
+    job = steered(FOREVER, give_up)
     assert (job.state, job.error) == (State.FAILED, "lost")
 
 
 def test_a_task_that_comes_twice_finds_the_job_taken() -> None:
     job = run('print(\'{"event": "done"}\')')
     heard: list[Job] = []
-    runner.run(job.pk, tell=heard.append, command=["/no/such/program"])
-    runner.run(job.pk + 1000, tell=heard.append, command=["/no/such/program"])
+    runner.run(job.pk, tell=heard.append)
+    runner.run(job.pk + 1000, tell=heard.append)
     assert heard == []
 
 
 def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
     settings.SPARK_MASTER = "spark://m:7077"
-    command = runner.command_of(Kind.INGEST, "local", "127.0.0.1:9876")
+    command = trace_kinds.command_of("ingest", "local", "127.0.0.1:9876")
     assert command[1:4] == ["-m", "spark_jobs", "ingest"]
     assert command[command.index("--lake") + 1].endswith("/lake/local")
     assert command[command.index("--master") + 1] == "spark://m:7077"
     assert "--until-stdin-closes" in command
+
+
+def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "POLL_S", 0.01)
+    command = [sys.executable, "-c", 'print(\'{"event": "done", "rows": 5}\')']
+    monkeypatch.setattr(trace_kinds, "command_of", lambda *_: command)
+    first = ledger.enqueue("local", "ingest", by=None, origin=Origin.PERSON)
+    assert ledger.claim(first.pk, "another worker") is not None
+    kinds.register(KIND, trace_kinds.run_spark, title="Second", uses_spark=True)
+    second = enqueued()
+    heard: list[str] = []
+
+    def tell(job: Job) -> None:
+        heard.append(job.stage)
+        if job.stage == "wait":
+            ledger.finish(first, State.SUCCEEDED)
+
+    runner.run(second.pk, tell=tell)
+    second.refresh_from_db()
+    assert "wait" in heard
+    assert (second.state, second.done) == (State.SUCCEEDED, 5)
+    assert second.inputs["namesrv"] == "127.0.0.1:9876"

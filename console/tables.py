@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
 from math import ceil
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -105,15 +104,14 @@ class TableQuery(Generic[R]):
         return [row for row in rows if all(word in row.name.lower() for word in words)]
 
     def ordered(self, rows: Iterable[R]) -> list[R]:
-        return sorted(rows, key=cmp_to_key(self.compare))
-
-    def compare(self, one: R, other: R) -> int:
-        """Below, equal or above zero as `one` comes before, with or after `other`."""
+        """The rows in order; a list of thousands takes a few milliseconds."""
         column = self.columns.sortable(self.ordered_by)
         key = column.key if column is not None and column.key is not None else _name
-        return compare_values(key(one), key(other), self.descending) or _three_way(
-            one.name, other.name
-        )
+        valued = [(key(row), row) for row in sorted(rows, key=_name)]
+        known = [pair for pair in valued if pair[0] is not None]
+        # Sorting keeps the order of equal ones, also when it is turned round.
+        known.sort(key=_first, reverse=self.descending)
+        return [row for _value, row in known] + [row for value, row in valued if value is None]
 
     def page(self, rows: Sequence[R]) -> TablePage[R]:
         """Order the rows and cut the page that was asked for, or the last one there is."""
@@ -187,3 +185,7 @@ def _three_way(one: Any, other: Any) -> int:
 
 def _name(row: Named) -> str:
     return row.name
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]

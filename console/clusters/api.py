@@ -66,8 +66,7 @@ class DeadLettersSerializer(serializers.Serializer[Any]):
     """The dead letters of one group."""
 
     group = serializers.CharField()
-    count = serializers.IntegerField(allow_null=True)
-    oldest_ms = serializers.IntegerField(allow_null=True)
+    count = serializers.IntegerField()
     newest_ms = serializers.IntegerField(allow_null=True)
 
 
@@ -80,9 +79,9 @@ class ClusterSerializer(AnsweredSerializer):
     group_count = serializers.IntegerField()
     total_lag = serializers.IntegerField(allow_null=True)
     dead_letter_count = serializers.IntegerField(
-        allow_null=True, help_text="Null when a broker could not tell of some."
+        allow_null=True, help_text="Null when there are too many groups to ask about each."
     )
-    dead_letters = DeadLettersSerializer(many=True)
+    dead_letters = DeadLettersSerializer(many=True, allow_null=True)
     brokers = BrokerSerializer(many=True)
 
 

@@ -23,6 +23,7 @@ OWNER_WAIT_S = 1.5
 OWNERS_ASKED_MAX = 32
 RUNNING_DEADLINE_MS = 14_000
 VERSION_4_SNAPSHOT = 212
+BROADCASTING = "BROADCASTING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class GroupClients:
 
     @property
     def broadcasting(self) -> bool:
-        return self.message_model == "BROADCASTING"
+        return self.message_model == BROADCASTING
 
 
 @question(fresh_for_ms=2_000)

@@ -25,7 +25,8 @@ from console.gateway.errors import AlreadyThere, NotAllowedNow
 from console.gateway.groups import no_such_group, progress_of, queue_progress
 from console.gateway.questions import command, question
 from console.gateway.topic_changes import remove_topic
-from console.gateway.topics import topic_configs, topic_numbers
+from console.gateway.topic_numbers import topic_numbers
+from console.gateway.topics import topic_configs
 from core_broker.message.topics import dlq_topic, is_system_group, retry_topic
 from core_broker.remoting.bodies import SubscriptionGroupConfig
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,13 +13,8 @@ from console.gateway.brokers import masters
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import NotThere
 from console.gateway.questions import question
-from core_broker.errors import RequestRefused
 from core_broker.message.topics import RETRY_PREFIX, is_system_group
 from core_broker.remoting.bodies import ConsumeStats, SubscriptionGroupConfig
-from core_broker.remoting.codes import ResponseCode
-
-PROGRESS_FRESH_MS = 3_000
-PROGRESS_DEADLINE_MS = 12_000
 
 Configs = Mapping[BrokerRef, Mapping[str, SubscriptionGroupConfig]]
 
@@ -42,7 +36,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group over all brokers. `progress` is None while it has never consumed anything."""
+    """A group over all brokers, as it is configured."""
 
     name: str
     system: bool
@@ -50,15 +44,6 @@ class GroupRow:
     retry_max: int
     brokers: tuple[str, ...]
     drift: bool
-    progress: Progress | None
-
-    @property
-    def lag(self) -> int | None:
-        return self.progress.lag if self.progress else None
-
-    @property
-    def rate(self) -> float | None:
-        return self.progress.rate if self.progress else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +82,16 @@ async def group_configs(desk: Desk) -> Partial[Configs]:
     )
 
 
-@question(fresh_for_ms=PROGRESS_FRESH_MS, deadline_ms=PROGRESS_DEADLINE_MS, costly=True)
-async def all_progress(desk: Desk) -> Partial[Mapping[str, Progress]]:
-    """The progress of every group that has consumed anything, one question per broker."""
-    configs = (await desk.ask(group_configs)).value
-    found, failures = await desk.each(configs, lambda ref: _stats(desk, ref, configs[ref]))
-    merged: dict[str, list[tuple[str, ConsumeStats]]] = {}
-    for ref, groups in found.items():
-        for group, stats in groups.items():
-            merged.setdefault(group, []).extend((ref.name, part) for part in stats)
-    progress = {
-        group: progress_of(
-            [queue for broker, part in parts for queue in group_queues(broker, part)],
-            [part.consume_tps for _broker, part in parts],
-        )
-        for group, parts in merged.items()
-    }
-    return Partial({group: known for group, known in progress.items() if known}, failures)
-
-
-@question(fresh_for_ms=2_000, deadline_ms=PROGRESS_DEADLINE_MS)
+@question(fresh_for_ms=2_000)
 async def group_rows(desk: Desk) -> Partial[tuple[GroupRow, ...]]:
-    """All groups in order of name, with their lag."""
-    configs = await desk.ask(group_configs)
-    progress = await desk.ask(all_progress)
+    """All groups in order of name."""
+    answer = await desk.ask(group_configs)
     held: dict[str, dict[str, SubscriptionGroupConfig]] = {}
-    for ref, table in configs.value.items():
+    for ref, table in answer.value.items():
         for name, config in table.items():
             held.setdefault(name, {})[ref.name] = config
-    rows = (group_row(name, found, progress.value.get(name)) for name, found in held.items())
-    return Partial(
-        tuple(sorted(rows, key=lambda row: row.name)),
-        merge_failures(configs.failures, progress.failures),
-    )
+    rows = (group_row(name, found) for name, found in held.items())
+    return Partial(tuple(sorted(rows, key=lambda row: row.name)), answer.failures)
 
 
 @question(fresh_for_ms=1_000)
@@ -145,14 +107,23 @@ async def group_settings(
 
 
 @question(fresh_for_ms=1_000)
-async def queue_progress(desk: Desk, group: str) -> Partial[tuple[GroupQueue, ...]]:
-    """The group's place in every queue it has an offset in, furthest behind first."""
+async def group_stats(desk: Desk, group: str) -> Partial[Mapping[BrokerRef, ConsumeStats]]:
+    """Offsets and rate of the group on each broker that has it."""
     held = await desk.ask(group_settings, group)
     refs = [ref for ref, _config in held.value]
     found, failures = await desk.each(refs, lambda ref: desk.admin.consume_stats(ref.addr, group))
-    queues = [queue for ref, stats in found.items() for queue in group_queues(ref.name, stats)]
+    return Partial(found, merge_failures(held.failures, failures))
+
+
+@question(fresh_for_ms=1_000)
+async def queue_progress(desk: Desk, group: str) -> Partial[tuple[GroupQueue, ...]]:
+    """The group's place in every queue it has an offset in, retries last."""
+    answer = await desk.ask(group_stats, group)
+    queues = [
+        queue for ref, stats in answer.value.items() for queue in group_queues(ref.name, stats)
+    ]
     queues.sort(key=lambda q: (q.retry, q.topic, q.broker, q.queue_id))
-    return Partial(tuple(queues), merge_failures(held.failures, failures))
+    return Partial(tuple(queues), answer.failures)
 
 
 def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
@@ -162,20 +133,6 @@ def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
         hint=hint,
         failures=failures,
     )
-
-
-async def _stats(
-    desk: Desk, ref: BrokerRef, groups: Iterable[str]
-) -> Mapping[str, list[ConsumeStats]]:
-    """All groups of a broker at once where it can answer that, one by one where it cannot."""
-    try:
-        return await desk.admin.broker_consume_stats(ref.addr)
-    except RequestRefused as refusal:
-        if refusal.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-            raise
-    names = list(groups)
-    stats = await asyncio.gather(*(desk.admin.consume_stats(ref.addr, name) for name in names))
-    return {name: [part] for name, part in zip(names, stats, strict=True)}
 
 
 def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:
@@ -211,9 +168,7 @@ def progress_of(queues: Iterable[GroupQueue], rates: Iterable[float]) -> Progres
     )
 
 
-def group_row(
-    name: str, configs: Mapping[str, SubscriptionGroupConfig], progress: Progress | None
-) -> GroupRow:
+def group_row(name: str, configs: Mapping[str, SubscriptionGroupConfig]) -> GroupRow:
     """One group over the brokers that have it."""
     first = next(iter(configs.values()))
     return GroupRow(
@@ -223,7 +178,6 @@ def group_row(
         retry_max=first.retry_max_times,
         brokers=tuple(sorted(configs)),
         drift=any(config != first for config in configs.values()),
-        progress=progress,
     )
 
 

@@ -1,19 +1,29 @@
-"""The overview of a cluster: what its front page, its API resource and its live feed all show."""
+"""The overview of a cluster: what its front page, its API resource and its live feed all show.
+
+Where brokers cannot tell of all groups at once, SCAN_MAX of them are asked; `Totals.left_out` says
+how many were not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from console.gateway.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.brokers import BrokerRow, broker_rows
-from console.gateway.deadletters import DeadLetterGroup, groups_with_dead_letters
 from console.gateway.desk import Desk
+from console.gateway.figures import FIGURES_DEADLINE_MS
+from console.gateway.group_numbers import GroupNumbers, known_group_numbers, numbers_of_groups
 from console.gateway.groups import GroupRow, group_rows
+from console.gateway.numbers import SCAN_MAX, added, counted
 from console.gateway.questions import question
+from console.gateway.topic_numbers import known_topic_numbers, stored_of
 from console.gateway.topics import topic_rows
+from core_broker.message.topics import DLQ_PREFIX
 
 BEHIND_SHOWN = 5
+#: Types of topics that nobody made on purpose.
+NOT_OWN = frozenset({"system", "retry", "dlq"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,32 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """A group that has messages before it."""
+
+    name: str
+    numbers: GroupNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """A group that has dead letters. `newest_ms` is None where nobody could tell."""
+
+    group: str
+    count: int
+    newest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over groups. None is what nobody could tell; `left_out` groups were not asked."""
+
+    lag: int | None
+    behind: tuple[Behind, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     load: Load
     brokers: tuple[BrokerRow, ...]
@@ -38,71 +74,108 @@ class Overview:
     topic_count: int
     own_topic_count: int
     group_count: int
-    total_lag: int | None
-    behind: tuple[GroupRow, ...]
-    dead_letters: tuple[DeadLetterGroup, ...]
+    totals: Totals
+    dead_letters: tuple[DeadLetters, ...] | None
+
+    @property
+    def total_lag(self) -> int | None:
+        return self.totals.lag
 
     @property
     def dead_letter_count(self) -> int | None:
-        """All dead letters; None when a broker could not tell of some."""
-        counts = [group.count for group in self.dead_letters]
-        return None if None in counts else sum(count or 0 for count in counts)
+        """All dead letters; None when there are too many groups to ask about each."""
+        if self.dead_letters is None:
+            return None
+        return sum(each.count for each in self.dead_letters)
 
 
-@question(fresh_for_ms=1_000, deadline_ms=12_000)
+@question(fresh_for_ms=1_000, deadline_ms=FIGURES_DEADLINE_MS)
 async def overview(desk: Desk) -> Partial[Overview]:
     """Everything the overview shows."""
     brokers = await desk.ask(broker_rows)
     topics = await desk.ask(topic_rows)
     groups = await desk.ask(group_rows)
-    letters = await desk.ask(groups_with_dead_letters)
-    lags = [row.lag for row in groups.value if row.lag is not None]
-    own = [row for row in topics.value if row.kind not in {"system", "retry", "dlq"}]
+    totals = await desk.ask(group_totals)
+    letters = await desk.ask(dead_letter_totals)
     return Partial(
         Overview(
             load=load_of(brokers.value),
             brokers=brokers.value,
             silent=brokers.failures,
             topic_count=len(topics.value),
-            own_topic_count=len(own),
+            own_topic_count=sum(row.kind not in NOT_OWN for row in topics.value),
             group_count=sum(not row.system for row in groups.value),
-            total_lag=sum(lags) if lags else None,
-            behind=furthest_behind(groups.value),
+            totals=totals.value,
             dead_letters=letters.value,
         ),
-        merge_failures(brokers.failures, topics.failures, groups.failures, letters.failures),
+        merge_failures(
+            brokers.failures, topics.failures, groups.failures, totals.failures, letters.failures
+        ),
     )
+
+
+@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+async def group_totals(desk: Desk) -> Partial[Totals]:
+    """How far all groups are behind, and which are furthest."""
+    rows = await desk.ask(group_rows)
+    known = await desk.ask(known_group_numbers)
+    numbers = dict(known.value.by_name)
+    missing = [row.name for row in rows.value if row.name not in numbers]
+    asked = await desk.ask(numbers_of_groups, tuple(missing[:SCAN_MAX]))
+    numbers.update(asked.value)
+    return Partial(
+        Totals(
+            lag=counted(each.lag for each in numbers.values()),
+            behind=furthest_behind(rows.value, numbers),
+            left_out=max(0, len(missing) - SCAN_MAX),
+        ),
+        merge_failures(rows.failures, known.failures, asked.failures),
+    )
+
+
+@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+async def dead_letter_totals(desk: Desk) -> Partial[tuple[DeadLetters, ...] | None]:
+    """The groups with dead letters, most first; None when there are too many to ask about each."""
+    rows = await desk.ask(topic_rows)
+    known = await desk.ask(known_topic_numbers)
+    topics = [row.name for row in rows.value if row.kind == "dlq"]
+    numbers = {name: known.value.by_name[name] for name in topics if name in known.value.by_name}
+    missing = tuple(name for name in topics if name not in numbers)
+    if len(missing) > SCAN_MAX:
+        return Partial(None, merge_failures(rows.failures, known.failures))
+    asked = await desk.ask(stored_of, missing)
+    numbers.update(asked.value)
+    found = [
+        DeadLetters(name.removeprefix(DLQ_PREFIX), each.stored, each.last_write_ms)
+        for name, each in numbers.items()
+        if each.stored
+    ]
+    found.sort(key=lambda each: (-each.count, each.group))
+    return Partial(tuple(found), merge_failures(rows.failures, known.failures, asked.failures))
 
 
 def load_of(rows: Iterable[BrokerRow]) -> Load:
     """Add up the masters; slaves repeat what their master has."""
     masters = [row for row in rows if row.ref.is_master]
     return Load(
-        in_rate=_sum(row.in_rate for row in masters),
-        out_rate=_sum(row.out_rate for row in masters),
-        in_today=_total(row.in_today for row in masters),
-        out_today=_total(row.out_today for row in masters),
-        in_total=_total(row.in_total for row in masters),
-        out_total=_total(row.out_total for row in masters),
-        stored_bytes=_total(row.stored_bytes for row in masters),
+        in_rate=added(row.in_rate for row in masters),
+        out_rate=added(row.out_rate for row in masters),
+        in_today=counted(row.in_today for row in masters),
+        out_today=counted(row.out_today for row in masters),
+        in_total=counted(row.in_total for row in masters),
+        out_total=counted(row.out_total for row in masters),
+        stored_bytes=counted(row.stored_bytes for row in masters),
         disk_ratio=max(
             (row.disk_ratio for row in masters if row.disk_ratio is not None), default=None
         ),
     )
 
 
-def furthest_behind(rows: Iterable[GroupRow]) -> tuple[GroupRow, ...]:
+def furthest_behind(
+    rows: Iterable[GroupRow], numbers: Mapping[str, GroupNumbers]
+) -> tuple[Behind, ...]:
     """The groups with the most messages before them."""
-    behind = [row for row in rows if row.lag]
-    behind.sort(key=lambda row: (-(row.lag or 0), row.name))
+    behind = [Behind(row.name, numbers[row.name]) for row in rows if row.name in numbers]
+    behind = [each for each in behind if each.numbers.lag]
+    behind.sort(key=lambda each: (-(each.numbers.lag or 0), each.name))
     return tuple(behind[:BEHIND_SHOWN])
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _total(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -11,7 +11,7 @@ from console.gateway.desk import Desk
 from console.gateway.errors import GatewayError
 from console.gateway.groups import GroupQueue, progress_of, queue_progress
 from console.gateway.questions import question
-from console.gateway.topics import topic_numbers
+from console.gateway.topic_numbers import topic_numbers
 
 READERS_MAX = 30
 READERS_DEADLINE_MS = 10_000

@@ -23,13 +23,8 @@ from console.gateway.clients import group_clients
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import AlreadyThere, NotAllowedNow
 from console.gateway.questions import command, question
-from console.gateway.topics import (
-    TopicNumbers,
-    no_such_topic,
-    own_names,
-    topic_kind,
-    topic_numbers,
-)
+from console.gateway.topic_numbers import TopicNumbers, topic_numbers
+from console.gateway.topics import no_such_topic, own_names, topic_kind
 from core_broker.remoting.bodies import TopicConfig
 
 QUEUES_MAX = 1_024

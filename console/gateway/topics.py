@@ -10,20 +10,16 @@ from typing import Literal
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.answers import Answer, BrokerFailure, Partial, merge_failures
+from console.gateway.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.brokers import cluster_map, masters
 from console.gateway.desk import BrokerRef, Desk
-from console.gateway.errors import GatewayError, NotThere
+from console.gateway.errors import NotThere
 from console.gateway.questions import question
-from core_broker.errors import RequestRefused
 from core_broker.message import topics as names
 from core_broker.remoting.bodies import ClusterInfo, TopicConfig, TopicOffset
-from core_broker.remoting.codes import ResponseCode
 
 Kind = Literal["unspecified", "normal", "fifo", "delay", "transaction", "retry", "dlq", "system"]
 
-NUMBERS_FRESH_MS = 3_000
-NUMBERS_DEADLINE_MS = 10_000
 READ_ONLY_QUEUES_MAX = 64
 
 
@@ -39,17 +35,6 @@ class TopicRow:
     brokers: tuple[str, ...]
     order: bool
     drift: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicNumbers:
-    """What changes while people watch. `in_rate` is None when no broker counted anything yet."""
-
-    stored: int
-    total: int
-    last_write_ms: int | None
-    in_rate: float | None
-    groups: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +57,6 @@ class TopicDetail:
     row: TopicRow
     configs: tuple[tuple[BrokerRef, TopicConfig], ...]
     queues: tuple[TopicQueue, ...]
-    numbers: TopicNumbers
 
 
 Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
@@ -100,50 +84,6 @@ async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]:
     return Partial(tuple(sorted(rows, key=lambda row: row.name)), answer.failures)
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def topic_numbers(desk: Desk, topic: str) -> Partial[TopicNumbers]:
-    """Stored messages, rate and groups of one topic."""
-    tables, failures = await _queues(desk, topic)
-    rates, rate_failures = await desk.each(
-        tables, lambda ref: _put_rate(desk, ref, topic), one_must_answer=False
-    )
-    groups, group_failures = await desk.each(
-        tables, lambda ref: desk.admin.groups_of_topic(ref.addr, topic), one_must_answer=False
-    )
-    known = [rate for rate in rates.values() if rate is not None]
-    queues = [queue for table in tables.values() for queue in table]
-    return Partial(
-        TopicNumbers(
-            stored=sum(queue.stored for queue in queues),
-            total=sum(queue.offset_max for queue in queues),
-            last_write_ms=max((queue.last_write_ms or 0 for queue in queues), default=0) or None,
-            in_rate=sum(known) if known else None,
-            # RocketMQ 5 may list the topic itself among its groups.
-            groups=tuple(sorted({group for found in groups.values() for group in found} - {topic})),
-        ),
-        merge_failures(failures, rate_failures, group_failures),
-    )
-
-
-@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def numbers_of(desk: Desk, topics: tuple[str, ...]) -> Partial[Mapping[str, TopicNumbers]]:
-    """The numbers of the topics of one page; a topic that was just deleted is left out."""
-    answers = await asyncio.gather(
-        *(desk.ask(topic_numbers, topic) for topic in topics), return_exceptions=True
-    )
-    numbers: dict[str, TopicNumbers] = {}
-    failures: list[tuple[BrokerFailure, ...]] = []
-    for topic, answer in zip(topics, answers, strict=True):
-        if isinstance(answer, Answer):
-            numbers[topic] = answer.value
-            failures.append(answer.failures)
-        elif isinstance(answer, GatewayError):
-            failures.append(answer.failures)
-        else:
-            raise answer
-    return Partial(numbers, merge_failures(*failures))
-
-
 @question(fresh_for_ms=1_000)
 async def topic_detail(desk: Desk, topic: str) -> Partial[TopicDetail]:
     """One topic with its configuration on every broker and all its queues."""
@@ -152,8 +92,7 @@ async def topic_detail(desk: Desk, topic: str) -> Partial[TopicDetail]:
     if not configs:
         raise no_such_topic(topic, answer.failures)
     own = own_names((await desk.ask(cluster_map)).value)
-    tables, failures = await _queues(desk, topic)
-    numbers = await desk.ask(topic_numbers, topic)
+    tables, failures = await queues_of_topic(desk, topic)
     queues = sorted(
         (queue for table in tables.values() for queue in table),
         key=lambda queue: (queue.broker, queue.queue_id),
@@ -163,9 +102,8 @@ async def topic_detail(desk: Desk, topic: str) -> Partial[TopicDetail]:
             topic_row(topic, {ref.name: config for ref, config in configs.items()}, own),
             tuple(configs.items()),
             tuple(queues),
-            numbers.value,
         ),
-        merge_failures(answer.failures, failures, numbers.failures),
+        merge_failures(answer.failures, failures),
     )
 
 
@@ -178,7 +116,7 @@ def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
     )
 
 
-async def _queues(
+async def queues_of_topic(
     desk: Desk, topic: str
 ) -> tuple[dict[BrokerRef, list[TopicQueue]], tuple[BrokerFailure, ...]]:
     """The queues of a topic on each broker that has it."""
@@ -217,17 +155,6 @@ def _queue(ref: BrokerRef, queue_id: int, offsets: TopicOffset) -> TopicQueue:
         max(0, offsets.max_offset),
         written_ms if written_ms > 0 else None,
     )
-
-
-async def _put_rate(desk: Desk, ref: BrokerRef, topic: str) -> float | None:
-    """Messages per second over the last minute; None before the first one was counted."""
-    try:
-        data = await desk.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
-    except RequestRefused as refusal:
-        if refusal.code == ResponseCode.SYSTEM_ERROR:
-            return None
-        raise
-    return data.stats_minute.tps
 
 
 def own_names(info: ClusterInfo) -> frozenset[str]:

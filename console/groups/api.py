@@ -21,7 +21,7 @@ from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_wit
 from console.audit import audited
 from console.gateway import merge_failures
 from console.gateway.changes import etag_of, states
-from console.gateway.clients import clients_of, group_clients, queue_owners, running_info
+from console.gateway.clients import group_clients, queue_owners, running_info
 from console.gateway.group_changes import (
     FIELDS,
     create_group,
@@ -58,7 +58,12 @@ class GroupList(ClusterResource):
         parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Groups of the cluster with lag, rate and connected clients."""
+        """Groups of the cluster with lag, rate, clients and dead letters.
+
+        Brokers that cannot tell of all groups at once are asked about those that are given. In the
+        order of a number, and for a filter by one, that is the first 300 groups; `left_out` counts
+        the others.
+        """
         params = request.query_params
         show = params.get("show", "")
         if show and show not in listing.FILTERS:
@@ -66,25 +71,17 @@ class GroupList(ClusterResource):
             raise ValidationError({"show": [_("Expected one of: %(known)s") % {"known": known}]})
         answer = self.cluster.ask(group_rows)
         query = TableQuery.read(params, listing.COLUMNS, default="name")
-        part = cut(params, listing.COLUMNS, query.matching(listing.passing(answer.value, show)))
-        clients = self.cluster.ask(clients_of, tuple(row.name for row in part.rows))
-        items = [
-            {
-                **shapes.GroupRowSerializer(row).data,
-                "clients": len(clients.value[row.name].clients)
-                if row.name in clients.value
-                else None,
-            }
-            for row in part.rows
-        ]
-        failures = merge_failures(answer.failures, clients.failures)
+        rows = query.matching(answer.value)
+        numbers, lines = listing.numbered(self.cluster, rows, query.ordered_by, show)
+        part = cut(params, listing.COLUMNS, listing.passing(lines, show))
+        numbers.fill(part.rows)
         return Response(
             {
-                "items": items,
+                "items": [shapes.line_body(line) for line in part.rows],
                 "total": part.total,
+                "left_out": numbers.left_out,
                 "next_cursor": part.next_cursor,
-                "asked_at_ms": answer.asked_at_ms,
-                "failures": [asdict(failure) for failure in failures],
+                **told_with(numbers.told(answer.failures)),
             }
         )
 

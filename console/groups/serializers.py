@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -10,6 +11,7 @@ from rest_framework import serializers
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.gateway.group_changes import FIELDS, GroupSettings
 from console.groups.forms import RETRIES_MAX, RETRY_QUEUES_MAX
+from console.groups.listing import GroupLine
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 
@@ -29,6 +31,30 @@ class ProgressSerializer(serializers.Serializer[Any]):
     topics = serializers.ListField(child=serializers.CharField())
 
 
+class GroupNumbersSerializer(serializers.Serializer[Any]):
+    """What changes of a group while people watch; null is what nobody could tell."""
+
+    lag = serializers.IntegerField(
+        allow_null=True, help_text=f"{LAG_HELP} Also null while it has never consumed anything."
+    )
+    lag_seconds = serializers.FloatField(
+        allow_null=True, help_text="How long the oldest of these messages has been stored."
+    )
+    pending_since_ms = serializers.IntegerField(
+        allow_null=True, help_text="When the oldest of these messages was stored."
+    )
+    retry_lag = serializers.IntegerField(help_text="Of these, waiting retries.")
+    rate = serializers.FloatField(
+        allow_null=True, help_text="Messages consumed per second, last minute."
+    )
+    clients = serializers.IntegerField(allow_null=True, help_text="Connected consumers.")
+    dead_letters = serializers.IntegerField(allow_null=True, help_text="Stored dead letters.")
+    broadcasting = serializers.BooleanField(
+        help_text="Its clients keep their offsets themselves; brokers do not know them."
+    )
+    topics = serializers.ListField(child=serializers.CharField())
+
+
 class GroupRowSerializer(serializers.Serializer[Any]):
     """A group over all its brokers."""
 
@@ -38,21 +64,28 @@ class GroupRowSerializer(serializers.Serializer[Any]):
     retry_max = serializers.IntegerField()
     brokers = serializers.ListField(child=serializers.CharField())
     drift = serializers.BooleanField(help_text="Brokers have different settings.")
-    lag = serializers.IntegerField(allow_null=True, help_text=LAG_HELP)
-    progress = ProgressSerializer(
-        allow_null=True, help_text="Null while it has never consumed anything."
-    )
 
 
 class GroupLineSerializer(GroupRowSerializer):
-    clients = serializers.IntegerField(
-        allow_null=True, help_text="Connected consumers; null when a broker could not tell."
-    )
+    """A group of a list. `numbers` is null for a group that was deleted a moment ago."""
+
+    numbers = GroupNumbersSerializer(allow_null=True)
+
+
+def line_body(line: GroupLine) -> dict[str, Any]:
+    """One item of the list."""
+    numbers = None
+    if line.numbers is not None:
+        numbers = {**asdict(line.numbers), "lag_seconds": line.lag_seconds}
+    return {**GroupRowSerializer(line.row).data, "numbers": numbers}
 
 
 class GroupPageSerializer(AnsweredSerializer):
     items = GroupLineSerializer(many=True)
     total = serializers.IntegerField()
+    left_out = serializers.IntegerField(
+        help_text="Groups whose numbers were not asked for, so that their place is not sure."
+    )
     next_cursor = serializers.CharField(allow_null=True)
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.gateway import merge_failures
-from console.gateway.clients import clients_of, group_clients, queue_owners, running_info
+from console.gateway.clients import group_clients, queue_owners, running_info
 from console.gateway.deadletters import summary
 from console.gateway.groups import (
     GroupQueue,
@@ -25,7 +25,7 @@ from console.tables import TableQuery
 
 
 class GroupListPage(ClusterPage):
-    """All groups with their lag; clients are asked for the rows that are shown."""
+    """All groups with their lag, rate, clients and dead letters."""
 
     template = "groups/list.html"
     part = "groups/list_rows.html"
@@ -33,18 +33,20 @@ class GroupListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(group_rows)
         chosen = request.GET.get("show", "")
-        query = TableQuery.read(request.GET, listing.SHOWN, default="name")
-        page = query.page(query.matching(listing.passing(answer.value, chosen)))
-        clients = self.cluster.ask(clients_of, tuple(row.name for row in page.rows))
+        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)
+        page = query.page(query.matching(listing.passing(lines, chosen)))
+        numbers.fill(page.rows)
+        told = numbers.told(answer.failures)
         return self.show(
             title=_("Groups"),
-            answer=answer,
-            failures=merge_failures(answer.failures, clients.failures),
+            answer=told,
+            failures=told.failures,
             page=page,
-            lines=[(row, clients.value.get(row.name)) for row in page.rows],
+            left_out=numbers.left_out,
             chosen=chosen if chosen in listing.FILTERS else "",
-            chips=listing.chips(answer.value),
-            all_count=len(listing.passing(answer.value, "")),
+            chips=listing.chips(lines, complete=numbers.all_known),
+            all_count=len(listing.passing(lines, "")),
         )
 
 

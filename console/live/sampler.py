@@ -18,8 +18,7 @@ from channels.layers import get_channel_layer
 from console import metrics
 from console.gateway import Cluster, GatewayError, now_ms
 from console.gateway.brokers import BrokerRow, broker_rows
-from console.gateway.groups import group_rows
-from console.gateway.overview import load_of
+from console.gateway.overview import group_totals, load_of
 
 log = logging.getLogger(__name__)
 
@@ -96,9 +95,7 @@ class Sampler:
         return sample
 
     async def _ask_lag(self) -> None:
-        rows = (await self.cluster.ask_async(group_rows)).value
-        lags = [row.lag for row in rows if row.lag is not None]
-        self._total_lag = sum(lags) if lags else None
+        self._total_lag = (await self.cluster.ask_async(group_totals)).value.lag
 
 
 def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: int) -> Sample:

@@ -21,7 +21,8 @@ from console.audit import audited
 from console.gateway import Answer
 from console.gateway.changes import etag_of, states
 from console.gateway.topic_changes import create_topic, delete_topic, topic_impact, update_topic
-from console.gateway.topics import TopicDetail, TopicRow, numbers_of, topic_detail, topic_rows
+from console.gateway.topic_numbers import TopicNumbers, topic_numbers
+from console.gateway.topics import TopicDetail, TopicRow, topic_detail, topic_rows
 from console.tables import TableQuery
 from console.topics import listing
 from console.topics.serializers import (
@@ -41,13 +42,12 @@ TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
 class TopicList(ClusterResource):
     actions = {"post": "topic.create"}
 
-    @extend_schema(
-        parameters=list_parameters(listing.ALL_COLUMNS, TYPE), responses=TopicPageSerializer
-    )
+    @extend_schema(parameters=list_parameters(listing.COLUMNS, TYPE), responses=TopicPageSerializer)
     def get(self, request: Request, cluster: str) -> Response:
         """Topics of the cluster, with their numbers.
 
-        Lists of more than 300 matching topics can be ordered by configuration, not by numbers.
+        Brokers that cannot tell of all topics at once are asked about those that are given. In the
+        order of a number that is the first 300 topics; `left_out` counts the others.
         """
         params = request.query_params
         kind = params.get("type", "")
@@ -57,22 +57,19 @@ class TopicList(ClusterResource):
         answer = self.cluster.ask(topic_rows)
         query = TableQuery.read(params, listing.COLUMNS, default="name")
         found = query.matching(listing.of_kind(answer.value, kind))
-        columns = listing.columns_for(len(found))
-        numbers = None
-        if columns is listing.ALL_COLUMNS:
-            numbers = self.cluster.ask(numbers_of, tuple(row.name for row in found))
-        part = cut(params, columns, listing.with_numbers(found, numbers.value if numbers else {}))
-        if numbers is None:
-            numbers = self.cluster.ask(numbers_of, tuple(line.name for line in part.rows))
+        numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
+        part = cut(params, listing.COLUMNS, lines)
+        numbers.fill(part.rows)
         items = [
             {
                 **TopicRowSerializer(line.row).data,
-                "numbers": _numbers(numbers, line.name),
+                "numbers": TopicNumbersSerializer(line.numbers).data if line.numbers else None,
             }
             for line in part.rows
         ]
         body = {"items": items, "total": part.total, "next_cursor": part.next_cursor}
-        return Response({**body, **told_with(answer)})
+        told = told_with(numbers.told(answer.failures))
+        return Response({**body, "left_out": numbers.left_out, **told})
 
     @extend_schema(
         request=TopicCreateSerializer,
@@ -100,8 +97,9 @@ class TopicOne(ClusterResource):
     def get(self, request: Request, cluster: str, topic: str) -> Response:
         """One topic with its configuration on every broker and all its queues."""
         answer = self.cluster.ask(topic_detail, topic)
+        numbers = self.cluster.ask(topic_numbers, topic)
         etag = etag_of(answer.value.configs)
-        return Response(topic_body(answer), headers={"ETag": f'"{etag}"'})
+        return Response(topic_body(answer, numbers), headers={"ETag": f'"{etag}"'})
 
     @extend_schema(
         parameters=[IF_MATCH],
@@ -158,7 +156,7 @@ class TopicImpactNow(ClusterResource):
         )
 
 
-def topic_body(answer: Answer[TopicDetail]) -> dict[str, Any]:
+def topic_body(answer: Answer[TopicDetail], numbers: Answer[TopicNumbers]) -> dict[str, Any]:
     detail = answer.value
     row: TopicRow = detail.row
     configs = [
@@ -175,13 +173,8 @@ def topic_body(answer: Answer[TopicDetail]) -> dict[str, Any]:
     ]
     return {
         **TopicRowSerializer(row).data,
-        "numbers": TopicNumbersSerializer(detail.numbers).data,
+        "numbers": TopicNumbersSerializer(numbers.value).data,
         "configs": configs,
         "queues": TopicQueueSerializer(detail.queues, many=True).data,
         **told_with(answer),
     }
-
-
-def _numbers(answer: Answer[Any], name: str) -> dict[str, Any] | None:
-    numbers = answer.value.get(name)
-    return dict(TopicNumbersSerializer(numbers).data) if numbers else None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.gateway.topics import TopicNumbers, TopicRow
+from console.gateway import Cluster
+from console.gateway.topic_numbers import TopicNumbers, known_topic_numbers, numbers_of
+from console.gateway.topics import TopicRow
+from console.numbered import Numbered
 from console.tables import Column, Columns
 
 #: Every type that a topic can have, in the order of the filter.
@@ -25,13 +28,10 @@ KINDS: dict[str, Any] = {
     "system": pgettext_lazy("message type", "system"),
 }
 
-#: Up to so many topics the numbers of all are fetched, so that the list can be sorted by them.
-NUMBERS_SORTABLE_MAX = 300
-
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A row with its numbers, when they were fetched."""
+    """A row with its numbers, as far as they are known."""
 
     row: TopicRow
     numbers: TopicNumbers | None
@@ -41,41 +41,51 @@ class TopicLine:
         return self.row.name
 
 
+def _number(get: Callable[[TopicNumbers], Any]) -> Callable[[TopicLine], Any]:
+    return lambda line: get(line.numbers) if line.numbers is not None else None
+
+
+NUMBER_COLUMNS: tuple[Column[TopicLine], ...] = (
+    Column(
+        "in_rate",
+        _("Received /s"),
+        _number(lambda numbers: numbers.in_rate),
+        numeric=True,
+        hint=_("Average of the last minute"),
+    ),
+    Column(
+        "out_rate",
+        _("Delivered /s"),
+        _number(lambda numbers: numbers.out_rate),
+        numeric=True,
+        hint=_("To all groups together, average of the last minute"),
+    ),
+    Column(
+        "stored",
+        _("Stored"),
+        _number(lambda numbers: numbers.stored),
+        numeric=True,
+        hint=_("Messages that can still be read"),
+    ),
+    Column("groups", _("Groups"), _number(lambda numbers: numbers.group_count), numeric=True),
+    Column(
+        "worst_lag",
+        _("Worst lag"),
+        _number(lambda numbers: numbers.worst_lag),
+        numeric=True,
+        hint=_("Messages before the group that is furthest behind"),
+    ),
+    Column("last_write_ms", _("Last message"), _number(lambda numbers: numbers.last_write_ms)),
+)
 COLUMNS: Columns[TopicLine] = Columns(
     Column("name", _("Topic"), lambda line: line.row.name),
     Column("kind", _("Type"), lambda line: line.row.kind),
     Column("perm", _("Permission"), lambda line: line.row.perm),
     Column("write_queues", _("Write queues"), lambda line: line.row.write_queues, numeric=True),
     Column("read_queues", _("Read queues"), lambda line: line.row.read_queues, numeric=True),
+    *NUMBER_COLUMNS,
 )
-NUMBER_COLUMNS: tuple[Column[TopicLine], ...] = (
-    Column(
-        "in_rate",
-        _("Received /s"),
-        lambda line: line.numbers.in_rate if line.numbers else None,
-        numeric=True,
-        hint=_("Average of the last minute"),
-    ),
-    Column(
-        "stored",
-        _("Stored"),
-        lambda line: line.numbers.stored if line.numbers else None,
-        numeric=True,
-        hint=_("Messages that can still be read"),
-    ),
-    Column(
-        "groups",
-        _("Groups"),
-        lambda line: len(line.numbers.groups) if line.numbers else None,
-        numeric=True,
-    ),
-    Column(
-        "last_write_ms",
-        _("Last message"),
-        lambda line: line.numbers.last_write_ms if line.numbers else None,
-    ),
-)
-ALL_COLUMNS: Columns[TopicLine] = Columns(*COLUMNS, *NUMBER_COLUMNS)
+BY_NUMBERS = frozenset(column.name for column in NUMBER_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +108,11 @@ def of_kind(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
     return [row for row in rows if row.kind == kind] if kind in KINDS else list(rows)
 
 
-def with_numbers(rows: Iterable[TopicRow], numbers: Mapping[str, TopicNumbers]) -> list[TopicLine]:
-    return [TopicLine(row, numbers.get(row.name)) for row in rows]
-
-
-def columns_for(count: int) -> Columns[TopicLine]:
-    """The columns of a list of so many topics; numbers can be sorted by while all are fetched."""
-    if count <= NUMBERS_SORTABLE_MAX:
-        return ALL_COLUMNS
-    return Columns(*COLUMNS, *(_unsortable(column) for column in NUMBER_COLUMNS))
-
-
-def _unsortable(column: Column[TopicLine]) -> Column[TopicLine]:
-    hint = _("Search until 300 topics or fewer are left, then the list can be sorted by this")
-    return Column(column.name, column.title, None, column.numeric, hint)
+def numbered(
+    cluster: Cluster, rows: Sequence[TopicRow], ordered_by: str
+) -> tuple[Numbered[TopicNumbers], list[TopicLine]]:
+    """The rows as lines, with the numbers that are known or that the order needs."""
+    numbers = Numbered(
+        cluster, rows, known_topic_numbers, numbers_of, all_needed=ordered_by in BY_NUMBERS
+    )
+    return numbers, [TopicLine(row, numbers.of(row.name)) for row in rows]

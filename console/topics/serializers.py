@@ -22,7 +22,14 @@ class TopicNumbersSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField(help_text="Messages ever received, deleted ones among them.")
     last_write_ms = serializers.IntegerField(allow_null=True)
     in_rate = serializers.FloatField(allow_null=True, help_text="Per second, last minute.")
+    out_rate = serializers.FloatField(
+        allow_null=True, help_text="To all groups together, per second, last minute."
+    )
     groups = serializers.ListField(child=serializers.CharField())
+    worst_lag = serializers.IntegerField(
+        allow_null=True, help_text="Messages before the group that is furthest behind."
+    )
+    worst_group = serializers.CharField(allow_null=True)
 
 
 class TopicRowSerializer(serializers.Serializer[Any]):
@@ -49,6 +56,9 @@ class TopicLineSerializer(TopicRowSerializer):
 class TopicPageSerializer(AnsweredSerializer):
     items = TopicLineSerializer(many=True)
     total = serializers.IntegerField()
+    left_out = serializers.IntegerField(
+        help_text="Topics whose numbers were not asked for, so that their place is not sure."
+    )
     next_cursor = serializers.CharField(allow_null=True)
 
 

@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 
 from console.gateway import merge_failures
 from console.gateway.readers import readers_of
-from console.gateway.topics import numbers_of, topic_detail, topic_rows
+from console.gateway.topic_numbers import topic_numbers
+from console.gateway.topics import topic_detail, topic_rows
 from console.pages import ClusterPage, Crumb
 from console.tables import TableQuery
 from console.topics import listing
@@ -23,23 +24,18 @@ class TopicListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(topic_rows)
         kind = request.GET.get("type", "")
-        search = TableQuery.read(request.GET, listing.COLUMNS, default="name")
-        found = search.matching(listing.of_kind(answer.value, kind))
-        columns = listing.columns_for(len(found))
-        query = TableQuery.read(request.GET, columns, default="name")
-        failures = answer.failures
-        if columns is listing.ALL_COLUMNS:
-            numbers = self.cluster.ask(numbers_of, tuple(row.name for row in found))
-            page = query.page(listing.with_numbers(found, numbers.value))
-        else:
-            page = query.page(listing.with_numbers(found, {}))
-            numbers = self.cluster.ask(numbers_of, tuple(line.name for line in page.rows))
-            page.rows[:] = listing.with_numbers((line.row for line in page.rows), numbers.value)
+        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        found = query.matching(listing.of_kind(answer.value, kind))
+        numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
+        page = query.page(lines)
+        numbers.fill(page.rows)
+        told = numbers.told(answer.failures)
         return self.show(
             title=_("Topics"),
-            answer=numbers,
-            failures=failures or numbers.failures,
+            answer=told,
+            failures=told.failures,
             page=page,
+            left_out=numbers.left_out,
             kind=kind if kind in listing.KINDS else "",
             chips=listing.chips(answer.value),
             all_count=len(answer.value),
@@ -54,12 +50,14 @@ class TopicPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         answer = self.cluster.ask(topic_detail, topic)
         detail = answer.value
+        numbers = self.cluster.ask(topic_numbers, topic)
         readers = self.cluster.ask(readers_of, topic)
         return self.show(
             title=topic,
             crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],
             answer=answer,
-            failures=merge_failures(answer.failures, readers.failures),
+            failures=merge_failures(answer.failures, numbers.failures, readers.failures),
             topic=detail,
+            numbers=numbers.value,
             readers=readers,
         )

@@ -153,7 +153,9 @@ class FiguresProcessor:
     async def _add_group(self, picture: Picture, name: str) -> None:
         ctx = self._ctx
         connected = ctx.consumers.group(name)
-        figures = GroupFigures(clients=len(connected.members) if connected else 0, consume_tps=0.0)
+        figures = GroupFigures(consume_tps=0.0)
+        if connected is not None:
+            figures.clients, figures.message_model = len(connected.members), connected.message_model
         dead = picture.topics.get(dlq_topic(name))
         figures.dead_letters = sum(end - first for first, end in dead.queues) if dead else 0
         oldest_ms: list[int] = []

@@ -24,9 +24,10 @@ def test_lag_is_what_is_stored_but_not_consumed(api: Api, traffic: Traffic) -> N
     topic, group = traffic.topic(write_queue_nums=1, read_queue_nums=1), traffic.group("behind")
     traffic.send(topic, 7)
     traffic.commit(group, topic, 0, 3)
-    found = poll(lambda: (one := line(api, group))["lag"] == 4 and one)
-    assert found["progress"]["topics"] == [topic]
-    assert found["clients"] == 0
+    found = poll(lambda: (one := line(api, group)["numbers"])["lag"] == 4 and one)
+    assert found["topics"] == [topic]
+    assert (found["clients"], found["dead_letters"], found["broadcasting"]) == (0, 0, False)
+    assert found["lag_seconds"] >= 0
     assert group in {one["name"] for one in api.get("/groups?show=behind&limit=500")["items"]}
     detail = api.get(f"/groups/{group}")
     assert [(one["topic"], one["queue_id"], one["lag"]) for one in detail["queues"]] == [
@@ -37,8 +38,8 @@ def test_lag_is_what_is_stored_but_not_consumed(api: Api, traffic: Traffic) -> N
 
 def test_a_group_that_never_consumed_has_unknown_progress(api: Api, traffic: Traffic) -> None:
     group = traffic.group("idle")
-    found = line(api, group)
-    assert (found["lag"], found["progress"], found["clients"]) == (None, None, 0)
+    found = line(api, group)["numbers"]
+    assert (found["lag"], found["lag_seconds"], found["clients"]) == (None, None, 0)
     assert group in {one["name"] for one in api.get("/groups?show=idle&limit=500")["items"]}
     assert api.get(f"/groups/{group}")["progress"] is None
 
@@ -49,7 +50,7 @@ def test_groups_are_ordered_by_lag_with_unknown_last(api: Api, traffic: Traffic)
     names = [traffic.group("order") for _ in range(3)]
     for name, offset in zip(names, (4, 1), strict=False):
         traffic.commit(name, topic, 0, offset)
-    poll(lambda: line(api, names[1])["lag"] == 4 and line(api, names[2]))
+    poll(lambda: line(api, names[1])["numbers"]["lag"] == 4 and line(api, names[2]))
     found = [one["name"] for one in api.get("/groups?q=order-&ordering=-lag")["items"]]
     assert found == [names[1], names[0], names[2]]
 
@@ -75,8 +76,8 @@ def test_the_clients_of_a_group_and_what_they_hold(api: Api, traffic: Traffic) -
             ]
         )
         assert {one["queue_id"] for one in queues} == {0, 1}
-        assert poll(lambda: line(api, group)["clients"] == 1)
-    assert poll(lambda: line(api, group)["clients"] == 0)
+        assert poll(lambda: line(api, group)["numbers"]["clients"] == 1)
+    assert poll(lambda: line(api, group)["numbers"]["clients"] == 0)
 
 
 def test_a_client_that_is_not_there(api: Api, traffic: Traffic) -> None:

@@ -36,8 +36,11 @@ def test_a_topic_without_messages_knows_no_last_one(api: Api, traffic: Traffic) 
         "stored": 0,
         "total": 0,
         "last_write_ms": None,
-        "in_rate": None,
+        "in_rate": 0.0,
+        "out_rate": 0.0,
         "groups": [],
+        "worst_lag": None,
+        "worst_group": None,
     }
 
 

@@ -37,12 +37,14 @@ class TopicFiguresBody(Struct, rename="camel", kw_only=True):
 class GroupFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """One group on one broker. `topics` is by topic how many messages the group has before it, its
     retry topic among them; empty while it has read nothing. `oldest_pending_timestamp` is when the
-    oldest of these messages was stored."""
+    oldest of these messages was stored. `message_model` is there while clients are connected; who
+    broadcasts keeps its offsets itself, so that nobody else knows how far it is."""
 
     topics: dict[str, int] = {}
     oldest_pending_timestamp: int | None = None
     consume_tps: float | None = None
     clients: int = 0
+    message_model: str | None = None
     dead_letters: int = 0
 
 

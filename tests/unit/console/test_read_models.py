@@ -6,6 +6,7 @@ from console.gateway import runtime
 from console.gateway.brokers import broker_row
 from console.gateway.clients import merge_connections, version_text
 from console.gateway.desk import BrokerRef
+from console.gateway.group_numbers import GroupNumbers
 from console.gateway.groups import GroupQueue, group_queues, group_row, progress_of
 from console.gateway.overview import furthest_behind, load_of
 from console.gateway.topics import own_names, topic_kind, topic_row
@@ -160,9 +161,7 @@ def test_progress_adds_up_what_is_known() -> None:
 
 
 def test_a_group_that_consumed_nothing_has_no_progress() -> None:
-    row = group_row("g", {"a": SubscriptionGroupConfig(group_name="g")}, progress_of([], []))
-    assert row.progress is None
-    assert row.lag is None
+    assert progress_of([], []) is None
     unknown = GroupQueue("t", "a", 0, None, None, None)
     progress = progress_of([unknown], [0.0])
     assert progress is not None
@@ -178,7 +177,7 @@ def test_a_group_says_when_its_brokers_differ() -> None:
         "a": SubscriptionGroupConfig(group_name="g"),
         "b": SubscriptionGroupConfig(group_name="g", consume_enable=False),
     }
-    row = group_row("g", configs, None)
+    row = group_row("g", configs)
     assert (row.drift, row.enabled) == (True, False)
 
 
@@ -238,10 +237,12 @@ def test_the_load_counts_masters_only_and_leaves_unknown_out() -> None:
 
 
 def test_furthest_behind_leaves_out_those_who_are_not() -> None:
-    def row(name: str, lag: int | None):
-        queues = [] if lag is None else [GroupQueue("t", "a", 0, lag, 0, None)]
-        configs = {"a": SubscriptionGroupConfig(group_name=name)}
-        return group_row(name, configs, progress_of(queues, [0.0]))
-
-    rows = [row("b", 5), row("a", 5), row("c", 0), row("d", None), row("e", 9)]
-    assert [one.name for one in furthest_behind(rows)] == ["e", "a", "b"]
+    lags = {"b": 5, "a": 5, "c": 0, "d": None, "e": 9, "gone": 7}
+    rows = [
+        group_row(name, {"a": SubscriptionGroupConfig(group_name=name)})
+        for name in (*sorted(lags.keys() - {"gone"}), "unknown")
+    ]
+    numbers = {
+        name: GroupNumbers(lag, 0, None, None, (), None, None) for name, lag in lags.items()
+    }
+    assert [one.name for one in furthest_behind(rows, numbers)] == ["e", "a", "b"]

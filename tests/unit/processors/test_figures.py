@@ -103,6 +103,7 @@ class TestGroups:
         assert found.topics == {topic: 2, retry_topic("CG"): 0}
         assert found.oldest_pending_timestamp == start + 1_000
         assert (found.clients, found.dead_letters, found.consume_tps) == (1, 1, 0.0)
+        assert found.message_model == "CLUSTERING"
 
     async def test_one_that_never_read(self, desk: Desk) -> None:
         desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)

@@ -1,0 +1,64 @@
+"""What Gantry's brokers tell about all they have in one answer, by request codes of their own.
+
+A broker that offers such a code says so in its runtime information. RocketMQ's brokers offer none:
+who asks here must have another way for those that are missing from the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from console.gateway.answers import Partial, merge_failures
+from console.gateway.brokers import masters
+from console.gateway.desk import BrokerRef, Desk
+from console.gateway.questions import question
+from core_broker.client.admin.figures import offered_codes
+from core_broker.remoting.bodies.figures import (
+    ClientFiguresBody,
+    GroupFiguresBody,
+    TopicFiguresBody,
+)
+from core_broker.remoting.codes import RequestCode
+
+T = TypeVar("T")
+
+OFFERS_FRESH_MS = 5_000
+FIGURES_FRESH_MS = 1_500
+FIGURES_DEADLINE_MS = 12_000
+
+
+@question(fresh_for_ms=OFFERS_FRESH_MS)
+async def offers(desk: Desk) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
+    """Which codes of Gantry's own each broker offers."""
+    found, failures = await desk.each(
+        await masters(desk), lambda ref: desk.admin.runtime_info(ref.addr), one_must_answer=False
+    )
+    return Partial({ref: offered_codes(table) for ref, table in found.items()}, failures)
+
+
+@question(fresh_for_ms=FIGURES_FRESH_MS, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+async def topic_figures(desk: Desk) -> Partial[Mapping[BrokerRef, TopicFiguresBody]]:
+    """All topics of the brokers that can tell of all at once."""
+    return await _ask(desk, RequestCode.GET_ALL_TOPIC_FIGURES, desk.admin.topic_figures)
+
+
+@question(fresh_for_ms=FIGURES_FRESH_MS, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+async def group_figures(desk: Desk) -> Partial[Mapping[BrokerRef, GroupFiguresBody]]:
+    """All groups of the brokers that can tell of all at once."""
+    return await _ask(desk, RequestCode.GET_ALL_GROUP_FIGURES, desk.admin.group_figures)
+
+
+@question(fresh_for_ms=FIGURES_FRESH_MS)
+async def client_figures(desk: Desk) -> Partial[Mapping[BrokerRef, ClientFiguresBody]]:
+    """All clients of the brokers that can tell of all at once."""
+    return await _ask(desk, RequestCode.GET_ALL_CLIENTS, desk.admin.all_clients)
+
+
+async def _ask(
+    desk: Desk, code: RequestCode, ask: Callable[[str], Awaitable[T]]
+) -> Partial[Mapping[BrokerRef, T]]:
+    offered = await desk.ask(offers)
+    refs = [ref for ref, codes in offered.value.items() if code in codes]
+    found, failures = await desk.each(refs, lambda ref: ask(ref.addr), one_must_answer=False)
+    return Partial(found, merge_failures(offered.failures, failures))

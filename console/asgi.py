@@ -16,16 +16,18 @@ from channels.routing import ProtocolTypeRouter  # noqa: E402
 from console.gateway import gateway  # noqa: E402
 from console.live.routing import feed_router  # noqa: E402
 from console.live.sampler import stop_samplers  # noqa: E402
+from console.messages.tails import stop_tails  # noqa: E402
 from console.security import SameOrigin  # noqa: E402
 from console.static_files import StaticFilesApp  # noqa: E402
 
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Stop sampling and close the connections to clusters when the server stops."""
+    """Stop sampling and following, and close the connections to clusters when the server stops."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.shutdown":
             await stop_samplers()
+            await stop_tails()
             gateway.close()
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -172,6 +172,8 @@ class AnswerCache:
         return answer
 
     def _keep(self, key: Hashable, outcome: Answer[Any] | GatewayError, fresh_ms: int) -> None:
+        if fresh_ms <= 0:
+            return  # shared while it was under way, and no longer
         now = self._clock_ms()
         if now >= self._sweep_at_ms:
             self._sweep_at_ms = now + SWEEP_EVERY_MS

@@ -22,6 +22,9 @@ from console.gateway.filters import (
 )
 
 SEARCH_CHARS_MAX = 255
+#: Rows a second that a live tail may show.
+RATES = (20, 100, 500)
+RATE = 100
 TOPIC_CHARS_MAX = 255
 QUEUE_CHARS_MAX = 300
 _MOMENTS = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]
@@ -134,6 +137,20 @@ class BrowseForm(FilterForm):
         if begin is None and end is None and span is not None:
             cleaned["begin"] = now_ms() - span // timedelta(milliseconds=1)
         return cleaned
+
+
+class TailForm(FilterForm):
+    """A topic as its messages come, no faster than one can look."""
+
+    rate = forms.TypedChoiceField(
+        label=_("At most"),
+        choices=[(rate, format_lazy(_("{rate} a second"), rate=rate)) for rate in RATES],
+        coerce=int,
+        required=False,
+    )
+
+    def clean_rate(self) -> int:
+        return self.cleaned_data["rate"] or RATE
 
 
 class FindForm(TablerForm):

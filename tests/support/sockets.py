@@ -16,10 +16,11 @@ class Socket:
     """Opens on entry and leaves on exit; everything that waits has a deadline."""
 
     def __init__(self, application: Any, path: str, headers: list[tuple[bytes, bytes]]) -> None:
+        path, _, query = path.partition("?")
         scope = {
             "type": "websocket",
             "path": path,
-            "query_string": b"",
+            "query_string": query.encode(),
             "headers": headers,
             "subprotocols": [],
         }

@@ -1,0 +1,9 @@
+"""/ws/clusters/<cluster>/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.messages.feeds import TailFeed
+
+urlpatterns = [path("messages/tail", TailFeed.as_asgi())]

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.deadletters import api
+from console.deadletters import api, replay_api
 
 urlpatterns = [
     path("dlq", api.DeadLetterGroupList.as_view(), name="api-dlq"),
     path("dlq/<str:group>", api.DeadLetterGroupOne.as_view(), name="api-dlq-group"),
     path("dlq/<str:group>/messages", api.DeadLetterList.as_view(), name="api-dlq-messages"),
+    path("dlq/<str:group>/export", api.DeadLetterExport.as_view(), name="api-dlq-export"),
     path("dlq/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
+    path("dlq/<str:group>/discard", api.DeadLetterDiscard.as_view(), name="api-dlq-discard"),
+    path("dlq/<str:group>/restore", api.DeadLetterRestore.as_view(), name="api-dlq-restore"),
+    path("dlq/<str:group>/replays", replay_api.ReplayList.as_view(), name="api-dlq-replays"),
+    path(
+        "dlq/<str:group>/replays/<int:number>",
+        replay_api.ReplayOne.as_view(),
+        name="api-dlq-replay",
+    ),
+    path(
+        "dlq/<str:group>/replays/<int:number>/outcomes",
+        replay_api.ReplayOutcomes.as_view(),
+        name="api-dlq-replay-outcomes",
+    ),
 ]

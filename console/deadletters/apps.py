@@ -12,3 +12,24 @@ class DeadLettersConfig(AreaConfig):
     label = "deadletters"
     title = _("Dead letters")
     icon = "skull"
+
+    def ready(self) -> None:
+        from console.deadletters import replays
+        from console.jobs import kinds
+
+        kinds.register(
+            replays.KIND,
+            replays.work,
+            title=_("Resend dead letters"),
+            unit=_("dead letters"),
+            can_pause=True,
+            can_continue=True,
+            stages={"send": _("Sending")},
+            outputs={
+                "matched": _("Matched"),
+                "sent": _("Sent"),
+                "failed": _("Failed"),
+                "skipped": _("Skipped"),
+            },
+            template="deadletters/replay_of_job.html",
+        )

@@ -1,75 +1,99 @@
-"""Pages about dead letters: which groups have any, one group's, one letter, sending again."""
+"""Pages that show dead letters: which groups have any, one group's, one letter, as a file.
+
+Those that do something with them are in `sending.py` and `replaying.py`.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.audit import audited
-from console.deadletters.forms import ResendForm
-from console.deadletters.ledger import history, resend, sent_before
-from console.deadletters.models import Resend
-from console.gateway import NotThere
+from console.deadletters.export import FORMATS, exported, file_name
+from console.deadletters.forms import EditForm, FilterForm, ResendForm
+from console.deadletters.ledger import history
+from console.deadletters.marks import dealt_with, discards_of, letters
+from console.deadletters.models import Replay
+from console.deadletters.wishes import filter_of
+from console.gateway import NotThere, Unusable, merge_failures
 from console.gateway import deadletters as questions
-from console.gateway.messages import MessageRef, browse
+from console.gateway.clients import clients_of, group_clients
+from console.gateway.dead_letter_reasons import Why, why, why_each
+from console.gateway.deadletters import DeadLetterGroup
+from console.gateway.letter_search import LetterFilter, search
 from console.gateway.newest_first import CursorError
-from console.gateway.resends import Outcome, Result, Target, origin_topic
-from console.messages.body import preview, view_body
+from console.gateway.resends import origin_topic
+from console.gateway.traces import Journey, journey
+from console.messages.body import view_body
 from console.messages.properties import property_rows
 from console.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.pages import ClusterPage, Crumb
+from console.traces.drawing import Step, steps
 from core_broker.message.properties import PROPERTY_ORIGIN_MESSAGE_ID
 from core_broker.message.topics import dlq_topic
 
 PAGE_LETTERS = 50
+REPLAYS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A dead letter as lists show it; `resent` is the latest resend of it."""
+class GroupLine:
+    """One line of the list of groups; None is what nobody could tell."""
 
-    ref: MessageRef
-    preview: str
-    origin: str
-    resent: Resend | None
+    held: DeadLetterGroup
+    dealt: int
+    clients: int | None
+    why: Why | None
 
     @property
-    def resent_ms(self) -> int | None:
-        return None if self.resent is None else self.resent.at_ms
+    def open(self) -> int | None:
+        return None if self.held.count is None else max(0, self.held.count - self.dealt)
 
 
-def letters(cluster: str, refs: Iterable[MessageRef]) -> list[Letter]:
-    shown = list(refs)
-    known = sent_before(cluster, [each.message.offset_msg_id for each in shown])
+def letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
+    """The way from the list of groups to a page about one group's letters."""
+    names = {"cluster": cluster}
+    group_url = reverse("deadletters:group", kwargs={**names, "group": group}) if last else None
     return [
-        Letter(
-            each,
-            preview(each.message),
-            origin_topic(each.message),
-            known.get(each.message.offset_msg_id),
-        )
-        for each in shown
+        Crumb(_("Dead letters"), reverse("deadletters:list", kwargs=names)),
+        Crumb(group, group_url),
+        *(Crumb(each) for each in last),
     ]
 
 
 class GroupListPage(ClusterPage):
-    """Every group that has dead letters."""
+    """Every group that has dead letters, how they grow, who is there to consume, and why."""
 
     template = "deadletters/list.html"
     part = "deadletters/list_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(questions.groups_with_dead_letters)
-        total = sum(each.count or 0 for each in answer.value)
-        return self.show(title=_("Dead letters"), answer=answer, total=total)
+        names = tuple(each.group for each in answer.value)
+        clients = self.cluster.ask(clients_of, names)
+        reasons = self.cluster.ask(why_each, names).value
+        dealt = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
+        lines = [
+            GroupLine(
+                each,
+                dealt[each.group],
+                len(clients.value[each.group].clients) if each.group in clients.value else None,
+                reasons.get(each.group),
+            )
+            for each in answer.value
+        ]
+        return self.show(
+            title=_("Dead letters"),
+            answer=answer,
+            failures=merge_failures(answer.failures, clients.failures),
+            lines=lines,
+            total=sum(each.count or 0 for each in answer.value),
+        )
 
 
 class LetterListPage(ClusterPage):
@@ -78,32 +102,47 @@ class LetterListPage(ClusterPage):
     template = "deadletters/group.html"
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
-        cursor = request.GET.get("cursor", "")
+        form = FilterForm(request.GET)
+        is_valid = form.is_valid()
+        asked = form.asked if is_valid else {}
         summary = self.cluster.ask(questions.summary, group)
-        topic = dlq_topic(group)
+        wanted = filter_of(self.cluster.name, group, asked)
+        crumbs = letter_crumbs(self.cluster.name, group)
         try:
-            answer = self.cluster.ask(browse, topic, cursor=cursor or None, limit=PAGE_LETTERS)
-        except CursorError:
-            cursor = ""
-            answer = self.cluster.ask(browse, topic, limit=PAGE_LETTERS)
+            answer, is_first = self._search(group, wanted, request.GET.get("cursor", ""))
         except NotThere:
-            return self.show(title=group, crumbs=self.crumbs(group), group=group)
+            return self.show(title=group, crumbs=crumbs, group=group, filter_form=form)
         following = answer.value.next_cursor
+        query = {name: request.GET[name] for name in form.fields if request.GET.get(name)}
         return self.show(
             title=group,
-            crumbs=self.crumbs(group),
+            crumbs=crumbs,
+            status=200 if is_valid else 400,
             group=group,
             summary=summary.value,
+            why=self.cluster.ask(why, group).value,
+            members=self.cluster.ask(group_clients, group).value,
             answer=answer,
             letters=letters(self.cluster.name, answer.value.rows),
             form=ResendForm(ids=[]),
-            next_query=urlencode({"cursor": following}) if following else "",
-            is_first_page=not cursor,
+            filter_form=form,
+            is_filtered=bool(query),
+            query=urlencode(query),
+            first_query=urlencode(query),
+            next_query=urlencode({**query, "cursor": following}) if following else "",
+            is_first_page=is_first,
+            replays=Replay.objects.filter(cluster=self.cluster.name, group=group)[:REPLAYS_SHOWN],
         )
 
-    def crumbs(self, group: str) -> list[Crumb]:
-        list_url = reverse("deadletters:list", kwargs={"cluster": self.cluster.name})
-        return [Crumb(_("Dead letters"), list_url), Crumb(group)]
+    def _search(self, group: str, wanted: LetterFilter, cursor: str) -> tuple[Any, bool]:
+        """The page of a cursor; the first one for a cursor that was cut short."""
+        ask = self.cluster.ask
+        if cursor:
+            try:
+                return ask(search, group, wanted, cursor, PAGE_LETTERS), False
+            except CursorError:
+                pass
+        return ask(search, group, wanted, None, PAGE_LETTERS), True
 
 
 class LetterPage(ClusterPage):
@@ -117,66 +156,58 @@ class LetterPage(ClusterPage):
         ref = stored_message(self, offset_msg_id)
         if ref.message.topic != dlq_topic(group):
             raise no_such_message(offset_msg_id)
-        message = ref.message
-        names = {"cluster": self.cluster.name}
-        body = view_body(message, request.GET.get("form", ""))
+        return self.show_letter(ref, group, EditForm(message=ref.message))
+
+    def show_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
+        message, name = ref.message, self.cluster.name
+        body = view_body(message, self.request.GET.get("form", ""))
+        origin = origin_topic(message)
         return self.show(
             title=message.msg_id,
-            crumbs=[
-                Crumb(_("Dead letters"), reverse("deadletters:list", kwargs=names)),
-                Crumb(group, reverse("deadletters:group", kwargs={**names, "group": group})),
-                Crumb(message.msg_id),
-            ],
+            crumbs=letter_crumbs(name, group, message.msg_id),
             group=group,
             ref=ref,
             message=message,
             body=body,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             properties=property_rows(message.properties),
-            origin=origin_topic(message),
+            origin=origin,
             origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
-            history=history(self.cluster.name, message.offset_msg_id),
-            form=ResendForm(ids=[offset_msg_id]),
+            history=history(name, message.offset_msg_id),
+            discard=discards_of(name, [message.offset_msg_id]).get(message.offset_msg_id),
+            why=self.cluster.ask(why, group).value,
+            attempts=attempts_of(self.cluster.ask(journey, message.msg_id, origin).value, group),
+            members=self.cluster.ask(group_clients, group).value,
+            edit_form=edit,
+            **{"form": ResendForm(ids=[message.offset_msg_id]), **more},
         )
 
 
-class ResendPage(ClusterPage):
-    """Sends the selected dead letters again and shows one outcome for each of them."""
+def attempts_of(found: Journey, group: str) -> Sequence[Step]:
+    """The deliveries of a message to one group, as its traces tell."""
+    if found.timeline is None:
+        return []
+    return [each for each in steps(found.timeline, {}) if each.is_attempt and each.group == group]
 
-    template = "deadletters/resent.html"
-    actions = {"post": "deadletter.resend"}
+
+class ExportView(ClusterPage):
+    """Dead letters that match, as a file."""
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
-        """Whoever comes back to the address of a form lands on the list, and sends nothing."""
-        return redirect("deadletters:group", self.cluster.name, group)
-
-    def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
-        form = ResendForm(request.POST, ids=request.POST.getlist("id"))
-        names = {"cluster": self.cluster.name}
-        crumbs = [
-            Crumb(_("Dead letters"), reverse("deadletters:list", kwargs=names)),
-            Crumb(group, reverse("deadletters:group", kwargs={**names, "group": group})),
-            Crumb(_("Sent again")),
-        ]
-        context: dict[str, Any] = {"crumbs": crumbs, "group": group, "form": form}
-        if not form.is_valid():
-            return self.show(title=_("Nothing was sent"), status=400, outcomes=[], **context)
-        target = Target(form.cleaned_data["target"])
-        again = form.cleaned_data["again"]
-        with audited(request, "deadletter.resend", cluster=cluster, target=group) as entry:
-            outcomes = resend(self.cluster, group, form.ids, target, by=request.user, again=again)
-            entry.after = {"target": target.value, "again": again}
-            entry.outcomes(outcomes)
-        return self.show(
-            title=_("Sent again"),
-            outcomes=outcomes,
-            counts=count_results(outcomes),
-            target=target,
-            **context,
-        )
+        form = FilterForm(request.GET)
+        kind = request.GET.get("format", "jsonl")
+        if not form.is_valid() or kind not in FORMATS:
+            raise Unusable(_("This is no filter, or no format, of dead letters."))
+        wanted = filter_of(self.cluster.name, group, form.asked)
+        return export_response(self.cluster, group, wanted, kind)
 
 
-def count_results(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    """How many of each result; every result is named, also those that did not happen."""
-    counted = Counter(each.result for each in outcomes)
-    return {result.value: counted[result] for result in Result}
+def export_response(
+    cluster: Any, group: str, wanted: LetterFilter, kind: str
+) -> StreamingHttpResponse:
+    """The file itself, row by row."""
+    response = StreamingHttpResponse(
+        exported(cluster, group, wanted, kind), content_type=FORMATS[kind]
+    )
+    response["Content-Disposition"] = f'attachment; filename="{file_name(group, kind)}"'
+    return response

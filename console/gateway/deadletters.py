@@ -1,4 +1,4 @@
-"""Questions about dead letters: which groups have any, how many, since when."""
+"""Questions about dead letters: which groups have any, how many, since when, how fast they grow."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.gateway.answers import Partial
+from console.gateway.answers import Answer, Partial, merge_failures, now_ms
 from console.gateway.desk import BrokerRef, Desk
-from console.gateway.messages import brokers_of
+from console.gateway.messages import MessageRef, brokers_of, first_stored_at, view
+from console.gateway.newest_first import Window
 from console.gateway.questions import question
 from console.gateway.queue_slices import QueueRef, queues_of_route, read_slice
 from core_broker.errors import RequestRefused
@@ -16,16 +17,19 @@ from core_broker.message.topics import DLQ_PREFIX, dlq_topic
 from core_broker.remoting.codes import ResponseCode
 
 TOPICS_AT_ONCE_MAX = 16
+#: Growth is what died in the last hour, by store time.
+GROWTH_SPAN_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterGroup:
-    """A group that has dead letters. `count` and times are None where no broker could tell."""
+    """A group that has dead letters. Counts and times are None where no broker could tell."""
 
     group: str
     topic: str
     perm: int
     count: int | None
+    last_hour: int | None
     oldest_ms: int | None
     newest_ms: int | None
 
@@ -35,6 +39,7 @@ class _Held:
     """What one broker holds of a dead-letter topic."""
 
     count: int
+    last_hour: int
     oldest_ms: int | None
     newest_ms: int | None
 
@@ -86,6 +91,7 @@ async def _summary(desk: Desk, topic: str) -> Partial[DeadLetterGroup | None]:
             topic=topic,
             perm=max((data.perm for data in route.queue_datas), default=0),
             count=count,
+            last_hour=sum(held.last_hour for held in found.values()) if found else None,
             oldest_ms=min((h.oldest_ms for h in found.values() if h.oldest_ms), default=None),
             newest_ms=max((h.newest_ms for h in found.values() if h.newest_ms), default=None),
         ),
@@ -96,13 +102,42 @@ async def _summary(desk: Desk, topic: str) -> Partial[DeadLetterGroup | None]:
 async def _held(desk: Desk, topic: str, queues: Sequence[QueueRef]) -> _Held:
     stats = await desk.admin.topic_stats(queues[0].broker.addr, topic)
     offsets = {key.queue_id: value for key, value in stats.items()}
-    count, oldest_ms, newest_ms = 0, [], []
+    hour_ago_ms = now_ms() - GROWTH_SPAN_MS
+    total, last_hour, oldest_ms, newest_ms = 0, 0, [], []
     for queue in queues:
         offset = offsets.get(queue.queue_id)
         if offset is None or offset.max_offset <= offset.min_offset:
             continue
-        count += offset.max_offset - offset.min_offset
+        window = Window(queue, offset.min_offset, offset.max_offset)
+        total += window.count
         newest_ms.append(offset.last_update_timestamp)
-        first = await read_slice(desk, queue, offset.min_offset, offset.min_offset + 1)
+        first = await read_slice(desk, queue, window.begin, window.begin + 1)
         oldest_ms += [each.store_timestamp for each in first.messages]
-    return _Held(count, min(oldest_ms, default=None), max(newest_ms, default=None))
+        if offset.last_update_timestamp >= hour_ago_ms:
+            begin = (
+                window.begin
+                if first.messages and first.messages[0].store_timestamp >= hour_ago_ms
+                else await first_stored_at(desk, window, hour_ago_ms)
+            )
+            last_hour += window.end - begin
+    return _Held(total, last_hour, min(oldest_ms, default=None), max(newest_ms, default=None))
+
+
+@question(fresh_for_ms=1_000, deadline_ms=15_000)
+async def letters_named(
+    desk: Desk, group: str, ids: tuple[str, ...]
+) -> Partial[dict[str, MessageRef]]:
+    """The dead letters of the group among the ids."""
+    gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
+
+    async def look(offset_msg_id: str) -> Answer[MessageRef | None]:
+        async with gate:
+            return await desk.ask(view, offset_msg_id)
+
+    answers = await asyncio.gather(*(look(each) for each in ids))
+    found = {
+        name: answer.value
+        for name, answer in zip(ids, answers, strict=True)
+        if answer.value is not None and answer.value.message.topic == dlq_topic(group)
+    }
+    return Partial(found, merge_failures(*(answer.failures for answer in answers)))

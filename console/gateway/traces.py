@@ -101,6 +101,23 @@ async def journey(
     return Partial(known, merge_failures(failures, stored_failures, letter_failures))
 
 
+async def records_of(
+    desk: Desk, msg_id: str, trace_topic: str = TRACE_TOPIC
+) -> tuple[list[TraceRecord], tuple[BrokerFailure, ...]]:
+    """The trace records of a message; none when the cluster keeps no traces."""
+    try:
+        queues = await topic_queues(desk, trace_topic)
+    except NotThere:
+        return [], ()
+    found, failures = await desk.each(
+        brokers_of(queues),
+        lambda broker: _trace_messages(desk, broker, trace_topic, msg_id),
+        one_must_answer=False,
+    )
+    records, _broken = _records([each for group in found.values() for each in group], msg_id)
+    return records, failures
+
+
 async def _trace_messages(
     desk: Desk, broker: BrokerRef, trace_topic: str, msg_id: str
 ) -> list[MessageExt]:

@@ -27,6 +27,7 @@ _TONES = {
     AttemptState.FAILED: "failure",
     AttemptState.UNFINISHED: "open",
 }
+_ATTEMPT_STATES = frozenset(each.value for each in AttemptState)
 _PRODUCER_KINDS = frozenset({EventKind.SENT, EventKind.SEND_FAILED, EventKind.STORED})
 _ATTEMPT_KINDS = frozenset(
     {EventKind.CONSUME_STARTED, EventKind.CONSUMED, EventKind.CONSUME_FAILED}
@@ -87,6 +88,11 @@ class Step:
     failure: str = ""
     letter_id: str = ""
     by: str = ""
+
+    @property
+    def is_attempt(self) -> bool:
+        """Whether it is a delivery to a listener."""
+        return self.kind in _ATTEMPT_STATES
 
 
 @dataclass(frozen=True, slots=True)

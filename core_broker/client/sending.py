@@ -122,12 +122,18 @@ class Outgoing:
         return RequestCode.SEND_REPLY_MESSAGE_V2 if self.is_reply else RequestCode.SEND_MESSAGE_V2
 
 
-def check_message(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
-    """Raise ClientError for a topic or body that no broker would take."""
+def check_message(
+    message: Message, bytes_max: int = MESSAGE_BYTES_MAX, *, may_be_empty: bool = False
+) -> None:
+    """Raise ClientError for a topic or body that no broker would take.
+
+    RocketMQ's clients refuse an empty body, its brokers take one: whoever passes on what is stored
+    already sets ``may_be_empty``.
+    """
     validate_topic(message.topic)
     if message.topic in SEND_FORBIDDEN_TOPICS:
         raise ClientError(f"Sending messages to topic {message.topic} is forbidden.")
-    if not message.body:
+    if not message.body and not may_be_empty:
         raise ClientError("The message body is empty.")
     if len(message.body) > bytes_max:
         raise ClientError(

@@ -1,19 +1,19 @@
 // Selecting rows of a table in a form: the box in the head selects all, a line counts them, and the
-// button needs at least one. Without scripts the boxes work, and the server says when none is set.
+// buttons that say so need at least one. Without scripts the boxes work, and the server says when
+// none is set.
 (() => {
   for (const form of document.querySelectorAll("form[data-selectable]")) {
     const all = form.querySelector("[data-select-all]");
     const boxes = [...form.querySelectorAll("tbody input[type=checkbox]")];
     const chosen = form.querySelector("[data-chosen]");
-    const button = form.querySelector("button.btn-primary");
-    const mayNot = button.disabled;
+    const buttons = [...form.querySelectorAll("button[data-needs-selection]")];
 
     function show() {
       const count = boxes.filter((box) => box.checked).length;
       all.checked = count === boxes.length;
       all.indeterminate = count > 0 && count < boxes.length;
       chosen.textContent = chosen.dataset.chosen.replace("{count}", count);
-      button.disabled = mayNot || count === 0;
+      for (const button of buttons) button.disabled = count === 0;
     }
 
     all.hidden = false;

@@ -59,7 +59,7 @@ def test_the_selected_are_sent_again_and_marked(page: Client, staff: User, dead:
     assert letter.count(f"· {staff.username}") == 2
     assert f"%RETRY%{dead.group}" in letter
     marked = re.findall(
-        r'<span class="badge bg-green-lt"><time', html(page, f"{HOME}{dead.group}/")
+        r'<span class="badge bg-green-lt">sent again <time', html(page, f"{HOME}{dead.group}/")
     )
     assert len(marked) == 2
 

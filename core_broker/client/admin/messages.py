@@ -129,8 +129,10 @@ class MessageAdmin(AdminBase):
         queue_id: int = -1,
         group: str = CLIENT_INNER_PRODUCER_GROUP,
     ) -> SendResult:
-        """Send to one broker; queue -1 lets it choose. There is no retry: the caller decides."""
-        check_message(message)
+        """Send to one broker; queue -1 lets it choose. There is no retry: the caller decides.
+
+        An empty body is sent too, for there are stored messages without one."""
+        check_message(message, may_be_empty=True)
         outgoing = prepare(message, new_uniq_key())
         queue = MessageQueue(topic=message.topic, broker_name="", queue_id=queue_id)
         command = outgoing.request(queue, group=group, now_ms=now_ms())

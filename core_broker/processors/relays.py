@@ -5,6 +5,8 @@
     223                 ->     221 to each      ->     answers are put together
     222                 ->     220 to each, one-way; the answer is the table of new offsets
 
+Code 60003 is Gantry's own: 222 knows one time for all queues, and needs a group that is online.
+
 Compatible with RocketMQ's Broker2Client and AdminBrokerProcessor.callConsumer.
 """
 
@@ -22,6 +24,7 @@ from core_broker.errors import (
     TransportError,
 )
 from core_broker.message.ids import parse_offset_msg_id
+from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import (
     Dialect,
@@ -126,6 +129,40 @@ class RelayProcessor:
             _tell(
                 member,
                 RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, order, body),
+            )
+        return RemotingCommand.response(body=_table(table))
+
+    def set_offsets(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """SET_GROUP_OFFSETS (60003): a group goes to an offset of its own in each queue that the
+        body names, whether anybody is online or not. All of them or none."""
+        header = request.header(ResetOffsetRequestHeader)
+        table = decode_body(ResetOffsetBody, request.body).offset_table
+        topic = self._ctx.topics.get(header.topic)
+        check_foreign_group(header.group)
+        if topic is None or not table:
+            raise RequestRefused(
+                ResponseCode.SYSTEM_ERROR, f"no such topic, or no offset: {header.topic}"
+            )
+        for queue, offset in table.items():
+            low, high = self._ctx.store.queue_range(header.topic, queue.queue_id)
+            is_queue = queue.topic == header.topic and 0 <= queue.queue_id < topic.read_queue_nums
+            if not is_queue or not low <= offset <= high:
+                raise RequestRefused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"offset {offset} is not in queue {queue.queue_id} of {queue.topic}: "
+                    f"it has {low} to {high}",
+                )
+        for queue, offset in table.items():
+            if not self._ctx.offsets.commit(header.group, header.topic, queue.queue_id, offset):
+                raise RequestRefused(ResponseCode.SYSTEM_ERROR, "the table of offsets is full")
+        group = self._ctx.consumers.group(header.group)
+        order = ResetOffsetRequestHeader(topic=header.topic, group=header.group)
+        for member in group.members.values() if group is not None else ():
+            _tell(
+                member,
+                RemotingCommand.request(
+                    RequestCode.RESET_CONSUMER_CLIENT_OFFSET, order, _table(table)
+                ),
             )
         return RemotingCommand.response(body=_table(table))
 

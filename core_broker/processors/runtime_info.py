@@ -26,6 +26,7 @@ GANTRY_CODES = (
     RequestCode.GET_ALL_TOPIC_FIGURES,
     RequestCode.GET_ALL_GROUP_FIGURES,
     RequestCode.GET_ALL_CLIENTS,
+    RequestCode.SET_GROUP_OFFSETS,
 )
 
 #: A put stages bytes and never waits, so no put falls into any of Java's spans.

@@ -161,5 +161,6 @@ class RequestTable:
             Code.GET_ALL_TOPIC_FIGURES: figures.topics,
             Code.GET_ALL_GROUP_FIGURES: figures.groups,
             Code.GET_ALL_CLIENTS: figures.clients,
+            Code.SET_GROUP_OFFSETS: relays.set_offsets,
             **access_handlers(),
         }

@@ -175,6 +175,7 @@ class RequestCode(IntEnum):
     GET_ALL_TOPIC_FIGURES = 60000
     GET_ALL_GROUP_FIGURES = 60001
     GET_ALL_CLIENTS = 60002
+    SET_GROUP_OFFSETS = 60003
 
 
 class ResponseCode(IntEnum):

@@ -1,6 +1,6 @@
 """Offsets of queues and of groups."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core_broker.client.admin.base import RELAYED_TIMEOUT_MS, AdminBase
 from core_broker.client.name_servers import checked
@@ -13,6 +13,7 @@ from core_broker.remoting.bodies import (
     ResetOffsetBody,
     ResetOffsetBodyForC,
     decode_body,
+    encode_body,
 )
 from core_broker.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -64,12 +65,16 @@ class OffsetAdmin(AdminBase):
         return timestamp if timestamp >= 0 else None
 
     async def query_consumer_offset(
-        self, addr: str, group: str, topic: str, queue_id: int
+        self, addr: str, group: str, topic: str, queue_id: int, *, committed_only: bool = False
     ) -> int | None:
-        """The committed offset; None when the group has none. RocketMQ 4.9 answers 0 for a queue
-        whose beginning is still there."""
+        """The committed offset; None when the group has none. For a queue whose beginning is still
+        there that is 0, as for consumers; RocketMQ 5 and Gantry leave that to ``committed_only``.
+        """
         header = QueryConsumerOffsetRequestHeader(
-            consumer_group=group, topic=topic, queue_id=queue_id
+            consumer_group=group,
+            topic=topic,
+            queue_id=queue_id,
+            set_zero_if_not_found=False if committed_only else None,
         )
         answer = await self._invoke(addr, RequestCode.QUERY_CONSUMER_OFFSET, header)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
@@ -109,6 +114,26 @@ class OffsetAdmin(AdminBase):
         self._used = True
         answer = checked(await self._remoting.invoke(addr, command, RELAYED_TIMEOUT_MS), addr)
         return _reset_offsets(answer.body, cplus=cplus)
+
+    async def reset_queue_offset(
+        self, addr: str, group: str, topic: str, queue_id: int, offset: int
+    ) -> dict[MessageQueue, int]:
+        """Set one queue's offset at a RocketMQ 5 broker with useServerSideResetOffset, whether the
+        group is online or not. Any other broker takes it for a reset of all queues to time 0."""
+        header = ResetOffsetRequestHeader(
+            topic=topic, group=group, timestamp=0, is_force=True, queue_id=queue_id, offset=offset
+        )
+        answer = await self._ask(addr, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        return _reset_offsets(answer.body, cplus=False)
+
+    async def set_group_offsets(
+        self, addr: str, group: str, topic: str, offsets: Mapping[MessageQueue, int]
+    ) -> None:
+        """Set the offsets of some queues at a Gantry broker, which tells the consumers that are
+        online. A queue's name must be the broker's own."""
+        header = ResetOffsetRequestHeader(topic=topic, group=group)
+        body = encode_body(ResetOffsetBody(offset_table=dict(offsets)))
+        await self._ask(addr, RequestCode.SET_GROUP_OFFSETS, header, body)
 
     async def consumer_status(
         self, addr: str, group: str, topic: str, client_id: str | None = None

@@ -3,6 +3,7 @@
 import pytest
 
 from core_broker.errors import RequestTimeout
+from core_broker.message.topics import TRANSACTION_GROUP
 from core_broker.remoting.bodies import (
     ConsumerData,
     GetConsumerStatusBody,
@@ -14,7 +15,7 @@ from core_broker.remoting.bodies import (
     decode_body,
     encode_body,
 )
-from core_broker.remoting.codes import LanguageCode, RequestCode
+from core_broker.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
@@ -184,6 +185,47 @@ class TestResetOffset:
             "Consumer not online, so can not reset offset, Group: CG Topic: T Timestamp: -1",
         )
 
+    async def test_queues_go_to_offsets_of_their_own(self, desk: Desk) -> None:
+        peer = await self.ready(desk)
+        assert (await set_offsets(desk, {("T", 0): 1, ("T", 1): 0})).code == 0
+        (order,) = asked_of(peer)
+        assert order.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+        assert decode_body(ResetOffsetBody, order.body).offset_table == queues(
+            {("T", 0): 1, ("T", 1): 0}
+        )
+        assert [desk.ctx.offsets.committed("CG", "T", each) for each in (0, 1)] == [1, 0]
+
+    async def test_a_group_that_is_offline_has_its_offsets_set_too(self, desk: Desk) -> None:
+        desk.topic("T", queues=2)
+        await desk.send("T")
+        assert (await set_offsets(desk, {("T", 1): 0})).code == 0
+        assert desk.ctx.offsets.committed("CG", "T", 1) == 0
+        assert desk.ctx.offsets.committed("CG", "T", 0) is None
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            {},
+            {("T", 0): 1, ("T", 1): 99},
+            {("T", 0): -1},
+            {("T", 2): 0},
+            {("T", -1): 0},
+            {("U", 0): 0},
+        ],
+    )
+    async def test_an_offset_that_no_queue_has_changes_none(
+        self, desk: Desk, wanted: dict[tuple[str, int], int]
+    ) -> None:
+        peer = await self.ready(desk)
+        assert (await set_offsets(desk, wanted)).code == 1
+        assert desk.ctx.offsets.committed("CG", "T", 0) == 2
+        assert asked_of(peer) == []
+
+    async def test_the_offsets_of_the_broker_itself_are_not_set(self, desk: Desk) -> None:
+        await self.ready(desk)
+        answer = await set_offsets(desk, {("T", 0): 0}, group=TRANSACTION_GROUP)
+        assert answer.code == ResponseCode.NO_PERMISSION
+
     async def test_a_member_that_left_does_not_stop_it(self, desk: Desk) -> None:
         peer = await self.ready(desk)
         peer.closed_for = "gone"
@@ -225,3 +267,15 @@ class TestConsumerStatus:
             1,
             "No Any Consumer online in the consumer group: [CG]",
         )
+
+
+def queues(offsets: dict[tuple[str, int], int]) -> dict[MessageQueue, int]:
+    return {MessageQueue(topic, "b", queue_id): at for (topic, queue_id), at in offsets.items()}
+
+
+async def set_offsets(
+    desk: Desk, offsets: dict[tuple[str, int], int], group: str = "CG"
+) -> RemotingCommand:
+    header = ResetOffsetRequestHeader(topic="T", group=group)
+    body = ResetOffsetBody(offset_table=queues(offsets))
+    return await desk.ask(RequestCode.SET_GROUP_OFFSETS, header, body=body)

@@ -24,6 +24,8 @@ from console.messages.body import view_body
 from console.messages.forms import QUEUE_CHARS_MAX, SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.messages.views import BodyDownload, found_message
 
+BODY_FORMS = ["json", "xml", "text", "hex", "base64"]
+
 
 class MessageRowSerializer(serializers.Serializer[Any]):
     """A stored message without its body."""
@@ -45,11 +47,13 @@ class MessageRowSerializer(serializers.Serializer[Any]):
 class BodySerializer(serializers.Serializer[Any]):
     """The body in a form that holds it truthfully; `/body` gives all of it as bytes."""
 
-    form = serializers.ChoiceField(choices=["json", "text", "hex", "base64"])
+    form = serializers.ChoiceField(choices=BODY_FORMS)
     text = serializers.CharField()
     size_bytes = serializers.IntegerField()
     shown_bytes = serializers.IntegerField()
-    compression = serializers.CharField()
+    compression = serializers.CharField(help_text="What it was sent with; empty for none.")
+    encoding = serializers.CharField(help_text="`binary` for what is no text.")
+    sha256 = serializers.CharField(help_text="Of the whole body, as `/body` gives it.")
     problem = serializers.CharField()
 
 
@@ -183,7 +187,7 @@ class MessageOne(ClusterResource):
             OpenApiParameter(
                 "form",
                 OpenApiTypes.STR,
-                enum=["json", "text", "hex", "base64"],
+                enum=BODY_FORMS,
                 description="How the body is shown; the best form if absent or untruthful.",
             )
         ],
@@ -193,7 +197,8 @@ class MessageOne(ClusterResource):
         """One message with its properties and body."""
         answer = self.cluster.ask(questions.view, offset_msg_id)
         ref = found_message(answer, offset_msg_id)
-        context = {"form": request.query_params.get("form", "")}
+        form = request.query_params.get("form", "")
+        context = {"form": form if form in BODY_FORMS else ""}
         body = MessageSerializer(ref, context=context).data
         return Response({**body, **told_with(answer)})
 

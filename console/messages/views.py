@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +23,10 @@ from console.gateway.finding import Index, find
 from console.gateway.messages import MessageRef
 from console.gateway.newest_first import CursorError
 from console.gateway.topics import TopicRow, topic_rows
-from console.messages.body import BodyForm, preview, view_body
+from console.messages.body import BodyForm, preview, sent_body, view_body
 from console.messages.forms import SPANS, BrowseForm, FindForm
 from console.messages.properties import property_rows
 from console.pages import ClusterPage, Crumb
-from core_broker.errors import ProtocolError
 from core_broker.message.topics import DLQ_PREFIX
 
 PAGE_MESSAGES = 50
@@ -50,7 +51,9 @@ INDEX_NAMES = {
     Index.KEY: gettext_lazy("index of keys"),
 }
 BODY_FORM_NAMES = {
+    BodyForm.TREE: gettext_lazy("Tree"),
     BodyForm.JSON: "JSON",
+    BodyForm.XML: "XML",
     BodyForm.TEXT: gettext_lazy("Text"),
     BodyForm.HEX: gettext_lazy("Hex"),
     BodyForm.BASE64: "Base64",
@@ -203,7 +206,7 @@ class MessagePage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
         ref = stored_message(self, offset_msg_id)
         message = ref.message
-        body = view_body(message, request.GET.get("form", ""))
+        body = view_body(message, request.GET.get("form", BodyForm.TREE))
         return self.show(
             title=message.msg_id,
             crumbs=[
@@ -231,16 +234,15 @@ class BodyDownload(ClusterPage):
 
     @staticmethod
     def file(ref: MessageRef) -> HttpResponse:
-        message = ref.message
-        try:
-            body = message.decompressed_body()
-        except ProtocolError:
-            body = message.body
-        name = f"{message.offset_msg_id}.bin"
+        body, _compression, _problem = sent_body(ref.message)
+        digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         return HttpResponse(
             body,
             content_type="application/octet-stream",
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+            headers={
+                "Content-Disposition": f'attachment; filename="{ref.message.offset_msg_id}.bin"',
+                "Repr-Digest": f"sha-256=:{digest}:",
+            },
         )
 
 

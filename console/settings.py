@@ -47,6 +47,7 @@ AREAS = [
     "console.traces",
     "console.analytics",
     "console.jobs",
+    "console.accounts",
     "console.audit",
 ]
 
@@ -74,7 +75,6 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "console",
-    "console.accounts",
     *AREAS,
 ]
 
@@ -90,6 +90,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "console.accounts.zones.TimeZones",
     "console.access.AccessMiddleware",
     "console.pages.ClusterTroubleMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -198,7 +199,7 @@ if ENVIRONMENT.https:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "knox.auth.TokenAuthentication",
+        "console.accounts.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["console.access.ApiAccess"],

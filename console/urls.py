@@ -13,7 +13,6 @@ from console.clusters.views import HomePage
 
 urlpatterns = [
     path("", HomePage.as_view(), name="home"),
-    path("accounts/", include("console.accounts.urls")),
     path("preferences/language/", needs(Need.OPEN)(set_language), name="set_language"),
     path("api/", include("console.api.urls")),
     path("livez", never_cache(health.livez), name="livez"),

@@ -1,20 +1,30 @@
-"""People's accounts; not an area of its own in the navigation."""
+"""People's accounts: signing in, users, API tokens, sessions."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from django.apps import AppConfig
 from django.conf import settings
 from django.db.models.signals import post_save
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
 
 
-class AccountsConfig(AppConfig):
+class AccountsConfig(AreaConfig):
     name = "console.accounts"
     label = "accounts"
+    title = _("Users")
+    icon = "users"
+    scope = "console"
+    need = "admin"
+    start = "users"
 
     def ready(self) -> None:
         post_save.connect(make_profile, sender=settings.AUTH_USER_MODEL)
+        import_module("console.accounts.sessions")  # listens to sign-ins
+        import_module("console.accounts.authentication")  # tells OpenAPI of itself
 
 
 def make_profile(instance: Any, created: bool, raw: bool = False, **_: Any) -> None:
@@ -25,11 +35,7 @@ def make_profile(instance: Any, created: bool, raw: bool = False, **_: Any) -> N
 
     if not created or raw:
         return
-    role = (
-        Role.ADMINISTRATOR
-        if instance.is_superuser
-        else Role.OPERATOR
-        if instance.is_staff
-        else Role.VIEWER
-    )
+    role = Role.OPERATOR if instance.is_staff else Role.VIEWER
+    if instance.is_superuser:
+        role = Role.ADMINISTRATOR
     instance.profile = Profile.objects.create(user=instance, role=role)

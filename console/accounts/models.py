@@ -45,3 +45,27 @@ class TokenFacts(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SignIn(models.Model):
+    """A session that somebody opened, so that it can be shown and ended. Django's own table does
+    not say whose a session is."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins")
+    session_key = models.CharField(max_length=40, unique=True)
+    at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(db_index=True)
+    source = models.CharField(max_length=64, blank=True)
+    browser = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
+        ordering = ["-at"]
+
+    def __str__(self) -> str:
+        return f"{self.user} from {self.source}"
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.at.timestamp() * 1000)

@@ -6,13 +6,18 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from console.access import Need, needs
-from console.accounts import views
+from console.accounts import tokens, users, views
 
 app_name = "accounts"
 
 urlpatterns = [
-    path("login/", views.SignInPage.as_view(), name="login"),
-    path("logout/", needs(Need.OPEN)(LogoutView.as_view()), name="logout"),
-    path("password/", views.PasswordPage.as_view(), name="password"),
-    path("theme/", views.choose_theme, name="theme"),
+    path("accounts/login/", views.SignInPage.as_view(), name="login"),
+    path("accounts/logout/", needs(Need.OPEN)(LogoutView.as_view()), name="logout"),
+    path("accounts/password/", views.PasswordPage.as_view(), name="password"),
+    path("accounts/theme/", views.choose_theme, name="theme"),
+    path("accounts/time-zone/", tokens.ZonePage.as_view(), name="zone"),
+    path("accounts/tokens/", tokens.TokensPage.as_view(), name="tokens"),
+    path("accounts/users/", users.UserListPage.as_view(), name="users"),
+    path("accounts/users/create/", users.UserCreatePage.as_view(), name="create"),
+    path("accounts/users/<int:number>/", users.UserPage.as_view(), name="user"),
 ]

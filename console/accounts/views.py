@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
@@ -17,17 +16,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from console.access import Need, needs
-from console.forms import dress
+from console.accounts.forms import NewPasswordForm, SignInForm
+from console.accounts.sessions import note_session
+from console.audit import audited
 from console.pages import THEME_COOKIE, THEMES
 
 THEME_COOKIE_AGE_S = 365 * 24 * 3600
-
-
-class SignInForm(AuthenticationForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            dress(field)
 
 
 @needs(Need.OPEN)
@@ -35,6 +29,7 @@ class SignInPage(LoginView):
     """Sign in; after several wrong passwords the account rests for a while (see AXES_*)."""
 
     template_name = "accounts/login.html"
+    http_method_names = ["get", "head", "options", "post"]
     authentication_form = SignInForm
     redirect_authenticated_user = True
     extra_context = {"title": gettext_lazy("Sign in")}
@@ -52,23 +47,21 @@ def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
     return render(request, "accounts/login.html", context, status=429)
 
 
-class NewPasswordForm(PasswordChangeForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            dress(field)
-
-
 @needs(Need.READ)
 class PasswordPage(PasswordChangeView):
     template_name = "accounts/password.html"
+    http_method_names = ["get", "head", "options", "post"]
+    actions = {"post": "user.password"}
     form_class = NewPasswordForm
     success_url = reverse_lazy("accounts:password")
     extra_context = {"title": gettext_lazy("Change password")}
 
     def form_valid(self, form: Any) -> HttpResponse:
+        with audited(self.request, "user.password", target=self.request.user.get_username()):
+            response = super().form_valid(form)
+            note_session(self.request, self.request.user)  # its key is another now
         messages.success(self.request, _("Your password is changed."))
-        return super().form_valid(form)
+        return response
 
 
 @needs(Need.OPEN)

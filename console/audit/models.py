@@ -41,8 +41,8 @@ class ReadOnlyRows(models.QuerySet["AuditRow"]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise RowsStay("rows of the audit list are not edited or deleted")
 
-    update = delete = _refuse  # type: ignore[assignment]
-    bulk_update = bulk_create = update_or_create = get_or_create = _refuse  # type: ignore[assignment]
+    update = delete = _refuse
+    bulk_update = bulk_create = update_or_create = get_or_create = _refuse
 
 
 class AuditRow(models.Model):

@@ -1,116 +1,158 @@
-"""Every address of the console with nobody signed in, with a reader, and with staff.
+"""Every address of the console, with every role and with nobody signed in, against the matrix.
 
-The list is taken from the URL configuration, so an address that is added is tested too.
+The addresses are taken from the URL configuration, so one that is added is tested too.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.generators import SchemaGenerator
 
+from console.access import Role
 from tests.api.conftest import Api, browser
+from tests.support.calls import leads_to
 from tests.support.cluster import Cluster
+from tests.support.routes import ABSENT, METHODS, PRESENT, Route, routes
 
-#: Addresses that answer without a sign-in, on purpose.
-OPEN = {
-    *("accounts:login", "accounts:logout", "accounts:theme", "set_language"),
-    *("livez", "readyz", "healthz", "metrics", "varz", "api-schema", "api-docs"),
+MATRIX_FILE = Path(__file__).with_name("access_matrix.toml")
+ANYONE = "anyone"
+LEVELS = [ANYONE, *(role.value for role in Role)]
+#: Writes that leave no row: how the pages look to one browser or person, and signing in and out.
+NOT_AUDITED = {
+    "accounts:login",
+    "accounts:logout",
+    "accounts:theme",
+    "accounts:zone",
+    "set_language",
 }
-ARGUMENTS = {
-    "cluster": "local",
-    "broker": "broker-a",
-    "topic": "TBW102",
-    "group": "TOOLS_CONSUMER",
-    "client": "nobody",
-    "number": "1",
-}
-UNSAFE = ("post", "put", "patch", "delete")
+#: POST because the question is long; nothing changes.
+ONLY_ASKS = {"api-messages-test-filter"}
 
 
-class Route(NamedTuple):
-    name: str
-    path: str
-    is_api: bool
+def read_matrix() -> dict[tuple[str, str], str]:
+    """The least level by route and method."""
+    table = tomllib.loads(MATRIX_FILE.read_text(encoding="utf-8"))
+    return {
+        (name, method.lower()): level
+        for level, named in table.items()
+        for name, methods in named.items()
+        for method in methods
+    }
 
 
-def routes() -> list[Route]:
-    return list(walk(get_resolver().url_patterns, "/", ""))
-
-
-def walk(patterns: list[URLPattern | URLResolver], path: str, space: str) -> Iterator[Route]:
-    for pattern in patterns:
-        here = path + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            inner = f"{pattern.namespace}:" if pattern.namespace else space
-            yield from walk(pattern.url_patterns, here, inner)
-        else:
-            yield Route(f"{space}{pattern.name}", filled(here), here.startswith("/api/"))
-
-
-def filled(path: str) -> str:
-    for part in path.split("<")[1:]:
-        declared = part.split(">")[0]
-        name = declared.rpartition(":")[2]
-        path = path.replace(f"<{declared}>", ARGUMENTS.get(name, "0"))
-    return path
-
-
+MATRIX = read_matrix()
 ROUTES = routes()
-CLOSED = [route for route in ROUTES if route.name not in OPEN]
-IDS = [route.name for route in CLOSED]
 
 
-def test_the_list_is_complete() -> None:
-    names = {route.name for route in ROUTES}
-    assert names >= OPEN
-    assert {"topics:delete", "groups:edit", "api-topic", "api-groups", "clusters:overview"} <= names
+def is_open(route: Route) -> bool:
+    return any(least(route, method) == ANYONE for method in METHODS)
 
 
-@pytest.mark.parametrize("route", CLOSED, ids=IDS)
-def test_nobody_gets_in_without_signing_in(route: Route, db: None, local: Cluster) -> None:
-    for method in ("get", *UNSAFE):
-        answer = getattr(Client(), method)(route.path)
-        if route.is_api:
-            assert answer.status_code == 401, method
-            assert answer.headers["WWW-Authenticate"].startswith("Token")
-            assert answer.headers["Content-Type"] == "application/problem+json"
-        else:
-            assert answer.status_code == 302, method
-            assert answer.headers["Location"].startswith("/accounts/login/?next=")
+def least(route: Route, method: str) -> str:
+    default = Role.VIEWER if method == "get" else Role.OPERATOR
+    return MATRIX.get((route.name, method), default.value)
 
 
-@pytest.mark.parametrize("route", CLOSED, ids=IDS)
-def test_a_reader_changes_nothing(route: Route, reader: User, local: Cluster) -> None:
-    if route.name == "accounts:password":
-        return  # their own
-    client = Api(reader).client if route.is_api else browser(reader)
-    for method in UNSAFE:
-        answer = getattr(client, method)(route.path)
-        assert answer.status_code == 403, method
+@pytest.fixture
+def people(db: None) -> dict[str, User]:
+    """One account of each role."""
+    flags = {Role.VIEWER: {}, Role.OPERATOR: {"is_staff": True}}
+    made = {
+        role.value: User.objects.create_user(role.value, password="x", **flags.get(role, {}))
+        for role in (Role.VIEWER, Role.OPERATOR)
+    }
+    made[Role.ADMINISTRATOR.value] = User.objects.create_superuser("administrator", password="x")
+    return made
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("topics:create", "topics:edit", "topics:delete"),
-        *("groups:create", "groups:edit", "groups:delete"),
-    ],
-)
-def test_a_reader_is_not_shown_forms_they_may_not_send(
-    name: str, reader: User, local: Cluster
+def call(route: Route, method: str, user: User | None) -> Any:
+    """What is read is there; what would be changed is not, so that nothing is."""
+    client = Api(user).client if user is not None and route.is_api else browser(user)
+    path = route.path(PRESENT if method == "get" else ABSENT)
+    more = {"data": "{}", "content_type": "application/json"} if route.is_api else {}
+    return getattr(client, method)(path, **({} if method == "get" else more))
+
+
+def test_the_matrix_names_only_routes_and_levels_that_there_are() -> None:
+    table = tomllib.loads(MATRIX_FILE.read_text(encoding="utf-8"))
+    assert list(table) == LEVELS
+    known = {(route.name, method) for route in ROUTES for method in METHODS}
+    unknown = {entry for entry in MATRIX if entry not in known}
+    assert not unknown
+    assert {"topics:delete", "groups:edit", "api-topic", "api-groups", "clusters:overview"} <= {
+        route.name for route in ROUTES
+    }
+
+
+def test_every_operation_of_the_openapi_document_is_among_the_routes() -> None:
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    described = {
+        (path, method) for path, operations in document["paths"].items() for method in operations
+    }
+    blank = dict.fromkeys(PRESENT, "x")
+    tested = {
+        (route.path(blank), method) for route in ROUTES if route.is_api for method in route.methods
+    }
+    filled = {(_blanked(path), method) for path, method in described}
+    assert filled <= {(_blanked(path), method) for path, method in tested}
+
+
+def _blanked(path: str) -> str:
+    return "/".join(
+        "x" if part.startswith("{") or part in {"x", "0"} else part for part in path.split("/")
+    )
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=[route.name for route in ROUTES])
+def test_every_role_may_do_what_the_matrix_says_and_no_more(
+    route: Route, people: dict[str, User], local: Cluster
 ) -> None:
-    route = next(route for route in ROUTES if route.name == name)
-    assert browser(reader).get(route.path).status_code == 403
+    if not is_open(route):
+        for method in METHODS:
+            sends_to_sign_in(route, method)
+    for method in route.methods:
+        needed = LEVELS.index(least(route, method))
+        for level, user in people.items():
+            answer = call(route, method, user)
+            allowed = LEVELS.index(level) >= needed
+            text = b"" if answer.streaming else answer.content[:200]
+            said = f"{method} as {level}: {answer.status_code} {text!r}"
+            assert (answer.status_code == 403) is not allowed, said
+            assert answer.status_code != 401, said
+            assert answer.status_code < 500 or (method != "get" and answer.status_code == 503), said
+    for method in set(METHODS[1:]) - set(route.methods):
+        if not is_open(route):
+            answer = call(route, method, people[Role.VIEWER.value])
+            assert answer.status_code in {403, 405}, method
 
 
-@pytest.mark.parametrize("route", CLOSED, ids=IDS)
-def test_no_address_fails_for_staff(route: Route, staff: User, local: Cluster) -> None:
-    client = Api(staff).client if route.is_api else browser(staff)
-    answer = client.get(route.path)
-    assert answer.status_code in {200, 302, 400, 404, 405}, answer.content[:500]
+def sends_to_sign_in(route: Route, method: str) -> None:
+    answer = call(route, method, None)
+    if route.is_api:
+        assert answer.status_code == 401, method
+        assert answer.headers["WWW-Authenticate"].startswith("Token")
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    else:
+        assert answer.status_code == 302, method
+        assert answer.headers["Location"].startswith("/accounts/login/?next=")
+
+
+def test_whatever_changes_something_writes_an_audit_row() -> None:
+    """Each handler of a write opens a row, itself or in a function it calls."""
+    silent = []
+    for route in ROUTES:
+        owner = getattr(route.view, "view_class", None) or getattr(route.view, "cls", None)
+        if route.name in NOT_AUDITED | ONLY_ASKS or owner is None:
+            continue
+        for method in route.methods[1:] if "get" in route.methods else route.methods:
+            handler = getattr(owner, method)
+            if not leads_to(handler, "audited", owner):
+                silent.append(f"{route.name} {method}")
+    assert not silent, "writes that leave no row in the audit list"
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "Token", "Token x", "Bearer x", "Token " * 99])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -22,7 +23,7 @@ from tests.support.cluster import Cluster
 CONSOLE = Path(__file__).resolve().parents[2] / "console"
 
 
-def rows(**wanted: Any) -> list[AuditRow]:
+def rows(**wanted: Any) -> list[Any]:
     return list(AuditRow.objects.filter(**wanted).order_by("pk"))
 
 
@@ -163,6 +164,12 @@ def test_old_rows_go_by_age_and_number_and_denials_push_nothing_out(
     assert len(rows(result="denied")) == 2
 
 
+def downloaded(client: Client, path: str) -> bytes:
+    answer: Any = client.get(path)
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    return b"".join(answer.streaming_content)
+
+
 def filled(staff: User) -> None:
     for number in range(120):
         with audited_as(staff, "topic.delete", cluster="local", target=f"=cmd-{number}"):
@@ -182,9 +189,9 @@ def test_the_page_filters_walks_and_exports(staff: User, local: Cluster) -> None
     number = rows()[0].pk
     assert "topic.delete" in client.get(f"/audit/{number}/").content.decode()
     assert client.get(f"/audit/{10**30}/").status_code == 404
-    lines = b"".join(client.get("/audit/export/jsonl?target=cmd-11").streaming_content)
+    lines = downloaded(client, "/audit/export/jsonl?target=cmd-11")
     assert [json.loads(line)["target"] for line in lines.splitlines()][-1] == "=cmd-11"
-    table = b"".join(client.get("/audit/export/csv?target=cmd-7").streaming_content).decode()
+    table = downloaded(client, "/audit/export/csv?target=cmd-7").decode()
     found = list(csv.DictReader(StringIO(table)))
     assert found[-1]["target"] == "'=cmd-7", "no spreadsheet takes it for a formula"
     assert client.get("/audit/export/exe").status_code == 404

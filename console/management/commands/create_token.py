@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
-from knox.models import AuthToken
 
-DAYS_DEFAULT = 90
-DAYS_MAX = 3_650
+from console.access import Role, role_of
+from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, issue_token
+from console.accounts.models import TOKEN_NAME_CHARS_MAX
+from console.audit import audited_as
+from console.gateway import GatewayError
 
 
 class Command(BaseCommand):
@@ -22,19 +23,31 @@ class Command(BaseCommand):
         parser.add_argument(
             "--days",
             type=int,
-            default=DAYS_DEFAULT,
-            help=f"how long it works, 1 to {DAYS_MAX} (default %(default)s)",
+            default=TOKEN_DAYS_DEFAULT,
+            help=f"how long it works, 1 to {TOKEN_DAYS_MAX} (default %(default)s)",
         )
+
+        parser.add_argument("--role", choices=Role.values, help="the user's own role if absent")
+        parser.add_argument("--name", default="command line", help="what the token is for")
 
     def handle(self, *args: Any, **options: Any) -> None:
         days = options["days"]
-        if not 1 <= days <= DAYS_MAX:
-            raise CommandError(f"--days {days}: expected 1 to {DAYS_MAX}")
+        if not 1 <= days <= TOKEN_DAYS_MAX:
+            raise CommandError(f"--days {days}: expected 1 to {TOKEN_DAYS_MAX}")
+        if not 0 < len(options["name"]) <= TOKEN_NAME_CHARS_MAX:
+            raise CommandError(f"--name: expected 1 to {TOKEN_NAME_CHARS_MAX} characters")
         user = get_user_model().objects.filter(username=options["user"]).first()
         if user is None:
             names = ", ".join(get_user_model().objects.values_list("username", flat=True)[:20])
             raise CommandError(f"no user named {options['user']!r}; there are: {names or 'none'}")
         if not user.is_active:
             raise CommandError(f"the user {user.get_username()} is switched off")
-        _instance, token = AuthToken.objects.create(user, expiry=timedelta(days=days))
+        own = role_of(user) or Role.VIEWER
+        role = Role(options["role"]) if options["role"] else own
+        try:
+            with audited_as(user, "token.create", target=f"{user}/{options['name']}") as entry:
+                _facts, token = issue_token(user, options["name"], role, days)
+                entry.after = {"role": role, "days": days}
+        except GatewayError as refusal:
+            raise CommandError(f"{refusal.detail} {refusal.hint}".strip()) from refusal
         self.stdout.write(token)

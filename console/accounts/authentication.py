@@ -1,0 +1,43 @@
+"""API tokens: `Authorization: Token …`. A token has a role, and notes when it was last used."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.contrib.knox_auth_token import KnoxTokenScheme
+from knox.auth import TokenAuthentication as KnoxAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+
+from console.access import Role
+from console.accounts.models import TokenFacts
+
+#: A token that is used all the time writes to the database this often.
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+class TokenAuthentication(KnoxAuthentication):
+    """Knox, and what the token may do. `user.token_role` is read by `console.access.role_of`."""
+
+    def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
+        try:
+            token.decode("ascii")
+        except UnicodeDecodeError:
+            raise AuthenticationFailed(_("Invalid token.")) from None
+        user, found = super().authenticate_credentials(token)
+        facts = TokenFacts.objects.filter(pk=found.pk).first()
+        if facts is not None:
+            user.token_role, user.token_name = Role(facts.role), facts.name
+            now = timezone.now()
+            if facts.last_used_at is None or now - facts.last_used_at > USE_NOTED_EVERY:
+                TokenFacts.objects.filter(pk=found.pk).update(last_used_at=now)
+        return user, found
+
+
+class TokenScheme(KnoxTokenScheme):
+    """How OpenAPI describes it."""
+
+    target_class = "console.accounts.authentication.TokenAuthentication"
+    name = "token"

@@ -1,0 +1,82 @@
+"""Forms of accounts and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.utils.translation import gettext_lazy as _
+
+from console.access import Role
+from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
+from console.accounts.models import TOKEN_NAME_CHARS_MAX
+from console.accounts.zones import zone_names
+from console.forms import TablerForm, dress
+
+USERNAME_CHARS_MAX = 150
+
+
+class SignInForm(AuthenticationForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            dress(field)
+
+
+class NewPasswordForm(PasswordChangeForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            dress(field)
+
+
+class RoleForm(TablerForm):
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.VIEWER)
+
+
+class UserForm(RoleForm):
+    """A new account; its password is made, and shown once."""
+
+    field_order = ("username", "role")
+
+    username = forms.CharField(label=_("Name"), max_length=USERNAME_CHARS_MAX)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+
+
+class TokenForm(TablerForm):
+    """A new token of one's own, with a role that is no more than one's own."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=TOKEN_NAME_CHARS_MAX,
+        help_text=_("What it is for, so that you know later which one to revoke."),
+    )
+    role = forms.ChoiceField(label=_("Role"))
+    days = forms.IntegerField(
+        label=_("Works for, days"),
+        min_value=1,
+        max_value=TOKEN_DAYS_MAX,
+        initial=TOKEN_DAYS_DEFAULT,
+    )
+
+    def __init__(self, *args: Any, most: Role, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        role = self.fields["role"]
+        assert isinstance(role, forms.ChoiceField)
+        role.choices = [(each.value, each.label) for each in Role if each.rank <= most.rank]
+        role.initial = Role.VIEWER
+
+
+class ZoneForm(TablerForm):
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    def __init__(self, *args: Any, console_zone: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["time_zone"]
+        assert isinstance(field, forms.ChoiceField)
+        own = _("As the console: %(zone)s") % {"zone": console_zone}
+        field.choices = [("", own), *((name, name) for name in zone_names())]

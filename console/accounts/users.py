@@ -1,0 +1,159 @@
+"""Pages for administrators: who has an account, with which role, signed in where."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from console.access import Need, Role, needs, role_of
+from console.accounts import changes
+from console.accounts.changes import user_of
+from console.accounts.forms import RoleForm, UserForm
+from console.accounts.sessions import end, sessions_of
+from console.audit import audited
+from console.gateway import AlreadyThere, Unusable
+from console.pages import Crumb, Page
+
+PAGE_USERS = 50
+SEARCH_CHARS_MAX = 150
+
+
+@needs(Need.ADMIN)
+class UserListPage(Page):
+    template = "accounts/users.html"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        search = request.GET.get("q", "").replace("\x00", "")[:SEARCH_CHARS_MAX].strip()
+        alive = Q(auth_token_set__expiry__gte=timezone.now())
+        users = User.objects.select_related("profile").order_by("username")
+        found = users.filter(username__icontains=search) if search else users
+        counted = found.annotate(tokens=Count("auth_token_set", filter=alive, distinct=True))
+        page = Paginator(counted, PAGE_USERS).get_page(request.GET.get("page"))
+        return self.show(title=_("Users"), page=page, search=search, roles=list(Role))
+
+
+@needs(Need.ADMIN)
+class UserCreatePage(Page):
+    template = "accounts/create.html"
+    actions = {"post": "user.create"}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.form(UserForm())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = UserForm(request.POST)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
+        try:
+            with audited(request, "user.create", target=name) as entry:
+                user, password = changes.create_user(name, role)
+                entry.after = {"role": role}
+        except (AlreadyThere, Unusable) as refusal:
+            form.add_error("username", str(refusal.detail))
+            return self.form(form, status=refusal.status)
+        return shown_once(self, request, user, password)
+
+    def form(self, form: UserForm, status: int = 200) -> HttpResponse:
+        title = _("Create a user")
+        crumbs = [Crumb(_("Users"), reverse("accounts:users")), Crumb(title)]
+        return self.show(title=title, crumbs=crumbs, form=form, status=status, roles=list(Role))
+
+
+@needs(Need.ADMIN)
+class UserPage(Page):
+    """One account: role, password, on or off, sessions, tokens."""
+
+    template = "accounts/user.html"
+    actions = {"post": "user.update"}
+
+    def get(self, request: HttpRequest, number: int) -> HttpResponse:
+        user = user_of(number)
+        return self.show(
+            title=user.get_username(),
+            crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(user.get_username())],
+            person=user,
+            person_role=Role(user.profile.role),
+            form=RoleForm(initial={"role": user.profile.role}),
+            roles=list(Role),
+            sessions=sessions_of(user),
+            tokens=changes.tokens_of(user),
+            is_self=user.pk == request.user.pk,
+        )
+
+    def post(self, request: HttpRequest, number: int) -> HttpResponseBase:
+        """Which button was pressed says what to do."""
+        user = user_of(number)
+        acts = {
+            "role": self.change_role,
+            "off": self.switch,
+            "on": self.switch,
+            "password": self.reset,
+            "end": self.end_session,
+            "revoke": self.revoke,
+        }
+        pressed = next((name for name in acts if name in request.POST), None)
+        if pressed is None:
+            return redirect("accounts:user", number)
+        return acts[pressed](request, user) or redirect("accounts:user", number)
+
+    def change_role(self, request: HttpRequest, user: User) -> None:
+        form = RoleForm(request.POST)
+        if not form.is_valid():
+            raise Unusable(_("There is no such role."))
+        role, before = Role(form.cleaned_data["role"]), {"role": str(role_of(user) or "")}
+        with audited(request, "user.role", target=user.get_username(), before=before) as entry:
+            changes.set_role(user, role)
+            entry.after = {"role": role}
+        messages.success(request, _("The role is now: %(role)s.") % {"role": role.label})
+
+    def switch(self, request: HttpRequest, user: User) -> None:
+        active = "on" in request.POST
+        action = "user.enable" if active else "user.disable"
+        with audited(request, action, target=user.get_username()):
+            changes.set_active(user, active)
+        said = _("The account is switched on.") if active else _("The account is switched off.")
+        messages.success(request, said)
+
+    def reset(self, request: HttpRequest, user: User) -> HttpResponse:
+        with audited(request, "user.password", target=user.get_username()):
+            password = changes.reset_password(user)
+        return shown_once(self, request, user, password)
+
+    def end_session(self, request: HttpRequest, user: User) -> None:
+        number = request.POST["end"]
+        chosen = sessions_of(user)
+        if number != "all":
+            chosen = chosen.filter(pk=int(number) if number.isdecimal() and len(number) < 19 else 0)
+        with audited(request, "session.end", target=user.get_username()) as entry:
+            count = end(chosen)
+            entry.after = {"ended": count}
+        messages.success(request, _("Sessions ended: %(count)d.") % {"count": count})
+
+    def revoke(self, request: HttpRequest, user: User) -> None:
+        token = changes.token_of(request.POST["revoke"], user)
+        name = getattr(getattr(token, "facts", None), "name", "")
+        target = f"{user.get_username()}/{name or token.token_key}"
+        with audited(request, "token.revoke", target=target):
+            token.delete()
+        messages.success(request, _("The token is revoked."))
+
+
+def shown_once(page: Page, request: HttpRequest, user: User, password: str) -> HttpResponse:
+    """A page with a new password. It is in no other answer, and no cache keeps this one."""
+    page.template = "accounts/password_once.html"  # type: ignore[misc]
+    response = page.show(
+        title=user.get_username(),
+        crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(user.get_username())],
+        person=user,
+        password=password,
+    )
+    response.headers["Cache-Control"] = "no-store"
+    return response

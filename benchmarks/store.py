@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from core_broker.config import BrokerConfig
 from core_broker.message.model import MessageInner
 from core_broker.store import MessageStore
 from core_broker.store.files import DiskFiles
-from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 
@@ -252,14 +253,12 @@ def build_index(folder: Path, count: int) -> None:
     store.close()
     shutil.rmtree(folder / "index", ignore_errors=True)
     (folder / "dispatchCheckpoint.json").unlink()
-    entries: list[IndexEntry] = []
+    entries: IndexEntries = array("q")
     for number, place in enumerate(sorted(places)):
         first = number * KEYS_PER_MESSAGE
-        entries += [
-            (hasher.key_hash(TOPIC, f"key-{key}"), place, now_ms)
-            for key in range(first, first + KEYS_PER_MESSAGE)
-        ]
-        if len(entries) >= PER_TURN * KEYS_PER_MESSAGE or number == count - 1:
+        for key in range(first, first + KEYS_PER_MESSAGE):
+            entries.extend((hasher.key_hash(TOPIC, f"key-{key}"), place, now_ms))
+        if len(entries) >= ENTRY_NUMBERS * PER_TURN * KEYS_PER_MESSAGE or number == count - 1:
             index.add(entries)
             index.write_full_tail()
     flushes = index.take_flushes()

@@ -10,7 +10,7 @@ from typing import Any
 
 from core_broker.observe import Family, Metrics, remoting_families
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.hot_sends import HotSends, has_kernel
+from core_broker.processors.hot_path import HotPath, has_kernel
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
 from core_broker.state import statistics as names
@@ -22,7 +22,7 @@ class Exposure:
     """Reads the broker's tables when somebody asks; nothing is kept for it."""
 
     def __init__(
-        self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer, hot: HotSends
+        self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer, hot: HotPath
     ) -> None:
         self._ctx = ctx
         self._hot = hot
@@ -53,7 +53,7 @@ class Exposure:
                 "unfinished_bytes": self._server.unfinished_bytes,
                 "unsent_bytes": self._server.unsent_bytes,
             },
-            "kernel": {"is_compiled": has_kernel(), "messages_sent": self._hot.messages},
+            "kernel": {"is_compiled": has_kernel(), "messages_sent": self._hot.messages_sent},
             "flow_control": dict(self._requests.flow.refused),
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),

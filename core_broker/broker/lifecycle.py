@@ -18,7 +18,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
 from core_broker.observe import Metrics, Readiness, SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
-from core_broker.processors.hot_sends import HotSends, has_kernel
+from core_broker.processors.hot_path import HotPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
@@ -49,9 +49,7 @@ class Broker:
             before_write=self._parts.requests.turn.end,
             on_close=self._lost,
         )
-        hot = HotSends(self._ctx, self._parts.requests.turn, self._server.read_buffer)
-        if has_kernel():
-            self._server.hot_path = hot.feed
+        hot = HotPath(self._ctx, self._parts.requests.turn, self._server)
         self._exposure = Exposure(self._ctx, self._parts.requests, self._server, hot)
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The answers to the sends of one read, one frame after another, as a connection writes them.
+"""The answers to sends, one frame after another, as a connection writes them.
 
     parts[0] opaque parts[1] ids parts[2] queue id parts[3] queue offset parts[4]
 
@@ -7,6 +7,7 @@ The parts are cut out of an answer of the plain path, so that both are the same.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.scan import put32, put_decimal, put_hex16
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
@@ -21,35 +22,37 @@ COMMA = cython.declare(cython.int, 44)
 
 @cython.cclass
 class Answers:
-    """After `reserve_for` one answer is made: `begin`, `add_id` for each message, `end`."""
+    """After `reserve` one answer is made: `begin`, `add_id` for each message, `end`."""
 
     def __init__(self, parts: tuple, id_prefix: bytes):
         self._parts = parts
         self._id_prefix = id_prefix
         self._longest = sum(map(len, parts)) + NUMBERS_BYTES
 
-    def reserve_for(self, ids):
+    def reserve(self, out, ids):
         """Make room for one answer."""
-        self.reserve(self._longest + ids * ID_BYTES)
+        self._out = out
+        out.reserve(self._longest + ids * ID_BYTES)
         return 0
 
     def begin(self, opaque):
         """Write an answer up to its ids."""
-        self._began_at = self.count
+        self._began_at = self._out.count
         self._has_id = False
-        self.count += FRAME_HEAD
+        self._out.count += FRAME_HEAD
         self._put(self._parts[0])
         self._put_number(opaque)
         self._put(self._parts[1])
 
     def add_id(self, offset_physical):
         """Write the offset id of a message."""
+        out: Memory = self._out
         if self._has_id:
-            self.start[self.count] = COMMA
-            self.count += 1
+            out.start[out.count] = COMMA
+            out.count += 1
         self._has_id = True
         self._put(self._id_prefix)
-        self.count = put_hex16(self.start + self.count, offset_physical) - self.start
+        out.count = put_hex16(out.start + out.count, offset_physical) - out.start
 
     def end(self, queue_id, queue_offset):
         """Write what is behind the ids, and the lengths in front of it all."""
@@ -58,14 +61,16 @@ class Answers:
         self._put(self._parts[3])
         self._put_number(queue_offset)
         self._put(self._parts[4])
-        first: cython.pointer(uint8_t) = self.start + self._began_at
-        size: uint32_t = cython.cast(uint32_t, self.count - self._began_at)
+        first: cython.pointer(uint8_t) = self._out.start + self._began_at
+        size: uint32_t = cython.cast(uint32_t, self._out.count - self._began_at)
         put32(first, size - 4)
         put32(first + 4, size - FRAME_HEAD)
 
     def _put(self, text):
-        memcpy(self.start + self.count, cython.cast(cython.p_char, text), len(text))
-        self.count += len(text)
+        out: Memory = self._out
+        memcpy(out.start + out.count, cython.cast(cython.p_char, text), len(text))
+        out.count += len(text)
 
     def _put_number(self, number):
-        self.count = put_decimal(self.start + self.count, number) - self.start
+        out: Memory = self._out
+        out.count = put_decimal(out.start + out.count, number) - out.start

@@ -9,13 +9,14 @@ from cython.cimports.core_broker.kernel.scan import put32, put64
 from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
+ENTRY_NUMBERS = cython.declare(cython.int, 3)
 ITEM_BYTES = cython.declare(cython.int, 20)
 SLOTS_PER_BLOCK = cython.declare(cython.int, 1024)
 SECONDS_MAX = cython.declare(int64_t, 2147483647)
 
 
 def add_items(
-    entries: list,
+    entries: cython.longlong[::1],
     slots: cython.int[::1],
     number: cython.int,
     begin_timestamp: int64_t,
@@ -24,12 +25,11 @@ def add_items(
     before_flush: dict | None,
 ) -> int:
     """Enter entries from item `number` on; return how many slots are in use that were not."""
-    count: cython.Py_ssize_t = len(entries)
+    count: cython.Py_ssize_t = entries.shape[0] // ENTRY_NUMBERS
     slot_count: cython.int = cython.cast(cython.int, slots.shape[0])
     before: cython.Py_ssize_t = len(tail)
     at: cython.pointer(uint8_t)
     i: cython.Py_ssize_t
-    entry: tuple
     key_hash: int32_t
     seconds: int64_t
     slot: cython.int
@@ -38,8 +38,7 @@ def add_items(
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
     for i in range(count):
-        entry = entries[i]
-        key_hash = entry[0]
+        key_hash = cython.cast(int32_t, entries[ENTRY_NUMBERS * i])
         slot = key_hash % slot_count
         previous = slots[slot]
         if before_flush is not None:
@@ -47,11 +46,11 @@ def add_items(
         slots[slot] = number
         changed_blocks.add(slot // SLOTS_PER_BLOCK)
         used += previous == 0
-        seconds = (cython.cast(int64_t, entry[2]) - begin_timestamp) // 1000
+        seconds = (entries[ENTRY_NUMBERS * i + 2] - begin_timestamp) // 1000
         # C divides towards zero; an entry older than the file counts as of its begin.
         seconds = 0 if seconds < 0 else SECONDS_MAX if seconds > SECONDS_MAX else seconds
         put32(at, cython.cast(uint32_t, key_hash))
-        put64(at + 4, entry[1])
+        put64(at + 4, entries[ENTRY_NUMBERS * i + 1])
         put32(at + 12, cython.cast(uint32_t, seconds))
         put32(at + 16, cython.cast(uint32_t, previous))
         at += ITEM_BYTES

@@ -10,7 +10,8 @@ cdef class HotQueue:
     cdef int64_t next_offset
     cdef uint8_t *_units
     cdef int _room
-    cdef int add(self, int64_t offset, int64_t size, int64_t tags_code) except -1
+    cdef int reserve(self, int more) except -1
+    cdef void add(self, int64_t offset, int64_t size, int64_t tags_code) noexcept
 
 cdef class HotTopic:
     cdef readonly bytes name

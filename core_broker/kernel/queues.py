@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The topics and queues that the kernel sends to, and the units that one read adds.
+"""The topics and queues that the kernel sends to, and the units that one turn adds.
 
 Units are laid out in store/consume_queue.py.
 """
@@ -18,7 +18,7 @@ KEY_SEPARATOR = cython.declare(uint32_t, 35)
 
 @cython.cclass
 class HotQueue:
-    """One queue of a topic, and what the frames of this read add to it.
+    """One queue of a topic, and what the sends of this turn add to it.
 
     `queue` is whatever keeps the units; its `next_offset` is that of the next message.
     """
@@ -35,7 +35,7 @@ class HotQueue:
         free(self._units)
 
     def take_units(self):
-        """The units of this read; the next read begins with none."""
+        """The units of this turn; the next one begins with none."""
         units = PyBytes_FromStringAndSize(
             cython.cast(cython.p_char, self._units), self.count * UNIT_BYTES
         )
@@ -43,16 +43,21 @@ class HotQueue:
         self.stored_bytes = 0
         return units
 
-    def add(self, offset, size, tags_code):
-        """Add the unit of one message."""
-        if self.count == self._room:
+    def reserve(self, more):
+        """Make room for so many more units."""
+        if self.count + more > self._room:
+            room: cython.int = 2 * (self.count + more)
             grown: cython.pointer(uint8_t) = cython.cast(
-                cython.pointer(uint8_t), realloc(self._units, 2 * self._room * UNIT_BYTES)
+                cython.pointer(uint8_t), realloc(self._units, room * UNIT_BYTES)
             )
             if grown == cython.NULL:
                 raise MemoryError
             self._units = grown
-            self._room *= 2
+            self._room = room
+        return 0
+
+    def add(self, offset, size, tags_code):
+        """Add the unit of one message, for which there is room."""
         unit: cython.pointer(uint8_t) = self._units + self.count * UNIT_BYTES
         put64(unit, offset)
         put32(unit + 8, cython.cast(uint32_t, size))
@@ -60,7 +65,6 @@ class HotQueue:
         self.count += 1
         self.stored_bytes += size
         self.end = offset + size
-        return 0
 
 
 @cython.cclass

@@ -1,12 +1,13 @@
-"""Usual sends, straight from the read buffer: the hot path of the broker, through the kernel.
+"""Usual sends, straight from the read buffer: the shell around the kernel that takes them.
 
-For each read the kernel takes what it knows (core_broker/kernel/sends.py) and this hands the result
-on: records, units and index entries to the store, counts to the statistics, answers to the
-connection. Whatever is unusual, in a frame or in the broker's state, goes the plain way (send.py),
-which decides alone what is refused. Without the compiled kernel there is only the plain way.
+The kernel (core_broker/kernel/sends.py) asks once a turn whether it may, and keeps what it makes
+until the turn ends or the store wants it. This hands it on then: records, units and index entries
+to the store, counts to the statistics, answers that wait for the disk to the turn. Whatever is
+unusual, in a request or in the broker's state, goes the plain way (send.py), which decides alone
+what is refused.
 """
 
-import time
+from array import array
 from functools import partial
 from typing import Any
 
@@ -31,90 +32,73 @@ except ImportError:
 _MARKS = (1_111_111_111, 22_222_222, 3_333_333_333)
 _ID_DIGITS = 16
 
-
-def has_kernel() -> bool:
-    """Whether the kernel is compiled on this machine."""
-    return SendKernel is not None
+#: A connection, answers to it, and to how many requests.
+_Waiting = tuple[Connection, bytes, int]
+#: Where the first record goes, bytes that have room there, the store time in ms, how long a send
+#: may have waited in ms, and how many may wait for the disk.
+Place = tuple[int, int, int, float, int]
 
 
 class HotSends:
-    """The hot path of one server; `feed` is called for each read, before anything else."""
+    """Sends of one server that need no second look."""
 
-    def __init__(self, ctx: BrokerContext, turn: Turn, read_buffer: memoryview) -> None:
-        self._ctx = ctx
-        self._turn = turn
-        self._read_buffer = read_buffer
-        #: The store decides about the index when it starts, whatever the setting becomes.
-        self._is_indexing = ctx.config.message_index_enable
-        self._kernel: Any = None
-        self._config: BrokerConfig | None = None
-        self._seen: tuple[object, int] = (None, 0)
+    def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
+        self.kernel: Any = SendKernel(self)
         #: Messages that came this way.
         self.messages = 0
-
-    def feed(self, connection: Connection, end: int) -> int:
-        """Take usual sends from the first `end` bytes of the read buffer; return how many bytes."""
-        ctx = self._ctx
-        if not self._is_open(connection):
-            return 0
-        peer = connection.peer_record or _peer_record(connection)
-        if not peer:
-            return 0
-        kernel, made = self._kernel, ctx.store.made
-        now = made.now_ms()
-        try:
-            used: int = kernel.run(end, peer, made.position, made.room(), now)
-        except BaseException:
-            # What it has of this read must not come into the next one: a new kernel knows nothing.
-            self._config = None
-            raise
-        if used:
-            self._store(kernel, now)
-            self.messages += kernel.messages
-            self._answer(connection, kernel.answers, kernel.frames)
-        return used
-
-    def _is_open(self, connection: Connection) -> bool:
-        """Whether nothing about the broker asks for a second look at a send."""
-        ctx, turn = self._ctx, self._turn
-        config = ctx.config
-        if config is not self._config:
-            self._make_kernel(config)
-        if self._kernel is None or not ctx.is_accepting or ctx.unsaved_topics:
-            return False
-        seen = (ctx.topics.version, ctx.store.made.queue_removals)
-        if seen != self._seen:
-            self._kernel.forget()
-            self._seen = seen
-        began, ended = turn.last_write
-        waited_ms = (time.monotonic() - connection.arrived) * 1000
-        return (
-            (ended - began) * 1000 <= config.os_page_cache_busy_time_out_mills
-            and waited_ms <= config.wait_time_mills_in_send_queue
-            and turn.flush_waiters < config.send_thread_pool_queue_capacity
-            and connection.held < connection.limits.in_flight_max
-        )
-
-    def _make_kernel(self, config: BrokerConfig) -> None:
-        host, port = self._ctx.host
-        self._config = config
-        self._kernel = None
-        is_closed = config.start_accept_send_request_time_stamp or not config.kernel_enable
-        if SendKernel is None or is_closed or ":" in host:
-            return
-        self._kernel = SendKernel(
-            self._read_buffer,
-            self,
-            host=packed_address(host) + port.to_bytes(4, "big"),
-            id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
-            cluster=config.broker_cluster_name.encode(),
-            answer_parts=_answer_parts(config),
-            is_indexing=self._is_indexing,
-            is_sync=config.flush_disk_type == "SYNC_FLUSH",
-            body_max=config.max_message_size,
-        )
+        self._ctx = ctx
+        self._turn = turn
+        #: The store decides about the index when it starts, whatever the setting becomes.
+        self._is_indexing = ctx.config.message_index_enable
+        self._config: BrokerConfig | None = None
+        self._is_closed = True
+        self._is_sync = False
+        self._seen: tuple[object, int] = (None, 0)
+        ctx.store.made.on_settle(self.hand_over)
 
     # -- what the kernel asks for --
+
+    def begin(self) -> Place | None:
+        """Where sends go in this turn; None when something about the broker needs a second look."""
+        self.hand_over()
+        ctx, turn, made = self._ctx, self._turn, self._ctx.store.made
+        config = ctx.config
+        if config is not self._config:
+            self._configure(config)
+        if self._is_closed or not ctx.is_accepting or ctx.unsaved_topics:
+            return None
+        seen = (ctx.topics.version, made.queue_removals)
+        if seen != self._seen:
+            self.kernel.forget()
+            self._seen = seen
+        began, ended = turn.last_write
+        if (ended - began) * 1000 > config.os_page_cache_busy_time_out_mills:
+            return None
+        if self._is_sync:
+            turn.end_soon()
+        waiters_max = config.send_thread_pool_queue_capacity - turn.flush_waiters
+        waited_max_ms = config.wait_time_mills_in_send_queue
+        return made.position, made.room(), made.now_ms(), waited_max_ms, waiters_max
+
+    def _configure(self, config: BrokerConfig) -> None:
+        host, port = self._ctx.host
+        self._config = config
+        self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._is_closed = (
+            bool(config.start_accept_send_request_time_stamp)
+            or not config.kernel_enable
+            or ":" in host
+        )
+        if not self._is_closed:
+            self.kernel.configure(
+                host=packed_address(host) + port.to_bytes(4, "big"),
+                id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
+                cluster=config.broker_cluster_name.encode(),
+                answer_parts=_answer_parts(config),
+                is_indexing=self._is_indexing,
+                is_sync=self._is_sync,
+                body_max=config.max_message_size,
+            )
 
     def topic(self, name: bytes) -> "HotTopic | None":
         """The topic, when sending to it needs no second look."""
@@ -132,39 +116,42 @@ class HotSends:
 
     # -- what the kernel made --
 
-    def _store(self, kernel: Any, now: int) -> None:
-        queues = []
+    def hand_over(self) -> None:
+        """Stage what the kernel keeps; it begins anew then."""
+        kernel = self.kernel
+        if not kernel.messages:
+            return
+        self.messages += kernel.messages
         puts_of = self._ctx.statistics.puts_of
+        queues = []
         for hot in kernel.touched:
             queue: ConsumeQueue = hot.queue
             puts = puts_of(queue.topic)
             puts.count_of[queue.queue_id] += hot.count
             puts.bytes_of[queue.queue_id] += hot.stored_bytes
             queues.append((queue, hot.take_units(), hot.end))
-        self._ctx.store.made.stage(kernel.records, kernel.newest, queues, kernel.entries, now)
+        newest, now = kernel.newest, kernel.now
+        records, numbers = kernel.take_records()
+        entries = array("q", numbers)
+        self._ctx.store.made.stage(records, newest, queues, entries, now)
+        if kernel.waiting:
+            count = kernel.waiting_count
+            self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)
 
-    def _answer(self, connection: Connection, answers: bytes, frames: int) -> None:
-        if self._ctx.config.flush_disk_type == "SYNC_FLUSH":
-            connection.hold(frames)
-            self._turn.when_flushed(
-                partial(self._flushed, connection, answers, frames), producers=frames
-            )
-        else:
-            connection.answer_made(answers)
+    def _flushed(self, waiting: list[_Waiting], is_on_disk: bool) -> None:
+        for connection, answers, count in waiting:
+            connection.answers_made(answers if is_on_disk else self._unflushed(answers), count)
 
-    def _flushed(
-        self, connection: Connection, answers: bytes, frames: int, is_on_disk: bool
-    ) -> None:
-        connection.release(frames)
-        if is_on_disk:
-            connection.answer_made(answers)
-            return
-        is_writable = self._ctx.store.writable
+    def _unflushed(self, answers: bytes) -> bytes:
+        """What is said instead when the disk did not confirm."""
+        config, is_writable = self._ctx.config, self._ctx.store.writable
+        said = []
         for stored in FrameSplitter().feed(answers):
             opaque = stored.opaque
-            unflushed = unflushed_answer(self._ctx.config, stored, is_writable)
+            unflushed = unflushed_answer(config, stored, is_writable)
             unflushed.opaque = opaque
-            connection.answer_made(unflushed.encode())
+            said.append(unflushed.encode())
+        return b"".join(said)
 
 
 def _answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
@@ -178,11 +165,3 @@ def _answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
         part, _, rest = rest.partition(mark.encode())
         parts.append(part)
     return (*parts, rest)
-
-
-def _peer_record(connection: Connection) -> bytes:
-    """The peer's address as a record holds it, kept with the connection; empty for IPv6."""
-    if ":" not in connection.peer_host:
-        port = connection.peer_port.to_bytes(4, "big")
-        connection.peer_record = packed_address(connection.peer_host) + port
-    return connection.peer_record

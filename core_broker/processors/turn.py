@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Hears whether a message is on disk.
 Flushed = Callable[[bool], None]
+#: That, and for how many producers.
+_Wait = tuple[Flushed, int]
 
 
 class Turn:
@@ -29,7 +31,7 @@ class Turn:
     def __init__(self, store: MessageStore, wake: Callable[[], None]) -> None:
         self._store = store
         self._wake = wake
-        self._flush_waits: list[tuple[Flushed, int]] = []
+        self._flush_waits: list[_Wait] = []
         #: Producers that wait for the disk.
         self.flush_waiters = 0
         self._is_ending_soon = False
@@ -37,11 +39,15 @@ class Turn:
         #: Begin and end of the last write to the log, in seconds of the monotonic clock.
         self.last_write = (0.0, 0.0)
 
-    def when_flushed(self, flushed: Flushed, producers: int = 1) -> None:
+    def when_flushed(self, flushed: Flushed) -> None:
         """Call back once what this turn put is on disk, or when that failed."""
+        self.line_up(flushed, 1)
+        self.end_soon()
+
+    def line_up(self, flushed: Flushed, producers: int) -> None:
+        """Do as `when_flushed` for several producers, of a turn that somebody ends."""
         self._flush_waits.append((flushed, producers))
         self.flush_waiters += producers
-        self.end_soon()
 
     def end_soon(self) -> None:
         """See to it that this turn is ended, even if it has nothing to answer."""
@@ -53,22 +59,24 @@ class Turn:
         """End the turn; raises StoreReadOnly when nothing of it is stored."""
         if self._failure is not None:
             raise self._failure
+        self._store.settle_made()
         waits, self._flush_waits = self._flush_waits, []
         began = time.monotonic()
         try:
             self._store.write_staged()
             self.last_write = (began, time.monotonic())
         except StoreReadOnly:
-            for wait in waits:
-                self._flushed(*wait, False)
+            self._flushed(waits, False)
             raise
-        for wait in waits:
-            self._store.on_flushed(self._store.max_offset_physical, partial(self._flushed, *wait))
+        if waits:
+            end = self._store.max_offset_physical
+            self._store.on_flushed(end, partial(self._flushed, waits))
         self._wake()
 
-    def _flushed(self, flushed: Flushed, producers: int, is_on_disk: bool) -> None:
-        self.flush_waiters -= producers
-        flushed(is_on_disk)
+    def _flushed(self, waits: list[_Wait], is_on_disk: bool) -> None:
+        for flushed, producers in waits:
+            self.flush_waiters -= producers
+            flushed(is_on_disk)
 
     def _end_alone(self) -> None:
         self._is_ending_soon = False

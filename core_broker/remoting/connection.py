@@ -9,14 +9,12 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from core_broker.errors import ClientError, ConnectionClosed, ProtocolError, RequestTimeout
 from core_broker.remoting.codes import CommandFlag, ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.frames import FRAME_BYTES_MAX
-from core_broker.remoting.intake import Intake
+from core_broker.remoting.frames import FRAME_BYTES_MAX, FrameSplitter
 from core_broker.remoting.kernel_age import KernelAge
 
 if TYPE_CHECKING:
@@ -44,10 +42,8 @@ class Connection(asyncio.BufferedProtocol):
         self._endpoint = endpoint
         self._dispatch = endpoint.dispatch
         self.limits = endpoint.limits
-        hot_path = endpoint.hot_path and partial(endpoint.hot_path, self)
-        self._intake = Intake(endpoint.read_buffer, endpoint.limits.frame_bytes_max, hot_path)
-        #: What the hot path keeps of the peer's address.
-        self.peer_record = b""
+        self._read_buffer = endpoint.read_buffer
+        self._splitter = FrameSplitter(endpoint.limits.frame_bytes_max)
         self._age = KernelAge()
         #: The requests in hand have waited since then at least: seconds of the monotonic clock.
         self.arrived = 0.0
@@ -139,21 +135,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self.closed:
             self._transport.abort()
 
-    # For the hot path, which reads requests and makes answers by itself.
-
-    def answer_made(self, data: bytes) -> None:
-        """Send answers that are frames already."""
+    def answers_made(self, data: bytes, count: int) -> None:
+        """Send answers that are frames already, of requests that were held."""
+        self._held -= count
         if not self.closed:
             self._out.append(data)
             self._grow_out(len(data))
-
-    def hold(self, count: int) -> None:
-        """Count requests that wait for their answers."""
-        self._held += count
-
-    def release(self, count: int) -> None:
-        """Count requests that wait no longer."""
-        self._held -= count
 
     # The end of the turn and the idle sweep, called by the endpoint.
 
@@ -207,28 +194,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go: into the one buffer of all connections."""
-        return self._intake.room()
+        return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived."""
         if self._closing:
             return
-        endpoint = self._endpoint
-        if not endpoint.turn_began:
-            endpoint.begin_turn()
-        self.arrived = endpoint.turn_began
-        intake = self._intake
-        if self._age.pending or intake.is_filled_by(nbytes):
-            self.arrived = self._age.since(self._transport, nbytes, endpoint.turn_began)
-        commands = intake.take(nbytes)
-        if intake.has_taken:
-            # Bytes that make no request are no traffic, or a peer could drip them for ever.
-            self._looks = 0
-            self._run(commands)
-        if intake.fault is not None:
-            self._give_up(intake.fault)
-        elif intake.pending_bytes != self._unfinished:
-            self._count_unfinished(intake.pending_bytes)
+        self.arrived = self._endpoint.begin_turn()
+        if self._age.pending or nbytes == len(self._read_buffer):
+            self.arrived = self._age.since(self._transport, nbytes, self.arrived)
+        self._take(self._read_buffer[:nbytes])
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it asked is still answered in this turn."""
@@ -262,6 +237,18 @@ class Connection(asyncio.BufferedProtocol):
         self._endpoint.lost(self)
 
     # Commands in
+
+    def _take(self, data: memoryview) -> None:
+        splitter = self._splitter
+        commands = splitter.feed(data)
+        if commands:
+            # Bytes that make no request are no traffic, or a peer could drip them for ever.
+            self._looks = 0
+            self._run(commands)
+        if splitter.fault is not None:
+            self._give_up(splitter.fault)
+        elif splitter.pending_bytes != self._unfinished:
+            self._count_unfinished(splitter.pending_bytes)
 
     def _run(self, commands: Iterable[RemotingCommand]) -> None:
         """Handle commands in order, until the peer has too much to read."""
@@ -308,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _give_up(self, fault: ProtocolError) -> None:
         counters = self._endpoint.counters
-        if self._intake.oversize:
+        if self._splitter.oversize:
             counters.oversize += 1
         else:
             counters.malformed += 1

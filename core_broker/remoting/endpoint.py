@@ -108,11 +108,12 @@ class Endpoint:
         #: When the turn under way began to read, in seconds of the monotonic clock; 0 outside.
         self.turn_began = 0.0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
-        #: Takes requests from the begin of the read buffer by itself, and returns how many bytes.
-        self.hot_path: Callable[[Connection, int], int] | None = None
+        #: Hears when a turn is over.
+        self.on_turn_end: Callable[[], None] = _nothing
         self._before_write = before_write
         self._on_close = on_close
         self._dirty: list[Connection] = []
+        self._is_turn_ending = False
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost = asyncio.Event()
 
@@ -141,14 +142,13 @@ class Endpoint:
         except Exception:  # noqa: BLE001 - one peer's end must not stop the loop
             _log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
 
-    def begin_turn(self) -> None:
-        """Note when this turn began to read; whatever is read in it waited since then at least."""
-        # Not the loop's own clock: uvloop's stands still while a turn runs.
-        self.turn_began = time.monotonic()
-        asyncio.get_running_loop().call_soon(self._forget_turn)
-
-    def _forget_turn(self) -> None:
-        self.turn_began = 0.0
+    def begin_turn(self) -> float:
+        """Return when this turn began to read; what is read in it waited since then at least."""
+        if not self.turn_began:
+            # Not the loop's own clock: uvloop's stands still while a turn runs.
+            self.turn_began = time.monotonic()
+            self._end_turn_soon()
+        return self.turn_began
 
     @property
     def unsent_bytes(self) -> int:
@@ -157,9 +157,13 @@ class Endpoint:
 
     def mark_dirty(self, connection: "Connection") -> None:
         """The connection has something to write at the end of this turn."""
-        if not self._dirty:
-            asyncio.get_running_loop().call_soon(self._end_turn)
         self._dirty.append(connection)
+        self._end_turn_soon()
+
+    def _end_turn_soon(self) -> None:
+        if not self._is_turn_ending:
+            self._is_turn_ending = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
 
     def failure(
         self, connection: "Connection", request: RemotingCommand, error: Exception
@@ -177,8 +181,11 @@ class Endpoint:
         )
 
     def _end_turn(self) -> None:
+        self._is_turn_ending = False
+        self.turn_began = 0.0
+        self.on_turn_end()
         dirty, self._dirty = self._dirty, []
-        if self._before_write is not None:
+        if dirty and self._before_write is not None:
             try:
                 self._before_write()
             except Exception:  # noqa: BLE001 - whatever failed, nothing may be acknowledged
@@ -216,3 +223,7 @@ class Endpoint:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                     await self._all_lost.wait()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

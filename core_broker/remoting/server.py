@@ -42,11 +42,15 @@ class RemotingServer(Endpoint):
             on_close=on_close,
         )
         self._servers: list[asyncio.Server] = []
+        #: Makes the connections.
+        self.connection_class: Callable[[Endpoint], Connection] = Connection
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on one more port, 0 for any free one; returns the actual port."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(self), host, port, backlog=BACKLOG)
+        server = await loop.create_server(
+            lambda: self.connection_class(self), host, port, backlog=BACKLOG
+        )
         self._servers.append(server)
         actual: int = server.sockets[0].getsockname()[1]
         return actual

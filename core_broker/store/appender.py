@@ -23,7 +23,7 @@ from core_broker.store.dispatcher import QUEUED, Dispatcher
 from core_broker.store.flusher import Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
-from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
 from core_broker.store.results import PutResult, PutStatus
 from core_broker.store.stats import Counters
@@ -52,6 +52,8 @@ class Appender:
         self.store_timestamp = 0
         #: How long the last write took.
         self.write_time_ms = 0
+        #: Stages the records that somebody has made and keeps; before anything else is done.
+        self.settle_made: Callable[[], None] = _nothing
         self._log = parts.log
         self._queues = parts.queues
         self._dispatcher = dispatcher
@@ -66,6 +68,7 @@ class Appender:
 
     def put(self, inner: MessageInner) -> PutResult:
         """Stage one message."""
+        self.settle_made()
         status = self._refusal(inner)
         if status is not None:
             return self._refuse(status)
@@ -88,6 +91,7 @@ class Appender:
 
         Their bodies together must not be larger than that of one message may be.
         """
+        self.settle_made()
         refusals = [status for each in inners if (status := self._refusal(each)) is not None]
         if sum(len(each.body) for each in inners) > self._settings().max_message_size:
             refusals.append(PutStatus.MESSAGE_ILLEGAL)
@@ -119,7 +123,7 @@ class Appender:
         return min(log.active.end - BLANK_BYTES - log.position, STAGED_BYTES_MAX - unwritten)
 
     def stage_made(
-        self, records: bytes, newest: int, messages: int, entries: list[IndexEntry], now: int
+        self, records: bytes, newest: int, messages: int, entries: IndexEntries, now: int
     ) -> None:
         """Stage records that were made for this position; their units are in the queues."""
         self.store_timestamp = now
@@ -213,6 +217,7 @@ class Appender:
 
         Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
         """
+        self.settle_made()
         if self._log.position == self._log.written:
             return
         if self._health.has_failed:
@@ -244,3 +249,7 @@ class Appender:
     def _note_time(self, elapsed_ms: int) -> None:
         self.write_time_ms = elapsed_ms
         self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)
+
+
+def _nothing() -> None:
+    """Nobody makes records."""

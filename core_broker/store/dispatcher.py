@@ -7,6 +7,7 @@ Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildInde
 """
 
 import logging
+from array import array
 from typing import NamedTuple
 
 from core_broker.message import sysflag
@@ -15,7 +16,7 @@ from core_broker.message.properties import decode_properties
 from core_broker.message.record import RECORD_BYTES_MIN
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
-from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
@@ -69,8 +70,8 @@ class Dispatcher:
         #: Damaged parts of the log, as first and end.
         self._lost: list[tuple[int, int]] = []
         #: For the index: what was staged in this turn, and what is in the log.
-        self._staged: list[IndexEntry] = []
-        self._to_index: list[IndexEntry] = []
+        self._staged: IndexEntries = array("q")
+        self._to_index: IndexEntries = array("q")
 
     # -- with the put --
 
@@ -83,16 +84,16 @@ class Dispatcher:
             self._queues.append(queue, offset, size, code)
         if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
             for key_hash in self._hasher.message_hashes(inner.topic, inner.properties):
-                self._staged.append((key_hash, offset, stored_at))
+                self._staged.extend((key_hash, offset, stored_at))
 
-    def stage_entries(self, entries: list[IndexEntry]) -> None:
+    def stage_entries(self, entries: IndexEntries) -> None:
         """Enter index entries of messages that are being appended to the log."""
         self._staged += entries
 
     def rollback(self) -> None:
         """Forget what was staged: it did not get into the log."""
         self._queues.rollback()
-        self._staged.clear()
+        del self._staged[:]
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make visible what was staged.
@@ -102,7 +103,7 @@ class Dispatcher:
         """
         self._queues.publish(listeners)
         self._to_index += self._staged
-        self._staged.clear()
+        del self._staged[:]
         self.settle()
 
     def settle(self) -> None:
@@ -123,10 +124,10 @@ class Dispatcher:
         if not self._is_indexing or kind == sysflag.TRANSACTION_ROLLBACK:
             return
         waiting = self._to_index
-        if record.offset > (waiting[-1][1] if waiting else self._index.end_physical):
+        if record.offset > (waiting[1 - ENTRY_NUMBERS] if waiting else self._index.end_physical):
             for key_hash in self._hasher.message_hashes(record.topic, properties):
-                waiting.append((key_hash, record.offset, record.store_timestamp))
-        if len(waiting) >= SETTLED_ENTRIES:
+                waiting.extend((key_hash, record.offset, record.store_timestamp))
+        if len(waiting) >= SETTLED_ENTRIES * ENTRY_NUMBERS:
             self.settle()
 
     def _dispatch_to_queue(self, record: LogRecord, properties: dict[str, str]) -> None:

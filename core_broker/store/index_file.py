@@ -6,12 +6,12 @@ writes the blocks that changed. Items are appended in blocks. Older files are re
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
-from core_broker.store.index_items import SLOTS_PER_BLOCK, IndexEntry
+from core_broker.store.index_items import ENTRY_NUMBERS, SLOTS_PER_BLOCK, IndexEntries
 from core_broker.store.index_items import add_items as plain_add_items
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.key_search import ChainStart
@@ -93,7 +93,7 @@ class IndexFile:
 
     # -- add --
 
-    def add(self, entries: Sequence[IndexEntry]) -> int:
+    def add(self, entries: IndexEntries) -> int:
         """Add entries until the file is full; return how many.
 
         The caller has called `create` or `open_slots`.
@@ -101,8 +101,8 @@ class IndexFile:
         assert self._slots is not None
         number = self.next_item
         if number == 1:
-            _, self.begin_physical, self.begin_timestamp = entries[0]
-        chosen = entries[: self.item_max - number]
+            _, self.begin_physical, self.begin_timestamp = entries[:ENTRY_NUMBERS]
+        chosen = entries[: (self.item_max - number) * ENTRY_NUMBERS]
         self.slots_used += add_items(
             chosen,
             self._slots,
@@ -112,9 +112,10 @@ class IndexFile:
             self._changed_blocks,
             self._before_flush,
         )
-        _, self.end_physical, self.end_timestamp = chosen[-1]
-        self.next_item = number + len(chosen)
-        return len(chosen)
+        _, self.end_physical, self.end_timestamp = chosen[-ENTRY_NUMBERS:]
+        count = len(chosen) // ENTRY_NUMBERS
+        self.next_item = number + count
+        return count
 
     # -- write --
 

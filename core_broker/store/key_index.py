@@ -11,7 +11,7 @@ from pathlib import Path
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Files
 from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, open_index_file
-from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 from core_broker.store.index_layout import IndexLayout
 from core_broker.store.key_search import KeySearch
 
@@ -71,15 +71,15 @@ class KeyIndex:
 
     # -- add --
 
-    def add(self, entries: list[IndexEntry]) -> None:
-        """Add entries in the order of the log, and take them out of the list.
+    def add(self, entries: IndexEntries) -> None:
+        """Add entries in the order of the log, and take them out of the array.
 
         On OSError, when no file can be made, the rest is still in it.
         """
         while entries:
             if not self._all or self._all[-1].is_full:
-                self._append_file(entries[0][2])
-            del entries[: self._all[-1].add(entries)]
+                self._append_file(entries[2])
+            del entries[: self._all[-1].add(entries) * ENTRY_NUMBERS]
 
     def write_full_tail(self) -> None:
         """Write the items in memory when there are many; on OSError they stay there."""

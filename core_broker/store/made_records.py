@@ -1,14 +1,15 @@
 """Records that were made elsewhere, by the kernel: into the log, their queues and the index.
 
 This is the second way into the store beside Appender.put. Whoever makes records asks for the place
-first, and hands all of a read over at once.
+first, may keep what is made until the end of the turn, and hands it over at once when the store
+asks for it: what is put, written or removed comes behind it.
 """
 
 from collections.abc import Callable, Iterable
 
 from core_broker.store.appender import Appender
 from core_broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
-from core_broker.store.index_items import IndexEntry
+from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
 
 
@@ -31,6 +32,10 @@ class MadeRecords:
         """Where the next record goes."""
         return self._log.position
 
+    def on_settle(self, stage: Callable[[], None]) -> None:
+        """Have `stage` called before anything else is put, written or removed."""
+        self._appender.settle_made = stage
+
     @property
     def queue_removals(self) -> int:
         """How many queues were removed since the start; then `queue` must be asked again."""
@@ -41,7 +46,7 @@ class MadeRecords:
         records: bytes,
         newest: int,
         queues: Iterable[tuple[ConsumeQueue, bytes, int]],
-        entries: list[IndexEntry],
+        entries: IndexEntries,
         now_ms: int,
     ) -> None:
         """Stage records that lie at `position` on, within `room`, with all that belongs to them.

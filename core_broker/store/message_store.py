@@ -277,6 +277,10 @@ class MessageStore:
         """Stage messages that stay together; all of them or none. Results are in their order."""
         return self._appender.put_batch(inners)
 
+    def settle_made(self) -> None:
+        """Have staged what others have made and keep (made_records.py)."""
+        self._appender.settle_made()
+
     def write_staged(self) -> None:
         """Write what this turn of the loop has put, and make it visible.
 
@@ -360,11 +364,13 @@ class MessageStore:
 
     def delete_topic(self, topic: str) -> None:
         """Drop the queues of a topic; its messages stay in the log until they expire."""
+        self.settle_made()
         if self._removal.remove_topic(topic):
             self._checkpointer.want()
 
     def clean_expired_queues(self) -> int:
         """Drop queues whose messages have all left the log; return how many."""
+        self.settle_made()
         count = self._removal.remove_expired()
         if count:
             self._checkpointer.want()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core_broker.processors.hot_sends import HotSends
+from core_broker.processors.hot_path import HotPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.server import RemotingServer
 from core_broker.store.consume_queue import ConsumeQueue
@@ -67,15 +67,14 @@ class OnePath:
         self.server = RemotingServer(
             self.desk.requests.dispatch, name="two paths", before_write=turn.end
         )
-        self.hot = HotSends(self.desk.ctx, turn, self.server.read_buffer)
-        self.server.hot_path = self.hot.feed
+        self.hot = HotPath(self.desk.ctx, turn, self.server)
         self.folder = folder / "store"
         self._peers: list[tuple[Connection, Wire]] = []
 
     def peer(self) -> int:
         """One more connection; returns its number."""
         wire = Wire(40_000 + len(self._peers))
-        connection = Connection(self.server)
+        connection = self.server.connection_class(self.server)
         connection.connection_made(wire)
         self._peers.append((connection, wire))
         return len(self._peers) - 1
@@ -92,7 +91,7 @@ class OnePath:
 
     def fail_once_at(self, queue_id: int) -> None:
         """Let the kernel fail in the middle of a read, where it first meets a queue."""
-        hot: Any = self.hot
+        hot: Any = self.hot.sends
         find = hot.queue
 
         def fail(name: bytes, asked: int) -> ConsumeQueue:
@@ -152,5 +151,5 @@ async def compare(
     assert stored.keys() == wanted.keys()
     for name, content in wanted.items():
         assert stored[name] == content, (name, stored[name][:600], content[:600])
-    assert plain.hot.messages == 0
-    return hot.hot.messages
+    assert plain.hot.messages_sent == 0
+    return hot.hot.messages_sent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import core_broker
 
-PROBE = "from core_broker.processors.hot_sends import has_kernel; print(has_kernel())"
+PROBE = "from core_broker.processors.hot_path import has_kernel; print(has_kernel())"
 
 
 def has_kernel(folder: Path, **environment: str) -> str:

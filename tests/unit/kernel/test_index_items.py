@@ -1,11 +1,12 @@
 """Index items from the kernel and from the plain path: the same bytes, slots and blocks."""
 
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.processors.hot_sends import has_kernel
-from core_broker.store.index_items import IndexEntry
+from core_broker.processors.hot_path import has_kernel
 from core_broker.store.index_items import add_items as plain
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
@@ -25,14 +26,15 @@ entries = st.lists(
 
 
 @given(entries=entries, is_flushing=st.booleans())
-def test_both_enter_the_same(entries: list[IndexEntry], is_flushing: bool) -> None:
+def test_both_enter_the_same(entries: list[tuple[int, int, int]], is_flushing: bool) -> None:
     from core_broker.kernel.index_items import add_items as compiled
 
+    numbers = array("q", [number for entry in entries for number in entry])
     outcomes = []
     for add_items in (plain, compiled):
         slots = memoryview(bytearray(4 * 3000)).cast("i")
         tail, changed = bytearray(b"before"), {7}
         before: dict[int, int] | None = {} if is_flushing else None
-        used = add_items(entries, slots, 5, BEGIN_MS, tail, changed, before)
+        used = add_items(numbers, slots, 5, BEGIN_MS, tail, changed, before)
         outcomes.append((used, bytes(slots), bytes(tail), changed, before))
     assert outcomes[0] == outcomes[1]

@@ -17,6 +17,9 @@ class ScriptedStore:
         self.fails = False
         self.max_offset_physical = 100
 
+    def settle_made(self) -> None:
+        self.done.append("settled")
+
     def write_staged(self) -> None:
         if self.fails:
             raise StoreReadOnly("the disk failed")
@@ -40,7 +43,7 @@ def turn(store: ScriptedStore) -> Turn:
 async def test_written_first_then_flushed_then_woken(turn: Turn, store: ScriptedStore) -> None:
     turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
     turn.end()
-    assert store.done == ["written", "waits for 100", "flushed True", "woken"]
+    assert store.done == ["settled", "written", "waits for 100", "flushed True", "woken"]
 
 
 async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: ScriptedStore) -> None:
@@ -48,7 +51,7 @@ async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: Scr
     turn.end_soon()
     assert store.done == []
     await asyncio.sleep(0)
-    assert store.done == ["written", "woken"]
+    assert store.done == ["settled", "written", "woken"]
 
 
 async def test_who_waits_for_the_disk_hears_of_a_failed_write(
@@ -58,7 +61,7 @@ async def test_who_waits_for_the_disk_hears_of_a_failed_write(
     turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
     with pytest.raises(StoreReadOnly):
         turn.end()
-    assert store.done == ["flushed False"]
+    assert store.done == ["settled", "flushed False"]
 
 
 async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(

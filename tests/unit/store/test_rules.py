@@ -1,6 +1,7 @@
 """Rules of RocketMQ's store that no other file tests, one by one, with known answers."""
 
 import struct
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def test_a_batch_that_does_not_fit_goes_to_the_next_segment_as_a_whole(bench: Be
 
 def test_a_new_index_file_begins_where_the_last_one_ended(tmp_path: Path) -> None:
     index = KeyIndex(DiskFiles(), tmp_path, 16, 4)
-    index.add([(7, 100 * number, NOW_MS + 1000 * number) for number in range(3)])
+    index.add(array("q", [7, 0, NOW_MS, 7, 100, NOW_MS + 1000, 7, 200, NOW_MS + 2000]))
     index._append_file(NOW_MS + 9_999)
     for flush in index.take_flushes():
         flush.run()

@@ -1,0 +1,45 @@
+# What hot_path.py offers to the other modules of the kernel.
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from core_broker.kernel.memory cimport Memory
+from core_broker.kernel.scan cimport Header
+
+cdef class HotKind:
+    # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
+    cdef readonly bint waits_for_disk
+    cdef bint take(self, HotPath asked, uint8_t *body, uint32_t body_bytes) except -1
+    cdef int hold_back(self, object line, bytes answers, int count) except -1
+
+cdef class HotPath:
+    # The request under way: its header, who asks, and where the answer goes.
+    cdef Header header
+    cdef HotLine line
+    cdef Memory out
+    # Grows with each turn, and within a turn whenever the plain path has run.
+    cdef int64_t turn
+    # How long the requests of this read have waited at least, in ms.
+    cdef double waited_ms
+    cdef object _endpoint
+    cdef object _view
+    cdef uint8_t *_buffer
+    cdef unsigned char[::1] _bytes
+    cdef int64_t _buffer_bytes
+    cdef list _codes
+    cdef list _kinds
+    cdef double _turn_began
+    cdef int64_t take(self, HotLine line, int64_t end) except -1
+    cdef HotKind _kind_of(self, int64_t code)
+    cdef int _deliver(self, HotKind kind, int count) except -1
+
+cdef class HotLine:
+    cdef public bint closed, _is_dirty, _stalled, _write_paused, _has_backlog, _is_collecting
+    cdef public double arrived
+    cdef public str _closing
+    cdef public bytes peer_record
+    cdef public bytes _cut
+    cdef public list _out
+    cdef public int64_t _out_bytes, _held, _looks, _unfinished
+    cdef public object _transport, _endpoint
+    cdef HotPath _path
+    cdef int64_t _in_flight_max, _high_water_bytes
+    cdef int answer_made(self, bytes answers) except -1

@@ -1,0 +1,225 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False
+"""From a read to answers without the plain path: what runs for each read and each write.
+
+    HotLine    of each connection: the read, the frames cut in two, the write
+    HotPath    of an endpoint: finds for each frame the kind of request that takes it
+    HotKind    one for each kind of request: sends (sends.py) and others
+
+A kind takes a request whole or leaves it as it is. The frames of a read are taken from the first
+on, up to one that nobody takes; that one and the rest go the plain way (remoting/connection.py),
+so that answers keep their order.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.memory import Memory
+from cython.cimports.core_broker.kernel.scan import Header, get32
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
+from cython.cimports.libc.string import memcpy
+from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+
+FRAME_HEAD = cython.declare(cython.int, 8)
+FRAME_MAX = cython.declare(uint32_t, 16 << 20)
+LENGTH_BYTES = cython.declare(cython.int, 4)
+#: The beginning of a frame is put before the bytes of the next read when it is so short.
+CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
+
+
+@cython.cclass
+class HotKind:
+    """Takes one kind of request. What it may find out once a turn it finds out when `turn` grew."""
+
+    def take(self, asked, body, body_bytes):
+        """Handle the request and write its answer to `asked.out`; false, and nothing done, if not.
+
+        Whatever may fail comes before whatever is done.
+        """
+        return False
+
+    def hold_back(self, line, answers, count):
+        """Keep so many answers to a connection until the disk has what was stored."""
+        raise NotImplementedError
+
+
+@cython.cclass
+class HotPath:
+    """What takes requests from the read buffer of one endpoint."""
+
+    def __init__(self, endpoint: object, kinds: dict):
+        self._endpoint = endpoint
+        self._view = endpoint.read_buffer
+        self._bytes = endpoint.read_buffer
+        self._buffer = cython.cast(cython.pointer(uint8_t), cython.address(self._bytes[0]))
+        self._buffer_bytes = self._bytes.shape[0]
+        self._codes = list(kinds)
+        self._kinds = list(kinds.values())
+        self.header = Header()
+        self.out = Memory()
+
+    def end_turn(self):
+        """The turn of the event loop is over."""
+        self._turn_began = 0.0
+
+    def take(self, line, end):
+        """Take requests from the first `end` bytes of the buffer; return how many bytes."""
+        frame: cython.pointer(uint8_t) = self._buffer
+        stop: cython.pointer(uint8_t) = frame + end
+        body: cython.pointer(uint8_t)
+        size: uint32_t
+        word: uint32_t
+        count: cython.int = 0
+        header: Header = self.header
+        taker: HotKind = None
+        kind: HotKind
+        self.line = line
+        self.waited_ms = (_now() - line.arrived) * 1000
+        try:
+            while stop - frame >= FRAME_HEAD:
+                size = get32(frame)
+                word = get32(frame + LENGTH_BYTES)
+                if size > FRAME_MAX or stop - frame - LENGTH_BYTES < size:
+                    break
+                if size < LENGTH_BYTES or word >> 24 or word > size - LENGTH_BYTES:
+                    break
+                if not header.read(frame + FRAME_HEAD, word):
+                    break
+                kind = self._kind_of(header.code)
+                if kind is None:
+                    break
+                if count and (kind.waits_for_disk or taker.waits_for_disk) and kind is not taker:
+                    self._deliver(taker, count)
+                    count = 0
+                taker = kind
+                body = frame + FRAME_HEAD + word
+                if not kind.take(self, body, size - LENGTH_BYTES - word):
+                    break
+                count += 1
+                frame += LENGTH_BYTES + size
+                if line._out_bytes + self.out.count >= line._high_water_bytes:
+                    break
+        finally:
+            if count:
+                self._deliver(taker, count)
+            self.line = None
+        return frame - self._buffer
+
+    def _kind_of(self, code):
+        i: cython.Py_ssize_t
+        for i in range(len(self._codes)):
+            if cython.cast(int64_t, self._codes[i]) == code:
+                return self._kinds[i]
+        return None
+
+    def _deliver(self, kind, count):
+        """Hand over the answers that a kind has made."""
+        answers: bytes = self.out.take()
+        if kind.waits_for_disk:
+            kind.hold_back(self.line, answers, count)
+            self.line._held += count
+        else:
+            self.line.answer_made(answers)
+        return 0
+
+
+@cython.cclass
+class HotLine:
+    """The part of a connection that runs for each read and write, for a class with the others.
+
+    The names with an underscore are those of Connection (remoting/connection.py), whose methods
+    find here what they keep. `use` comes before anything else.
+    """
+
+    def use(self, path: HotPath):
+        """Begin to take requests the hot way."""
+        limits = self._endpoint.limits
+        self._path = path
+        self._in_flight_max = limits.in_flight_max
+        self._high_water_bytes = limits.write_high_water_bytes
+        self._cut = b""
+        self.peer_record = b""
+
+    def get_buffer(self, sizehint: cython.Py_ssize_t):
+        """Where the next bytes go: into the one buffer, behind the beginning of a frame."""
+        count: cython.Py_ssize_t = len(self._cut)
+        if count == 0:
+            return self._path._view
+        memcpy(self._path._buffer, PyBytes_AS_STRING(self._cut), count)
+        return self._path._view[count:]
+
+    def buffer_updated(self, nbytes: cython.Py_ssize_t):
+        """Bytes have arrived."""
+        path: HotPath = self._path
+        end: int64_t = len(self._cut) + nbytes
+        start: int64_t = 0
+        if self._closing:
+            return
+        if path._turn_began == 0.0:
+            path.turn += 1
+            path._turn_began = self._endpoint.begin_turn()
+        self.arrived = path._turn_began
+        if self._has_backlog or end == path._buffer_bytes:
+            self._look_at_backlog(nbytes)
+        if self._held < self._in_flight_max and not self._is_collecting:
+            start = path.take(self, end)
+            if start > 0:
+                self._looks = 0
+            if _is_short_begin(path._buffer + start, end - start):
+                self._cut = PyBytes_FromStringAndSize(
+                    cython.cast(cython.p_char, path._buffer + start), end - start
+                )
+                if end - start != self._unfinished:
+                    self._count_unfinished(end - start)
+                return
+        self._cut = b""
+        path.turn += 1
+        self._take_plain(path._view[start:end])
+
+    def flush(self):
+        """Write everything that this turn answered, in one piece."""
+        out: list = self._out
+        if self.closed or self._closing or self._stalled or self._write_paused or len(out) != 1:
+            self._flush_plain()
+            return
+        self._is_dirty = False
+        self._out_bytes = 0
+        self._looks = 0
+        answers = out.pop()
+        self._transport.write(answers)
+        if self._write_paused:
+            self._end_write()
+
+    def answer_made(self, answers):
+        """Send answers that are frames already."""
+        if self.closed:
+            return 0
+        self._out.append(answers)
+        self._out_bytes += len(answers)
+        if self._out_bytes >= self._high_water_bytes:
+            self._grow_out(0)
+        elif not self._is_dirty:
+            self._is_dirty = True
+            self._endpoint.mark_dirty(self)
+        return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _now() -> cython.double:
+    """Seconds of the monotonic clock."""
+    time: timespec
+    clock_gettime(CLOCK_MONOTONIC, cython.address(time))
+    return time.tv_sec + time.tv_nsec * 1e-9
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_short_begin(at: cython.pointer(uint8_t), count: int64_t) -> cython.bint:
+    """Whether there is only the beginning of one frame, short enough to be read once more."""
+    needed: int64_t
+    if count < LENGTH_BYTES:
+        return True
+    needed = cython.cast(int64_t, get32(at)) + LENGTH_BYTES
+    return count < needed <= CUT_BYTES_MAX

@@ -1,0 +1,25 @@
+# What records.py offers to the other modules of the kernel.
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from core_broker.kernel.memory cimport Memory
+from core_broker.kernel.properties cimport Properties
+from core_broker.kernel.queues cimport HotQueue, HotTopic
+
+cdef int keys_max(Properties properties) noexcept
+
+cdef class Records:
+    # Of the request under way.
+    cdef bytes peer
+    cdef int64_t sys_flag, born
+    cdef int messages
+    cdef int64_t newest, now
+    cdef int64_t _position, _end
+    cdef bytes _host
+    cdef bint _is_indexing
+    cdef Memory _made, _entries
+    cdef void place(self, int64_t position, int64_t room, int64_t now) noexcept
+    cdef bint reserve(self, HotTopic topic, int64_t parts, int count, int64_t keys) except -1
+    cdef int64_t append(self, HotTopic topic, HotQueue hot, Properties properties, const uint8_t *body, uint32_t body_bytes, uint32_t flag) noexcept
+    cdef tuple take(self)
+    cdef void _index(self, HotTopic topic, Properties properties) noexcept
+    cdef void _index_key(self, HotTopic topic, const uint8_t *key, int count) noexcept

@@ -1,0 +1,129 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False
+"""Records with their queue units and index keys, kept until they are handed over.
+
+The formats are in message/record.py, store/consume_queue.py and store/index_items.py.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.memory import Memory
+from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
+from cython.cimports.core_broker.kernel.zlib import crc32
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
+from cython.cimports.libc.string import memchr, memcpy
+
+RECORD_HEAD = cython.declare(cython.int, 88)
+#: A record beside its body, topic and properties.
+RECORD_MIN = cython.declare(cython.int, 91)
+RECORD_MAGIC = cython.declare(uint32_t, 0xDAA320A7)
+#: An index entry: key hash, offset of the record, store time.
+ENTRY_BYTES = cython.declare(cython.int, 24)
+
+
+def keys_max(properties):
+    """How many index keys these properties have at most."""
+    return 1 + (0 if properties.keys.p == cython.NULL else (properties.keys.n + 1) // 2)
+
+
+@cython.cclass
+class Records:
+    """What follows each other in the log from `place` on, within the room there."""
+
+    def __init__(self, host: bytes, is_indexing: bool):
+        self._host = host
+        self._is_indexing = is_indexing
+        self._made = Memory()
+        self._entries = Memory()
+
+    def place(self, position, room, now):
+        """Say where the first record goes, how many bytes have room, and their store time."""
+        self._position = position
+        self._end = position + room
+        self.now = now
+
+    def reserve(self, topic, parts, count, keys):
+        """Make room for messages with so many bytes of bodies and properties; false without."""
+        size: int64_t = parts + count * (RECORD_MIN + cython.cast(int64_t, len(topic.name)))
+        if self._position + size > self._end:
+            return False
+        self._made.reserve(size)
+        self._entries.reserve(keys * ENTRY_BYTES)
+        return True
+
+    def take(self):
+        """Hand over the records and the index entries."""
+        self.messages = 0
+        return self._made.take(), self._entries.take()
+
+    def append(self, topic, hot, properties, body, body_bytes, flag):
+        """Write one record, its unit and its index keys; return where the record begins."""
+        name: cython.pointer(uint8_t) = topic.name
+        name_bytes: cython.int = cython.cast(cython.int, len(topic.name))
+        at: cython.pointer(uint8_t) = self._made.start + self._made.count
+        size: int64_t = RECORD_MIN + body_bytes + name_bytes + properties.count
+        tags_code: int64_t = 0
+        put32(at, cython.cast(uint32_t, size))
+        put32(at + 4, RECORD_MAGIC)
+        put32(at + 8, cython.cast(uint32_t, crc32(0, body, body_bytes)) & 0x7FFFFFFF)
+        put32(at + 12, hot.queue_id)
+        put32(at + 16, flag)
+        put64(at + 20, hot.next_offset + hot.count)
+        put64(at + 28, self._position)
+        put32(at + 36, cython.cast(uint32_t, self.sys_flag))
+        put64(at + 40, self.born)
+        memcpy(at + 48, cython.cast(cython.p_char, self.peer), 8)
+        put64(at + 56, self.now)
+        memcpy(at + 64, cython.cast(cython.p_char, self._host), 8)
+        # No reconsume times, no prepared transaction.
+        put32(at + 72, 0)
+        put64(at + 76, 0)
+        put32(at + 84, body_bytes)
+        at += RECORD_HEAD
+        memcpy(at, body, body_bytes)
+        at += body_bytes
+        at[0] = cython.cast(uint8_t, name_bytes)
+        memcpy(at + 1, name, name_bytes)
+        at += 1 + name_bytes
+        at[0] = cython.cast(uint8_t, properties.count >> 8)
+        at[1] = cython.cast(uint8_t, properties.count)
+        memcpy(at + 2, properties.text, properties.count)
+        if properties.tags.p != cython.NULL:
+            tags_code = cython.cast(int32_t, java_hash(properties.tags.p, properties.tags.n, 0))
+        hot.add(self._position, size, tags_code)
+        if self._is_indexing:
+            self._index(topic, properties)
+        self.newest = self._position
+        self._position += size
+        self._made.count += size
+        self.messages += 1
+        return self.newest
+
+    def _index(self, topic, properties):
+        """Note the keys of the message under way: its unique one, then each of its KEYS."""
+        at: cython.pointer(uint8_t) = properties.keys.p
+        end: cython.pointer(uint8_t)
+        stop: cython.pointer(uint8_t)
+        if properties.unique_key.p != cython.NULL:
+            self._index_key(topic, properties.unique_key.p, properties.unique_key.n)
+        if at == cython.NULL:
+            return
+        end = at + properties.keys.n
+        while at < end:
+            stop = cython.cast(cython.pointer(uint8_t), memchr(at, 32, end - at))
+            if stop == cython.NULL:
+                stop = end
+            if stop > at:
+                self._index_key(topic, at, cython.cast(cython.int, stop - at))
+            at = stop + 1
+
+    def _index_key(self, topic, key, count):
+        code: int32_t = cython.cast(int32_t, java_hash(key, count, topic.key_seed))
+        if code < 0:
+            code = -code if code != -2147483648 else 0
+        entry: cython.pointer(int64_t) = cython.cast(
+            cython.pointer(int64_t), self._entries.start + self._entries.count
+        )
+        entry[0] = code
+        entry[1] = self._position
+        entry[2] = self.now
+        self._entries.count += ENTRY_BYTES

@@ -1,0 +1,93 @@
+"""The hot path of a broker's server: which requests the kernel takes, and its connections.
+
+    kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
+    hot_sends.py         sends: what the broker decides once a turn, and where the result goes
+
+Without the compiled kernel there is only the plain path.
+"""
+
+import asyncio
+from typing import cast
+
+from core_broker.message.hosts import packed_address
+from core_broker.processors.context import BrokerContext
+from core_broker.processors.hot_sends import HotSends
+from core_broker.processors.turn import Turn
+from core_broker.remoting.codes import RequestCode as Code
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Endpoint
+from core_broker.remoting.server import RemotingServer
+
+try:
+    from core_broker.kernel.hot_path import HotLine
+    from core_broker.kernel.hot_path import HotPath as Kernel
+except ImportError:
+    HotLine = Kernel = None
+
+
+def has_kernel() -> bool:
+    """Whether the kernel is compiled on this machine."""
+    return Kernel is not None
+
+
+class HotPath:
+    """The kernel of one server; does nothing without one."""
+
+    def __init__(self, ctx: BrokerContext, turn: Turn, server: RemotingServer) -> None:
+        self.sends: HotSends | None = None
+        if Kernel is None:
+            return
+        self.sends = HotSends(ctx, turn)
+        kinds = {
+            Code.SEND_MESSAGE_V2: self.sends.kernel,
+            Code.SEND_BATCH_MESSAGE: self.sends.kernel,
+        }
+        self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
+        server.on_turn_end = self._kernel.end_turn
+        server.connection_class = self._connection
+
+    @property
+    def messages_sent(self) -> int:
+        """Messages that came this way."""
+        return self.sends.messages if self.sends is not None else 0
+
+    def _connection(self, endpoint: Endpoint) -> Connection:
+        connection = HotConnection(endpoint)
+        connection.use(self._kernel)
+        return cast("Connection", connection)
+
+
+if HotLine is not None:
+
+    class HotConnection(HotLine, Connection):  # type: ignore[misc]
+        """A connection whose reads go the hot way first."""
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            """The connection is open."""
+            super().connection_made(transport)
+            self.peer_record = _peer_record(self)
+
+        # What the kernel leaves to the plain path.
+
+        def _look_at_backlog(self, nbytes: int) -> None:
+            self.arrived = self._age.since(self._transport, nbytes, self.arrived)
+            self._has_backlog = self._age.pending > 0
+
+        def _take_plain(self, data: memoryview) -> None:
+            self._take(data)
+            self._cut = self._splitter.release()
+            self._is_collecting = self._splitter.pending_bytes > 0
+
+        def _flush_plain(self) -> None:
+            Connection.flush(self)
+
+        def _end_write(self) -> None:
+            if self._reads_too_slowly():
+                self._cut_off()
+
+
+def _peer_record(connection: Connection) -> bytes:
+    """The peer's address as a record holds it; empty for IPv6."""
+    if ":" in connection.peer_host or not connection.peer_host:
+        return b""
+    return packed_address(connection.peer_host) + connection.peer_port.to_bytes(4, "big")

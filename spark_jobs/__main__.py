@@ -12,19 +12,23 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from core_broker.errors import RequestRefused, TransportError
+from core_broker.errors import ClientError, RequestRefused, TransportError
+from spark_jobs.compact import Compact, run_compact
+from spark_jobs.follow import run_follow
 from spark_jobs.ingest import (
     MESSAGES_PER_ROUND,
     RETAIN_DAYS,
     TRACE_TOPIC,
     Ingest,
+    Result,
     StartSpark,
     run_ingest,
 )
@@ -32,6 +36,7 @@ from spark_jobs.java import SparkUnavailableError, java_for_spark
 from spark_jobs.progress import Progress
 from spark_jobs.queues import ReadError
 from spark_jobs.session import SHORT_RUN, spark_session
+from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_derive
 from trace.lake import LakeError
 
 if TYPE_CHECKING:
@@ -86,41 +91,60 @@ def check(run_dir: Path, as_json: bool) -> None:
     sys.exit(Exit.DONE if answer["usable"] else Exit.NO_SPARK)
 
 
+def job_options(command: click.decorators.FC) -> click.decorators.FC:
+    """What every job has."""
+    options = (
+        click.option(
+            "--lake", required=True, type=click.Path(path_type=Path), help="Folder of the lake."
+        ),
+        run_dir_option,
+        click.option(
+            "--master", envvar="SPARK_MASTER", help="Spark master [SPARK_MASTER, local[*]]."
+        ),
+        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+        click.option("--progress-json", is_flag=True, help="Report as JSON lines on stdout."),
+        click.option(
+            "--until-stdin-closes", is_flag=True, help="Stop when whoever started this is gone."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+RETAIN_DAYS_OPTION = click.option(
+    "--retain-days", type=POSITIVE, default=RETAIN_DAYS, show_default=True
+)
+
+
 @main.command()
 @click.option(
     "--namesrv", "-n", envvar="NAMESRV_ADDR", required=True, help="host:port;… [NAMESRV_ADDR]"
 )
-@click.option(
-    "--lake", required=True, type=click.Path(path_type=Path), help="Folder of the trace lake."
-)
 @click.option("--topic", default=TRACE_TOPIC, show_default=True, help="Topic with the traces.")
-@run_dir_option
-@click.option("--master", envvar="SPARK_MASTER", help="Spark master [SPARK_MASTER, local[*]].")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
 @click.option("--messages-per-round", type=POSITIVE, default=MESSAGES_PER_ROUND, show_default=True)
-@click.option("--retain-days", type=POSITIVE, default=RETAIN_DAYS, show_default=True)
+@RETAIN_DAYS_OPTION
 @click.option(
     "--retry-seconds", type=POSITIVE, default=60, show_default=True, help="Wait so for brokers."
 )
-@click.option("--progress-json", is_flag=True, help="Report as JSON lines on stdout.")
-@click.option("--until-stdin-closes", is_flag=True, help="Stop when whoever started this is gone.")
+@click.option("--events-only", is_flag=True, help="Leave the tables to the jobs that make them.")
+@click.option(
+    "--follow", type=POSITIVE, metavar="SECONDS", help="Stay, and read what is new every SECONDS."
+)
+@job_options
 def ingest(
     *,
     namesrv: str,
     lake: Path,
     topic: str,
-    run_dir: Path,
-    master: str | None,
-    conf: tuple[str, ...],
     messages_per_round: int,
     retain_days: int,
     retry_seconds: int,
-    progress_json: bool,
-    until_stdin_closes: bool,
+    events_only: bool,
+    follow: int | None,
+    **shell: Any,
 ) -> None:
     """Bring what is new in the trace topic into the lake."""
-    if until_stdin_closes:
-        threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
     job = Ingest(
         namesrv,
         lake.resolve(),
@@ -128,27 +152,97 @@ def ingest(
         messages_per_round=messages_per_round,
         retain_days=retain_days,
         retry_timeout_ms=retry_seconds * 1000,
+        events_only=events_only,
     )
+
+    def work(progress: Progress, start_spark: StartSpark) -> Result:
+        if follow is not None:
+            return run_follow(job, follow, progress, start_spark, now_ms)
+        return run_ingest(job, progress, start_spark, now_ms)
+
+    run_job(f"ingest {topic}", work, **shell)
+
+
+def _table_job(name: str, help_text: str) -> None:
+    @main.command(name, help=help_text)
+    @click.option(
+        "--from", "begin", metavar="HOUR", help="First hour to make again, as 2026-11-05T13."
+    )
+    @click.option("--to", "end", metavar="HOUR", help="Last hour [the first].")
+    @job_options
+    def command(*, lake: Path, begin: str | None, end: str | None, **shell: Any) -> None:
+        if end and not begin:
+            raise click.UsageError("--to needs --from.")
+        try:
+            hours = hours_between(begin, end or begin) if begin else None
+        except ClientError as error:
+            raise click.UsageError(str(error)) from error
+        job = Derive(lake.resolve(), TABLES_OF_JOB[name], hours)
+        run_job(
+            name,
+            lambda progress, start_spark: run_derive(job, progress, start_spark, now_ms),
+            **shell,
+        )
+
+
+_table_job("rollup", "Make the figures per minute of all hours that changed, or of given ones.")
+_table_job("edges", "Make the table of who sends to whom.")
+_table_job("slow", "Make the lists of slowest and of never-consumed messages.")
+
+
+@main.command()
+@RETAIN_DAYS_OPTION
+@job_options
+def compact(*, lake: Path, retain_days: int, **shell: Any) -> None:
+    """Make one file of many small ones, and let go of old hours."""
+    job = Compact(lake.resolve(), retain_days)
+    run_job(
+        "compact",
+        lambda progress, start_spark: run_compact(job, progress, start_spark, now_ms),
+        **shell,
+    )
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+Work = Callable[[Progress, StartSpark], Result]
+
+
+def run_job(
+    name: str,
+    work: Work,
+    *,
+    run_dir: Path,
+    master: str | None,
+    conf: tuple[str, ...],
+    progress_json: bool,
+    until_stdin_closes: bool,
+) -> None:
+    """Run a job as this process; does not return."""
     settings = _settings(conf)
+    if until_stdin_closes:
+        threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
 
     def start_spark(is_short: bool) -> "AbstractContextManager[SparkSession]":
         return spark_session(
-            f"gantry ingest {topic}",
+            f"gantry {name}",
             run_dir=run_dir,
             master=master,
             settings={**(SHORT_RUN if is_short else {}), **settings},
         )
 
-    sys.exit(_reported(job, Progress(sys.stdout, as_json=progress_json), start_spark))
+    sys.exit(_reported(name, work, Progress(sys.stdout, as_json=progress_json), start_spark))
 
 
-def _reported(job: Ingest, progress: Progress, start_spark: StartSpark) -> Exit:
+def _reported(name: str, work: Work, progress: Progress, start_spark: StartSpark) -> Exit:
     """Run the job; whatever happens becomes its last line and its exit code."""
     begun = time.monotonic()
     try:
-        result = run_ingest(job, progress, start_spark, lambda: time.time_ns() // 1_000_000)
+        result = work(progress, start_spark)
     except Exception as error:
-        logger.exception("ingest failed")
+        logger.exception("%s failed", name)
         progress.error(type(error).__name__, _reason(error))
         return _exit_code(error)
     progress.done(**asdict(result), seconds=round(time.monotonic() - begun, 1))

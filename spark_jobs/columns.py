@@ -53,8 +53,8 @@ def spark_schema(names: Sequence[str] = ()) -> str:
     return ", ".join(f"{name} {COLUMNS[name].spark_type}" for name in names or COLUMNS)
 
 
-def to_arrow(messages: Sequence[MessageExt], names: Sequence[str]) -> "pyarrow.RecordBatch":
-    """A record batch with the columns `names`, a row per message."""
+def arrow_type(column: Column) -> "pyarrow.DataType":
+    """The type that a column has in a record batch."""
     import pyarrow
 
     types = {
@@ -62,9 +62,16 @@ def to_arrow(messages: Sequence[MessageExt], names: Sequence[str]) -> "pyarrow.R
         "map": pyarrow.map_(pyarrow.string(), pyarrow.string()),
         "timestamp": pyarrow.timestamp("us", tz="UTC"),
     }
+    return types.get(column.arrow_type) or pyarrow.type_for_alias(column.arrow_type)
+
+
+def to_arrow(messages: Sequence[MessageExt], names: Sequence[str]) -> "pyarrow.RecordBatch":
+    """A record batch with the columns `names`, a row per message."""
+    import pyarrow
+
     arrays = []
     for name in names:
         column = COLUMNS[name]
-        arrow_type = types.get(column.arrow_type) or pyarrow.type_for_alias(column.arrow_type)
-        arrays.append(pyarrow.array([column.value(message) for message in messages], arrow_type))
+        values = [column.value(message) for message in messages]
+        arrays.append(pyarrow.array(values, arrow_type(column)))
     return pyarrow.RecordBatch.from_arrays(arrays, list(names))

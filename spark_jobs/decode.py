@@ -11,6 +11,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trace.tables import EVENTS
+
 BROKEN: Final = "Broken"
 RAW_CHARS_MAX: Final = 512
 CLOCK_SKEW_MAX_MS: Final = 24 * 3600 * 1000
@@ -47,16 +49,7 @@ _FLAGS: Final[Mapping[str, tuple[int, ...]]] = {
 }
 _EMPTY_IN_SUB_AFTER: Final = {"timestamp_ms", "context_code"}
 
-EVENT_SCHEMA: Final = ", ".join(
-    (
-        "broker string, queue_id int, queue_offset bigint, record_index int, stored_ms bigint",
-        "kind string, event_ms bigint",
-        *(f"{name} string" for name in _TEXTS),
-        *(f"{name} bigint" for name in _NUMBERS),
-        *(f"{name} boolean" for name in _FLAGS),
-        "raw string",
-    )
-)
+EVENT_SCHEMA: Final = EVENTS.schema
 
 _FIELD, _END = "\x01", "\x02"
 _KINDS = "|".join(_FIELDS_MIN)

@@ -1,24 +1,28 @@
-"""The ingest job: what is new in the trace topic becomes events and rollups in the lake.
+"""The ingest job: what is new in the trace topic becomes events in the lake, and then tables.
 
-Each round reads a range of every queue, writes its events, makes the rollups of the affected hours
-again and commits all of that together with the offsets reached (see `trace.lake`). A run that is
-killed has committed whole rounds only, so the next one goes on without gaps and without doubles.
+Each round reads a range of every queue, writes its events and commits them together with the
+offsets reached (see `trace.lake`); then the tables of the hours that changed are made again. A run
+that is killed has committed whole rounds and whole hours only, so the next one goes on without
+gaps and without doubles.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from spark_jobs.lake_writer import only_writer, sweep
-from spark_jobs.offsets import EARLIEST, QueueRange, limited, ranges_to_read
+import msgspec
+
+from spark_jobs.lake_writer import LakeWriter, only_writer, sweep
+from spark_jobs.offsets import EARLIEST, QueueRange, limited, next_offsets, ranges_to_read
 from spark_jobs.progress import Progress, Stage
-from spark_jobs.queues import TopicMissingError, fetch_bounds
-from trace.lake import Lake, LakeError, Snapshot
+from spark_jobs.queues import TopicMissingError, fetch_bounds, fetch_retry_limits
+from trace.lake import DERIVED, Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 MESSAGES_PER_ROUND: Final = 1_000_000
@@ -29,6 +33,8 @@ SHORT_RUN_MESSAGES_MAX: Final = 20_000
 StartSpark = Callable[[bool], AbstractContextManager["SparkSession"]]
 """Starts Spark, told whether the run will be a short one. Called only when there is something to
 read: Spark takes seconds to start, and half a gigabyte."""
+Clock = Callable[[], int]
+"""Milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Ingest:
     rows_per_task: int = 20_000
     retain_days: int = RETAIN_DAYS
     retry_timeout_ms: int = 60_000
+    events_only: bool = False
+    """Leave the tables to the jobs that make them."""
 
 
 @dataclass(slots=True)
@@ -53,21 +61,12 @@ class Result:
     broken: int = 0
     lost: int = 0
     hours: int = 0
+    """Hours whose tables were made."""
     note: str = ""
     """Why there was nothing to do."""
 
-    def add(self, *, rows: int, records: int, broken: int, lost: int, hours: int) -> None:
-        """Count one round."""
-        self.rows += rows
-        self.records += records
-        self.broken += broken
-        self.lost += lost
-        self.hours += hours
 
-
-def run_ingest(
-    job: Ingest, progress: Progress, start_spark: StartSpark, now_ms: Callable[[], int]
-) -> Result:
+def run_ingest(job: Ingest, progress: Progress, start_spark: StartSpark, now_ms: Clock) -> Result:
     """Run the job to its end: everything that was in the topic when it began is in the lake then.
 
     Raises LakeError when another job holds the lake, ReadError when a queue cannot be read, and
@@ -76,37 +75,55 @@ def run_ingest(
     result = Result()
     progress.enter(Stage.PLAN)
     with only_writer(Lake(job.lake)) as writer:
-        snapshot = _own_snapshot(writer.lake, job.topic)
+        snapshot = own_snapshot(writer.lake, job.topic)
         sweep(writer.lake, snapshot)
-        try:
-            bounds = fetch_bounds(job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms)
-        except TopicMissingError as missing:
-            result.note = f"{missing} It appears with the first client that traces its messages."
-            return result
-        ranges = ranges_to_read(bounds, snapshot.offsets or EARLIEST)
+        ranges = _new_ranges(job, snapshot, result)
         progress.rows_total = sum(part.count for part in ranges)
-        if not progress.rows_total:
-            result.note = "Nothing new in the trace topic."
+        has_stale = not job.events_only and any(snapshot.stale.values())
+        if not progress.rows_total and not has_stale:
             return result
-        rounds = rounds_of(ranges, job.messages_per_round)
-        progress.rounds = len(rounds)
+        snapshot = with_retry_limits(snapshot, job)
         progress.enter(Stage.START)
         with start_spark(progress.rows_total <= SHORT_RUN_MESSAGES_MAX) as spark:
-            from spark_jobs.round import ingest_round
-
             progress.spark_is_at(spark.sparkContext.uiWebUrl)
-            for progress.round_index, part in enumerate(rounds):
-                snapshot = ingest_round(
-                    spark, job, writer, snapshot, part, progress, result, now_ms()
-                )
+            snapshot = _read(spark, job, writer, snapshot, ranges, progress, result, now_ms)
+            make_tables(spark, job, writer, snapshot, progress, result, now_ms)
     return result
 
 
-def _own_snapshot(lake: Lake, topic: str) -> Snapshot:
+def own_snapshot(lake: Lake, topic: str) -> Snapshot:
+    """The lake's last commit; raises LakeError when it holds another topic."""
     snapshot = lake.snapshot()
     if snapshot.topic not in {"", topic}:
         raise LakeError(f"The lake {lake.root} holds traces of {snapshot.topic}, not of {topic}.")
     return snapshot
+
+
+def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
+    """What the cluster now says about the retries of its groups goes with the next commit."""
+    limits = fetch_retry_limits(job.namesrv, retry_timeout_ms=job.retry_timeout_ms)
+    return msgspec.structs.replace(snapshot, retry_times_max=snapshot.retry_times_max | limits)
+
+
+def make_tables(
+    spark: "SparkSession",
+    job: Ingest,
+    writer: LakeWriter,
+    snapshot: Snapshot,
+    progress: Progress,
+    result: Result,
+    now_ms: Clock,
+) -> Snapshot:
+    """Make the tables of all stale hours, unless only events are wanted."""
+    from spark_jobs.compact import forget_old
+    from spark_jobs.derive import chunks_to_make, derive
+
+    snapshot = forget_old(writer, snapshot, job.retain_days, now_ms())
+    if job.events_only:
+        return snapshot
+    chunks = chunks_to_make(snapshot, DERIVED, None)
+    result.hours += sum(map(len, chunks))
+    return derive(spark, writer, snapshot, DERIVED, chunks, progress, now_ms)
 
 
 def rounds_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRange]]:
@@ -118,3 +135,68 @@ def rounds_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRan
         rounds.append(now)
         left = [replace(part, start=done.end, lost=0) for part, done in zip(left, now, strict=True)]
     return rounds
+
+
+def _new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
+    """What is new in each queue; the result's note tells why there is nothing."""
+    try:
+        bounds = fetch_bounds(job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms)
+    except TopicMissingError as missing:
+        result.note = f"{missing} It appears with the first client that traces its messages."
+        return []
+    ranges = ranges_to_read(bounds, snapshot.offsets or EARLIEST)
+    if not any(part.count for part in ranges):
+        result.note = "Nothing new in the trace topic."
+    return ranges
+
+
+def _read(
+    spark: "SparkSession",
+    job: Ingest,
+    writer: LakeWriter,
+    snapshot: Snapshot,
+    ranges: Sequence[QueueRange],
+    progress: Progress,
+    result: Result,
+    now_ms: Clock,
+) -> Snapshot:
+    from spark_jobs.round import Planned, ingest_round
+    from spark_jobs.watch import watching
+
+    rounds = rounds_of(ranges, job.messages_per_round)
+    for number, part in enumerate(rounds):
+        progress.enter(Stage.READ, part=number, parts=len(rounds))
+        rows, lost = sum(each.count for each in part), sum(each.lost for each in part)
+        planned = Planned(next_offsets(part), rows, lost)
+        rows_after = progress.rows + rows
+        messages = _messages(spark, job, part)
+        with watching(spark, progress):
+            snapshot, tally = ingest_round(
+                spark, job, writer, snapshot, messages, now_ms(), planned
+            )
+        progress.rows = rows_after
+        result.rows += rows
+        result.lost += lost
+        result.records += tally.records
+        result.broken += tally.broken
+    return snapshot
+
+
+def _messages(spark: "SparkSession", job: Ingest, ranges: Sequence[QueueRange]) -> "DataFrame":
+    from spark_jobs.round import MESSAGE_COLUMNS
+    from spark_jobs.source import RocketMQDataSource
+
+    spark.dataSource.register(RocketMQDataSource)
+    starting = next_offsets(replace(part, end=part.start) for part in ranges)
+    return (
+        spark.read.format("rocketmq")
+        .option("namesrv", job.namesrv)
+        .option("topic", job.topic)
+        .option("startingOffsets", json.dumps(starting))
+        .option("endingOffsets", json.dumps(next_offsets(ranges)))
+        .option("maxRowsPerPartition", job.rows_per_task)
+        .option("retryTimeoutMs", job.retry_timeout_ms)
+        .option("failOnDataLoss", "false")
+        .option("columns", MESSAGE_COLUMNS)
+        .load()
+    )

@@ -25,6 +25,7 @@ class Stage(StrEnum):
     START = "start"
     READ = "read"
     ROLLUP = "rollup"
+    COMPACT = "compact"
     COMMIT = "commit"
 
 
@@ -33,6 +34,7 @@ PERCENT_AT: Final[Mapping[Stage, tuple[float, float]]] = {
     Stage.START: (2, 15),
     Stage.READ: (15, 60),
     Stage.ROLLUP: (60, 98),
+    Stage.COMPACT: (15, 98),
     Stage.COMMIT: (98, 100),
 }
 """Begin and end of each stage on the way from 0 to 100, from where the time goes."""
@@ -46,14 +48,13 @@ class Progress:
         self._as_json = as_json
         self._lock = threading.Lock()
         self._stage = Stage.PLAN
+        self._part = (0, 1)
         self._spark_ui: str | None = None
         self._said = ""
         self._percent = 0.0
         self._read_since: float | None = None
         self.rows = 0
         self.rows_total = 0
-        self.round_index = 0
-        self.rounds = 1
 
     @property
     def stage(self) -> Stage:
@@ -63,20 +64,21 @@ class Progress:
         """Where Spark's own UI is while the job runs."""
         self._spark_ui = url
 
-    def enter(self, stage: Stage) -> None:
-        """A new stage begins."""
+    def enter(self, stage: Stage, *, part: int = 0, parts: int = 1) -> None:
+        """A stage begins, or part number `part` of the parts of one."""
         self._stage = stage
+        self._part = part, max(parts, part + 1)
         if stage is Stage.READ and self._read_since is None:
             self._read_since = time.monotonic()
         self.within(0.0)
 
     def within(self, share: float) -> None:
-        """So much of the stage is done, from 0 to 1. Says nothing when nothing changed."""
+        """So much of the part is done, from 0 to 1. Says nothing when nothing changed."""
         begin, end = PERCENT_AT[self._stage]
-        of_round = begin + (end - begin) * min(max(share, 0.0), 1.0)
-        percent = round((self.round_index * 100 + of_round) / self.rounds, 1)
+        part, parts = self._part
+        percent = begin + (end - begin) * (part + min(max(share, 0.0), 1.0)) / parts
         # A stage may turn out longer than it looked; what was said is not taken back.
-        self._percent = percent = max(percent, self._percent)
+        self._percent = percent = max(round(percent, 1), self._percent)
         self._say(
             {
                 "event": "progress",

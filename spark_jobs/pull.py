@@ -1,81 +1,159 @@
 """One slice of a queue, read by queue offset in a Spark worker.
 
 A pull of a RocketMQ broker answers at most 32 messages, however many are asked for, so several
-pulls of neighbouring ranges are under way at once. Nothing is committed, and a broker that goes
-away is asked again, wherever the name server finds it next.
+pulls of neighbouring ranges are under way at once, and the next ones are asked for while Spark has
+the rows of the last. Nothing is committed, and a broker that goes away is asked again, wherever the
+name server finds it next.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from typing import Final
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from core_broker.client import AdminClient, PullResult, PullStatus
-from core_broker.message.model import MessageExt
+from core_broker.client import AdminClient, PullStatus, RawPull
+from core_broker.client.subscription import build_subscription, matches_tags
+from core_broker.errors import GantryError
+from core_broker.message.record import decode_records
+from spark_jobs.columns import to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
 from spark_jobs.queues import ReadError, broker_addr, persistently
+from spark_jobs.records import HEAD_COLUMNS, HeadRows
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 logger = logging.getLogger(__name__)
 
-LANES: Final = 4
+LANES: Final = 8
 """So many pulls are under way at once."""
-ROWS_FIRST: Final = 128
-ROWS_MAX: Final = 4096
+ROWS_FIRST: Final = 256
+ROWS_MAX: Final = 8192
 BATCH_BYTES: Final = 16 * 1024 * 1024
 """About so much is in memory for one batch; message sizes seen so far decide on the rows."""
 
 
-def read_slice(options: ReadOptions, part: QueueRange) -> Iterator[list[MessageExt]]:
-    """The messages of `part` in order of offset, in batches. Opens and closes its own client."""
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Stored records one after the other; those from `start` up to and without `end` count."""
+
+    body: bytes
+    start: int
+    end: int
+
+
+def read_slice(
+    options: ReadOptions, part: QueueRange, columns: Sequence[str]
+) -> Iterator["RecordBatch"]:
+    """The messages of `part` in order of offset, in batches. Opens and closes its own client.
+
+    Raises ReadError when the broker stays away, or has no longer what was asked for and
+    failOnDataLoss is set.
+    """
     with asyncio.Runner() as runner:
-        admin = AdminClient(options.namesrv, timeout_ms=options.request_timeout_ms)
+        admin = AdminClient(
+            options.namesrv, timeout_ms=options.request_timeout_ms, rpc_hooks=options.hooks
+        )
         reader = _SliceReader(admin, options, part)
+        began_s, rows = time.monotonic(), 0
         try:
             while not reader.is_done:
-                if batch := runner.run(reader.next_batch()):
+                batch = _batch(options, part, columns, runner.run(reader.next_pulled()))
+                reader.learn(batch)
+                rows += batch.num_rows
+                if batch.num_rows:
                     yield batch
+                if options.rows_per_second_max:
+                    due_s = began_s + rows / options.rows_per_second_max
+                    time.sleep(max(0.0, due_s - time.monotonic()))
         finally:
-            runner.run(admin.close())
+            runner.run(reader.close())
+
+
+def _batch(
+    options: ReadOptions, part: QueueRange, columns: Sequence[str], pulled: Sequence[Pulled]
+) -> "RecordBatch":
+    wanted = build_subscription(options.topic, options.tags, version=0)
+    if not wanted.tags_set and HEAD_COLUMNS.issuperset(columns):
+        rows = HeadRows()
+        for each in pulled:
+            rows.add(each.body, each.start, each.end)
+        return rows.to_arrow(columns, options.topic, part.broker_name)
+    messages = [
+        message
+        for each in pulled
+        for message in decode_records(each.body)
+        # The broker compared hashes of tags only.
+        if each.start <= message.queue_offset < each.end and matches_tags(wanted, message.tags)
+    ]
+    for message in messages:
+        message.broker_name = part.broker_name
+    return to_arrow(messages, columns)
 
 
 class _SliceReader:
+    """Pulls a slice window by window, the next one while the last is worked on."""
+
     def __init__(self, admin: AdminClient, options: ReadOptions, part: QueueRange) -> None:
         self._admin = admin
         self._options = options
         self._part = part
         self._offset = part.start
+        """Everything before it was asked for."""
         self._rows = ROWS_FIRST
         self._addr: str | None = None
+        self._ahead: asyncio.Task[list[Pulled]] | None = None
 
     @property
     def is_done(self) -> bool:
-        return self._offset >= self._part.end
+        return self._ahead is None and self._offset >= self._part.end
 
-    async def next_batch(self) -> list[MessageExt]:
+    async def next_pulled(self) -> list[Pulled]:
+        """The next window; the one after it is asked for before this returns."""
+        task = self._ahead or self._start()
+        pulled = await task
+        self._ahead = self._start() if self._offset < self._part.end else None
+        await asyncio.sleep(0)  # the questions go out now, not when we come back
+        return pulled
+
+    def learn(self, batch: "RecordBatch") -> None:
+        """Take the size of what came as a guess at what comes."""
+        if batch.num_rows:
+            row_bytes = batch.nbytes // batch.num_rows + 1
+            self._rows = max(LANES, min(ROWS_MAX, BATCH_BYTES // row_bytes))
+
+    async def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.gather(self._ahead, return_exceptions=True)
+        await self._admin.close()
+
+    def _start(self) -> "asyncio.Task[list[Pulled]]":
         count = min(self._rows, self._part.end - self._offset)
         bounds = [self._offset + count * lane // LANES for lane in range(LANES + 1)]
-        lanes = await asyncio.gather(*map(self._read_range, bounds[:-1], bounds[1:]))
-        batch = [message for lane in lanes for message in lane]
         self._offset += count
-        if batch:
-            row_bytes = sum(message.store_size for message in batch) // len(batch) + 1
-            self._rows = max(LANES, min(ROWS_MAX, BATCH_BYTES // row_bytes))
-        return batch
+        return asyncio.get_running_loop().create_task(self._read_window(bounds))
 
-    async def _read_range(self, start: int, end: int) -> list[MessageExt]:
-        found: list[MessageExt] = []
+    async def _read_window(self, bounds: Sequence[int]) -> list[Pulled]:
+        lanes = await asyncio.gather(*map(self._read_range, bounds[:-1], bounds[1:]))
+        return [pulled for lane in lanes for pulled in lane]
+
+    async def _read_range(self, start: int, end: int) -> list[Pulled]:
+        found: list[Pulled] = []
         while start < end:
             pulled = await self._pull(start, end - start)
-            found += [message for message in pulled.messages if message.queue_offset < end]
+            if pulled.status is PullStatus.FOUND:
+                found.append(Pulled(pulled.body, start, end))
             start = self._after(pulled, start)
         return found
 
-    def _after(self, pulled: PullResult, offset: int) -> int:
+    def _after(self, pulled: RawPull, offset: int) -> int:
         """Where to go on. What the broker no longer has is an error or skipped, as asked for."""
-        if pulled.status is PullStatus.FOUND and pulled.messages:
-            return pulled.messages[-1].queue_offset + 1
-        if pulled.status is PullStatus.NO_MATCHED_MSG and pulled.next_offset > offset:
+        has_moved = pulled.next_offset > offset
+        if has_moved and pulled.status in {PullStatus.FOUND, PullStatus.NO_MATCHED_MSG}:
             return pulled.next_offset
         part = self._part
         gone = (
@@ -87,21 +165,21 @@ class _SliceReader:
         logger.warning(gone)
         return pulled.min_offset if pulled.min_offset > offset else part.end
 
-    async def _pull(self, offset: int, count: int) -> PullResult:
-        part = self._part
+    async def _pull(self, offset: int, count: int) -> RawPull:
+        part, options = self._part, self._options
 
-        async def ask() -> PullResult:
+        async def ask() -> RawPull:
             addr = self._addr
             if addr is None:
-                addr = await broker_addr(self._admin, self._options.topic, part.broker_name)
-            self._addr = None
-            topic, group = self._options.topic, self._options.group
-            result = await self._admin.pull(addr, topic, part.queue_id, offset, count, group=group)
-            self._addr = addr  # it answered, so it is still the right one
-            return result
+                addr = await broker_addr(self._admin, options.topic, part.broker_name)
+                self._addr = addr
+            try:
+                return await self._admin.pull_raw(
+                    addr, options.topic, part.queue_id, offset, count, options.tags, options.group
+                )
+            except GantryError:
+                self._addr = None  # the broker may be elsewhere by now
+                raise
 
         what = f"reading queue {part.queue_id} of {part.broker_name} at offset {offset}"
-        result = await persistently(ask, self._options.retry_timeout_ms, what)
-        for message in result.messages:
-            message.broker_name = part.broker_name
-        return result
+        return await persistently(ask, options.retry_timeout_ms, what)

@@ -1,39 +1,36 @@
-"""Rollups of one hour or many: pure DataFrame functions over the facts.
+"""The tables `minute` and `latency` from the facts: pure DataFrame functions.
 
-minute    one row per minute, topic, producer group and consumer group. A row without consumer
-          group is about sends, a row with one about attempts to consume.
-latency   histogram buckets (`trace.latency`) with the same keys: percentiles over any range
-slow      the slowest deliveries of each hour, topic and consumer group
+A row of `minute` without consumer group is about sends, a row with one about attempts to consume.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trace.lake import HOUR_MS
 from trace.latency import LOG_GAMMA
+from trace.tables import LATENCY, LEVELS, MINUTE
 
 MINUTE_MS: Final = 60_000
-SLOW_PER_HOUR_MAX: Final = 20
-"""So many deliveries of one topic and group are kept of each hour."""
 
-_KEYS: Final = ("minute_ms", "topic", "producer_group", "consumer_group")
-_SEND_COUNTS: Final = ("sends", "send_failures", "bytes")
-_CONSUME_COUNTS: Final = ("attempts", "successes", "failures", "retries")
-_LEVELS: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_KEYS: Final = ("minute_ms", "topic", "producer_group", "consumer_group", "msg_type")
+_CONSUME_MEASURES: Final = ("latency", "end_to_end")
+_COUNTS: Final = tuple(
+    name for name in MINUTE.names[len(_KEYS) :] if not name.endswith(("_max", "_rate", *LEVELS))
+)
 
 
 def per_minute(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """The counters and exact percentiles of each minute."""
+    """The counters and exact percentiles of each minute, as `trace.tables.MINUTE`."""
     sent = (
         sends.select("*", _minute("sent_ms"), F.lit(None).cast("string").alias("consumer_group"))
         .groupBy(*_KEYS)
         .agg(
             F.sum("messages").alias("sends"),
-            _count(~F.col("success"), F.col("messages")).alias("send_failures"),
-            _count(F.col("success"), F.col("bytes")).alias("bytes"),
+            count(~F.col("success"), F.col("messages")).alias("send_failures"),
+            count(F.col("success"), F.col("bytes")).alias("bytes"),
             *_spread("cost_ms", "send_cost"),
         )
     )
@@ -42,61 +39,37 @@ def per_minute(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
         .groupBy(*_KEYS)
         .agg(
             F.count("*").alias("attempts"),
-            _count(F.col("success")).alias("successes"),
-            _count(~F.col("success")).alias("failures"),
-            _count(F.col("retry_times") > 0).alias("retries"),
-            *_spread("latency_ms", "latency"),
+            count(F.col("success")).alias("successes"),
+            count(~F.col("success")).alias("failures"),
+            count(~F.col("finished")).alias("unfinished"),
+            count(F.col("retry_times") > 0).alias("retries"),
+            count(F.col("is_dead_letter")).alias("dead_letters"),
+            count(F.col("place") == 0).alias("deliveries"),
+            count(F.col("is_first_success")).alias("consumed"),
+            *(part for name in _CONSUME_MEASURES for part in _spread(f"{name}_ms", name)),
+        )
+        .withColumn(
+            "success_rate", F.try_divide("successes", F.col("successes") + F.col("failures"))
         )
     )
     both = sent.unionByName(consumed, allowMissingColumns=True)
-    return both.select(
-        *_KEYS,
-        *(F.coalesce(name, F.lit(0)).alias(name) for name in (*_SEND_COUNTS, *_CONSUME_COUNTS)),
-        *_spread_names("send_cost"),
-        *_spread_names("latency"),
-    )
+    return both.fillna(0, subset=list(_COUNTS)).select(*MINUTE.names)
 
 
 def latency_histograms(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """Counts per bucket of what `per_minute` gives percentiles of: (measure, bucket, count)."""
+    """Counts per bucket of what `per_minute` gives percentiles of, as `trace.tables.LATENCY`."""
     no_group = F.lit(None).cast("string").alias("consumer_group")
+    keys = ("topic", "producer_group")
     costs = sends.select(
-        _minute("sent_ms"),
-        "topic",
-        "producer_group",
-        no_group,
-        F.lit("send_cost").alias("measure"),
-        _bucket("cost_ms"),
+        _minute("sent_ms"), *keys, no_group, "msg_type", *_bucket("send_cost", "cost_ms")
     )
-    waits = deliveries.where(F.col("latency_ms").isNotNull()).select(
-        _minute("start_ms"),
-        "topic",
-        "producer_group",
-        "consumer_group",
-        F.lit("latency").alias("measure"),
-        _bucket("latency_ms"),
-    )
-    return costs.union(waits).groupBy(*_KEYS, "measure", "bucket").count()
-
-
-def slowest(deliveries: DataFrame) -> DataFrame:
-    """The deliveries that waited longest between store and listener."""
-    by_latency = Window.partitionBy(
-        F.floor(F.col("start_ms") / HOUR_MS), "topic", "consumer_group"
-    ).orderBy(F.desc("latency_ms"), "msg_id")
-    ranked = deliveries.where(F.col("latency_ms").isNotNull()).select(
-        "start_ms",
-        "topic",
-        "producer_group",
-        "consumer_group",
-        "msg_id",
-        "stored_ms",
-        "latency_ms",
-        "duration_ms",
-        "success",
-        F.row_number().over(by_latency).alias("place"),
-    )
-    return ranked.where(F.col("place") <= SLOW_PER_HOUR_MAX).drop("place")
+    waits = deliveries.select(_minute("start_ms"), *keys, "consumer_group", "msg_type", "*")
+    every = costs
+    for measure in _CONSUME_MEASURES:
+        told = waits.where(F.col(f"{measure}_ms").isNotNull())
+        every = every.union(told.select(*_KEYS, *_bucket(measure, f"{measure}_ms")))
+    counted = every.groupBy(*_KEYS, "measure", "bucket").count()
+    return counted.select(*LATENCY.names)
 
 
 def in_hours(frame: DataFrame, time_column: str, hours: Sequence[int]) -> DataFrame:
@@ -104,25 +77,23 @@ def in_hours(frame: DataFrame, time_column: str, hours: Sequence[int]) -> DataFr
     return frame.where(F.floor(F.col(time_column) / HOUR_MS).isin(list(hours)))
 
 
-def _minute(time_column: str) -> Column:
-    return (F.col(time_column) - F.pmod(time_column, F.lit(MINUTE_MS))).alias("minute_ms")
-
-
-def _count(condition: Column, weight: Column | None = None) -> Column:
+def count(condition: Column, weight: Column | None = None) -> Column:
+    """How many rows of a group fulfil it, or the sum of their weights; never null."""
     one = F.lit(1).cast("bigint") if weight is None else weight
     return F.coalesce(F.sum(F.when(condition, one)), F.lit(0))
 
 
+def _minute(time_column: str) -> Column:
+    return (F.col(time_column) - F.pmod(time_column, F.lit(MINUTE_MS))).alias("minute_ms")
+
+
 def _spread(column: str, name: str) -> list[Column]:
-    percentiles = [F.percentile(column, level).alias(f"{name}_{p}") for p, level in _LEVELS.items()]
+    percentiles = [F.percentile(column, level).alias(f"{name}_{p}") for p, level in LEVELS.items()]
     return [*percentiles, F.max(column).cast("double").alias(f"{name}_max")]
 
 
-def _spread_names(name: str) -> list[str]:
-    return [f"{name}_{suffix}" for suffix in (*_LEVELS, "max")]
-
-
-def _bucket(column: str) -> Column:
+def _bucket(measure: str, column: str) -> tuple[Column, Column]:
     value = F.col(column)
     bucket = F.ceil(F.log(value) / LOG_GAMMA).cast("int")
-    return F.when(value > 1, bucket).otherwise(F.lit(0)).alias("bucket")
+    number = F.when(value > 1, bucket).otherwise(F.lit(0)).alias("bucket")
+    return F.lit(measure).alias("measure"), number

@@ -17,16 +17,16 @@ committed: Spark's own checkpoint tells how far a stream has come.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_jobs.columns import COLUMNS, spark_schema, to_arrow
-from spark_jobs.offsets import QueueBounds, QueueRange, ranges_to_read, slices
+from spark_jobs.columns import COLUMNS, spark_schema
+from spark_jobs.offsets import Offsets, QueueBounds, QueueRange, ranges_to_read, slices
 from spark_jobs.options import ReadOptions, read_options
 from spark_jobs.pull import read_slice
-from spark_jobs.queues import ReadError, fetch_bounds
+from spark_jobs.queues import ReadError, fetch_bounds, fetch_offsets_at
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -74,8 +74,9 @@ class RocketMQReader(DataSourceReader):
 
     def partitions(self) -> list[QueueSlice]:
         options = self._options
+        bounds = bounds_for(options)
         ranges = ranges_to_read(
-            bounds_for(options), options.starting_offsets, options.ending_offsets
+            bounds, starting_offsets(options, bounds), ending_offsets(options, bounds)
         )
         check_loss(options, ranges)
         return plan(options, ranges)
@@ -89,9 +90,34 @@ def bounds_for(options: ReadOptions) -> list[QueueBounds]:
     return fetch_bounds(
         options.namesrv,
         options.topic,
-        timeout_ms=options.request_timeout_ms,
-        retry_timeout_ms=options.retry_timeout_ms,
+        **_how_to_ask(options),
     )
+
+
+def starting_offsets(options: ReadOptions, bounds: Sequence[QueueBounds]) -> Offsets | int:
+    """Where the options say to start; a time becomes an offset of each queue."""
+    if options.starting_ms is None:
+        return options.starting_offsets
+    return fetch_offsets_at(
+        options.namesrv, options.topic, bounds, options.starting_ms, **_how_to_ask(options)
+    )
+
+
+def ending_offsets(options: ReadOptions, bounds: Sequence[QueueBounds]) -> Offsets | int:
+    """Where the options say to end."""
+    if options.ending_ms is None:
+        return options.ending_offsets
+    return fetch_offsets_at(
+        options.namesrv, options.topic, bounds, options.ending_ms, **_how_to_ask(options)
+    )
+
+
+def _how_to_ask(options: ReadOptions) -> dict[str, Any]:
+    return {
+        "timeout_ms": options.request_timeout_ms,
+        "retry_timeout_ms": options.retry_timeout_ms,
+        "hooks": options.hooks,
+    }
 
 
 def check_loss(options: ReadOptions, ranges: Sequence[QueueRange]) -> None:
@@ -115,5 +141,4 @@ def read_partition(
 ) -> Iterator["RecordBatch"]:
     """What a worker does: pull the slice and hand it to Spark as Arrow batches."""
     assert isinstance(partition, QueueSlice)
-    for messages in read_slice(options, partition.part):
-        yield to_arrow(messages, columns)
+    return read_slice(options, partition.part, columns)

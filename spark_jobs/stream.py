@@ -18,7 +18,14 @@ from pyspark.sql.streaming.datasource import (
 
 from spark_jobs.offsets import QueueBounds, limited, next_offsets, ranges_to_read
 from spark_jobs.options import ReadOptions
-from spark_jobs.source import QueueSlice, bounds_for, check_loss, plan, read_partition
+from spark_jobs.source import (
+    QueueSlice,
+    bounds_for,
+    check_loss,
+    plan,
+    read_partition,
+    starting_offsets,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -35,7 +42,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: list[QueueBounds] | None = None
 
     def initialOffset(self) -> Checkpoint:
-        ranges = ranges_to_read(bounds_for(self._options), self._options.starting_offsets)
+        bounds = bounds_for(self._options)
+        ranges = ranges_to_read(bounds, starting_offsets(self._options, bounds))
         return _checkpoint(next_offsets(replace(part, end=part.start) for part in ranges))
 
     def getDefaultReadLimit(self) -> ReadLimit:

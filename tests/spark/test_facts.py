@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from spark_jobs import facts, rollup
-from spark_jobs.affected import affected_hours
+from spark_jobs import facts, paths, rollup
+from spark_jobs.affected import affected_hours, newly_due_hours
 from spark_jobs.decode import EVENT_SCHEMA
-from trace.codec import Pub, Recall, SubAfter, SubBefore, TraceRecord
+from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.lake import HOUR_MS
 from trace.latency import bucket_of
-from trace.timeline import AttemptState, build_timeline
+from trace.tables import EDGES, LATENCY, MINUTE, SLOW
+from trace.timeline import AttemptState, Outcome, build_timeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -39,6 +40,8 @@ def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
         values |= {"broker": "b", "queue_id": 0, "queue_offset": place, "record_index": 0}
         stored_ms = (record.timestamp_ms or START_MS) + 5000  # type: ignore[union-attr]
         values |= {"kind": type(record).__name__, "stored_ms": stored_ms}
+        if "msg_type" in values:
+            values["msg_type"] = int(values["msg_type"])
         values["event_ms"] = values.get("timestamp_ms") or stored_ms
         rows.append(tuple(values.get(name) for name in COLUMNS))
     return spark.createDataFrame(rows, EVENT_SCHEMA)
@@ -132,7 +135,7 @@ def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
 
 
 def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
-    count = rollup.SLOW_PER_HOUR_MAX + 5
+    count = paths.LISTED_PER_HOUR_MAX + 5
     records: list[TraceRecord] = []
     for i in range(count):
         records += [sent(i, f"M{i:02}", cost_ms=2), *consumed(i + 1 + i * 100, f"M{i:02}", f"r{i}")]
@@ -149,8 +152,89 @@ def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
         expected[bucket_of(i * 100)] += 1
     assert by_measure["latency"] == expected
 
-    slow = sorted(rollup.slowest(deliveries).collect(), key=lambda row: -row.latency_ms)
+    missed = missed_in(events, told_ms=START_MS + HOUR_MS)
+    slow = sorted(paths.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
     assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
+    assert {(row.reason, row.at_ms - row.start_ms, row.attempts) for row in slow} == {
+        ("slow", 0, 1)
+    }
+
+
+def missed_in(events: DataFrame, told_ms: int) -> DataFrame:
+    origins, deliveries = facts.origins(facts.sends(events)), facts.deliveries(events)
+    return paths.never_consumed(events, origins, deliveries, [HOUR], told_ms)
+
+
+def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
+    late = 10 * 60_000
+    records: list[TraceRecord] = [
+        sent(0, "had"),
+        *consumed(1_000, "had", "r1"),
+        sent(1_000, "missed"),
+        sent(1_500, "batch1,batch2", body_bytes=200),
+        *consumed(1_600, "batch2", "r2"),
+        sent(1_700, "other", topic="payments"),
+        sent(1_800, "failed", success=False),
+        sent(1_900, "delayed", msg_type=3),
+        sent(2_000, "recalled"),
+        Recall(timestamp_ms=START_MS + 2_500, group="shop", topic="orders", msg_id="recalled"),
+        sent(2_100, "half", msg_type=1),
+        sent(2_200, "committed", msg_type=1),
+        EndTransaction(
+            timestamp_ms=START_MS + 2_300,
+            group="shop",
+            topic="orders",
+            msg_id="committed",
+            transaction_state="COMMIT_MESSAGE",
+        ),
+        *consumed(3_000, "had", "r3", group="mail"),
+        sent(late, "fresh"),
+    ]
+    events = events_of(spark, records)
+    found = missed_in(events, told_ms=START_MS + late + 5_000)
+    assert sorted((row.msg_id, row.consumer_group) for row in found.collect()) == [
+        ("batch1", "billing"),
+        ("batch1", "mail"),
+        ("batch2", "mail"),
+        ("committed", "billing"),
+        ("committed", "mail"),
+        ("missed", "billing"),
+        ("missed", "mail"),
+    ]
+    # A group that was first heard of much later was not expected to have them.
+    first_late = [*records, *consumed(late + 15_000, "had", "r9", group="new")]
+    events = events_of(spark, first_late)
+    missed = missed_in(events, told_ms=START_MS + 2 * late)
+    assert {row.consumer_group for row in missed.collect() if row.msg_id == "missed"} == {
+        "billing",
+        "mail",
+    }
+    by_edge = {
+        (row.topic, row.consumer_group): row
+        for row in paths.edges(facts.sends(events), facts.deliveries(events), missed).collect()
+    }
+    orders = by_edge["orders", None]
+    assert (orders.messages, orders.attempts, orders.failures) == (9, 10, 1)
+    assert (orders.first_ms, orders.last_ms) == (START_MS, START_MS + late)
+    billing = by_edge["orders", "billing"]
+    assert (billing.messages, billing.attempts, billing.never_consumed) == (2, 2, 4)
+    slow = paths.slow(facts.deliveries(events), missed)
+    listed = [row for row in slow.collect() if row.reason == "never_consumed"]
+    assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
+
+
+def test_frames_are_what_the_tables_say(spark: SparkSession) -> None:
+    events = events_of(spark, [sent(0, "A"), *consumed(5, "A", "r")])
+    sends, deliveries = facts.sends(events), facts.deliveries(events)
+    missed = missed_in(events, START_MS)
+    for table, frame in (
+        (MINUTE, rollup.per_minute(sends, deliveries)),
+        (LATENCY, rollup.latency_histograms(sends, deliveries)),
+        (EDGES, paths.edges(sends, deliveries, missed)),
+        (SLOW, paths.slow(deliveries, missed)),
+    ):
+        found = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
+        assert ", ".join(found) == table.schema
 
 
 def random_journeys(luck: random.Random, count: int) -> dict[str, list[TraceRecord]]:
@@ -185,15 +269,17 @@ def random_journeys(luck: random.Random, count: int) -> dict[str, list[TraceReco
     return journeys
 
 
-def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession) -> None:
-    journeys = random_journeys(random.Random(SEED), 150)
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession, seed: int) -> None:
+    journeys = random_journeys(random.Random(seed), 300)
     everything = [record for records in journeys.values() for record in records if records]
     rows: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in facts.deliveries(events_of(spark, everything)).collect():
+    limits = {"mail": 2, "stock": 1}
+    for row in facts.deliveries(events_of(spark, everything), limits).collect():
         rows[row.msg_id][row.consumer_group].append(row)
 
     for msg_id, records in journeys.items():
-        timeline = build_timeline(records, msg_id=msg_id)
+        timeline = build_timeline(records, msg_id=msg_id, retry_times_max=limits)
         assert {journey.group for journey in timeline.groups} == rows[msg_id].keys()
         for journey in timeline.groups:
             mine = rows[msg_id][journey.group]
@@ -204,6 +290,13 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession)
             waited = [row.latency_ms for row in mine if row.latency_ms is not None]
             expected = journey.latencies.store_to_consume_ms
             assert waited == ([] if expected is None else [expected]), (msg_id, records)
+            took = [row.end_to_end_ms for row in mine if row.end_to_end_ms is not None]
+            expected = journey.latencies.end_to_end_ms
+            assert took == ([] if expected is None else [expected]), (msg_id, records)
+            order = [row.retry_times for row in sorted(mine, key=lambda row: row.place)]
+            assert order == [attempt.retry_times for attempt in journey.attempts]
+            died = sum(row.is_dead_letter for row in mine)
+            assert died == (journey.outcome is Outcome.DEAD_LETTERED), (msg_id, records)
 
 
 def test_only_rows_of_the_wanted_hours_are_kept(spark: SparkSession) -> None:
@@ -235,5 +328,17 @@ def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSess
     assert hours(retry, [begin, end]) == [5]
     assert hours([begin], retry) == [0, 5]
     assert hours(at(2, consumed(0, "B", "r9")), [begin, *retry]) == [2]
-    # What is neither sent nor consumed changes no rollup.
-    assert hours([Recall(timestamp_ms=START_MS, group="g", topic="t", msg_id="A")], [begin]) == []
+    # What is neither sent nor consumed changes nothing but the fate of the message.
+    recall = Recall(timestamp_ms=START_MS, group="g", topic="t", msg_id="A")
+    assert hours([recall], [begin]) == []
+    assert hours(at(2, [recall]), [sent(0, "A")]) == [0]
+    # A message that counted as never consumed no longer does.
+    assert hours(at(4, consumed(0, "B", "r7")), [sent(0, "A,B"), sent(0, "C")]) == [0, 4]
+
+
+def test_hours_become_due_as_time_goes_on() -> None:
+    margin = paths.NEVER_CONSUMED_AFTER_MS
+    assert list(newly_due_hours(0, START_MS)) == []
+    assert list(newly_due_hours(START_MS, START_MS)) == []
+    assert list(newly_due_hours(START_MS + margin, START_MS + margin + 1)) == [HOUR]
+    assert list(newly_due_hours(START_MS, START_MS + margin)) == [HOUR - 1, HOUR]

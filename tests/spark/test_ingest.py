@@ -20,7 +20,7 @@ from spark_jobs.ingest import Ingest, Result, run_ingest
 from spark_jobs.progress import Progress, Stage
 from tests.spark.traffic import send, trace_bodies
 from trace.codec import decode_trace
-from trace.lake import DATASETS, EVENTS, HOUR_MS, Lake, LakeError, Snapshot
+from trace.lake import DATASETS, EVENTS, HOUR_MS, MINUTE, Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,8 @@ class StopsAt(Progress):
         super().__init__(io.StringIO(), as_json=True)
         self._stop_at = stage
 
-    def enter(self, stage: Stage) -> None:
-        super().enter(stage)
+    def enter(self, stage: Stage, *, part: int = 0, parts: int = 1) -> None:
+        super().enter(stage, part=part, parts=parts)
         if stage is self._stop_at:
             raise StopHere
 
@@ -111,21 +111,37 @@ def test_pieces_give_what_the_whole_gives(
     assert (again.rows, again.note) == (0, "Nothing new in the trace topic.")
 
 
+def content_of_one_run(
+    spark: SparkSession, cluster: Cluster, lake: Path, topic: str
+) -> dict[str, list[tuple[Any, ...]]]:
+    ingest(spark, cluster, lake, topic)
+    return content(lake)
+
+
 def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
     spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, bodies = "ingest-killed", traffic("killed", 40)
     send(shared_cluster, topic, bodies)
     nothing = content(tmp_path)
-    for stage in (Stage.START, Stage.ROLLUP, Stage.COMMIT):
-        with pytest.raises(StopHere):
-            ingest(spark, shared_cluster, tmp_path, topic, stop_at=stage)
-        assert content(tmp_path) == nothing
+    with pytest.raises(StopHere):
+        ingest(spark, shared_cluster, tmp_path, topic, stop_at=Stage.READ)
+    assert content(tmp_path) == nothing
     in_two_rounds = len(bodies) // 2 + 1
-    ingest(spark, shared_cluster, tmp_path, topic, per_round=in_two_rounds)
+    with pytest.raises(StopHere):
+        ingest(
+            spark, shared_cluster, tmp_path, topic, stop_at=Stage.ROLLUP, per_round=in_two_rounds
+        )
+    # The events are there, and the tables of their hours wait to be made.
+    records = sum(len(decode_trace(body).records) for body in bodies)
+    between = content(tmp_path)
+    assert (len(between[EVENTS]), between["minute"]) == (records, [])
+    assert Lake(tmp_path).snapshot().stale["minute"]
+    ingest(spark, shared_cluster, tmp_path, topic)
 
     after = content(tmp_path)
-    assert len(after[EVENTS]) == sum(len(decode_trace(body).records) for body in bodies)
+    assert after[EVENTS] == between[EVENTS]
+    assert after == content_of_one_run(spark, shared_cluster, tmp_path / "once", topic)
     snapshot = Lake(tmp_path).snapshot()
     assert snapshot.messages == len(bodies)
     assert snapshot.offsets == {"broker-a": {0: len(bodies)}}
@@ -133,7 +149,8 @@ def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
     # What does not count is cleared away with the next run.
     ingest(spark, shared_cluster, tmp_path, topic)
     for name in DATASETS:
-        counting = {(hour, run) for hour, runs in snapshot.parts[name].items() for run in runs}
+        parts = snapshot.parts.get(name, {})
+        counting = {(hour, run) for hour, runs in parts.items() for run in runs}
         assert {(hour, run) for hour, run, _ in Lake(tmp_path).on_disk(name)} == counting
     assert content(tmp_path) == after
 
@@ -162,8 +179,8 @@ def test_a_killed_process_is_no_different(
                 os.killpg(job.pid, signal.SIGKILL)
                 break
     assert stages[:2] == ["plan", "start"]
-    assert list(Lake(lake).on_disk(EVENTS))
-    assert Lake(lake).snapshot().run == 0
+    assert Lake(lake).snapshot().messages == len(bodies)
+    assert MINUTE not in Lake(lake).snapshot().parts
 
     ingest(spark, shared_cluster, lake, topic)
     assert len(content(lake)[EVENTS]) == sum(len(decode_trace(body).records) for body in bodies)

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from core_broker.client import AdminClient
+from core_broker.errors import ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.compression import compress
-from core_broker.message.model import MessageExt
+from core_broker.message.model import MessageExt, MessageInner
+from core_broker.message.record import decode_records, encode_record
+from spark_jobs import pull
 from spark_jobs.columns import COLUMNS, to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
 from spark_jobs.pull import read_slice
-from spark_jobs.queues import ReadError, TopicMissingError, fetch_bounds
+from spark_jobs.queues import ReadError, TopicMissingError, fetch_bounds, fetch_offsets_at
+from spark_jobs.records import HEAD_COLUMNS, HeadRows
 from tests.spark.traffic import send
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from tests.support.cluster import Cluster
+
+
+NARROW = ["queue_offset", "body", "broker_name"]
+SEED = 7
+
+
+def offsets(batch: RecordBatch) -> list[int]:
+    found: list[int] = batch.column("queue_offset").to_pylist()
+    return found
 
 
 def options(
@@ -43,12 +60,13 @@ def bodies(count: int) -> list[bytes]:
 def test_a_slice_is_read_exactly_and_in_order(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-exact", bodies(500))
     part = QueueRange("broker-a", 0, 17, 444)
-    batches = list(read_slice(options(shared_cluster, "pull-exact"), part))
-    read = [message for batch in batches for message in batch]
-    assert [message.queue_offset for message in read] == list(range(17, 444))
-    assert [message.body for message in read] == bodies(500)[17:444]
-    assert {message.broker_name for message in read} == {"broker-a"}
-    assert len(batches) < 10
+    for columns in (NARROW, list(COLUMNS)):
+        batches = list(read_slice(options(shared_cluster, "pull-exact"), part, columns))
+        read = [row for batch in batches for row in batch.to_pylist()]
+        assert [row["queue_offset"] for row in read] == list(range(17, 444))
+        assert [row["body"] for row in read] == bodies(500)[17:444]
+        assert {row["broker_name"] for row in read} == {"broker-a"}
+        assert len(batches) < 10
 
 
 def test_nothing_is_committed_for_the_group(shared_cluster: Cluster) -> None:
@@ -59,7 +77,8 @@ def test_nothing_is_committed_for_the_group(shared_cluster: Cluster) -> None:
             stats = await admin.consume_stats(shared_cluster.broker_addr, "TOOLS_CONSUMER")
             return {queue.topic: entry for queue, entry in stats.offset_table.items()}
 
-    list(read_slice(options(shared_cluster, "pull-commit"), QueueRange("broker-a", 0, 0, 10)))
+    part = QueueRange("broker-a", 0, 0, 10)
+    list(read_slice(options(shared_cluster, "pull-commit"), part, NARROW))
     assert "pull-commit" not in asyncio.run(committed())
 
 
@@ -82,22 +101,22 @@ def test_nobody_at_the_address() -> None:
 
 def test_a_broker_that_is_lost_is_waited_for(cluster: Cluster) -> None:
     send(cluster, "pull-lost", bodies(3000))
-    reading = read_slice(options(cluster, "pull-lost"), QueueRange("broker-a", 0, 0, 3000))
-    read = next(reading)
+    part = QueueRange("broker-a", 0, 0, 3000)
+    reading = read_slice(options(cluster, "pull-lost"), part, NARROW)
+    read = offsets(next(reading))
     cluster.kill_broker()
     comeback = threading.Timer(0.5, cluster.restart_broker)
     comeback.start()
-    read += [message for batch in reading for message in batch]
+    read += [offset for batch in reading for offset in offsets(batch)]
     comeback.join()
-    assert [message.queue_offset for message in read] == list(range(3000))
+    assert read == list(range(3000))
 
 
 def test_a_broker_that_stays_away_is_an_error(cluster: Cluster) -> None:
     send(cluster, "pull-away", bodies(10))
     cluster.kill_broker()
-    reading = read_slice(
-        options(cluster, "pull-away", retry_ms=500), QueueRange("broker-a", 0, 0, 10)
-    )
+    part = QueueRange("broker-a", 0, 0, 10)
+    reading = read_slice(options(cluster, "pull-away", retry_ms=500), part, NARROW)
     with pytest.raises(ReadError, match="Gave up reading queue 0 of broker-a at offset"):
         list(reading)
 
@@ -106,10 +125,74 @@ def test_messages_that_are_gone_fail_the_read_or_are_left_out(shared_cluster: Cl
     send(shared_cluster, "pull-gone", bodies(10))
     beyond = QueueRange("broker-a", 0, 5, 20)
     with pytest.raises(ReadError, match=r"Messages from offset 1[0-9] of queue 0 .* are gone"):
-        list(read_slice(options(shared_cluster, "pull-gone"), beyond))
+        list(read_slice(options(shared_cluster, "pull-gone"), beyond, NARROW))
     lenient = options(shared_cluster, "pull-gone", fail=False)
-    read = [message for batch in read_slice(lenient, beyond) for message in batch]
-    assert [message.queue_offset for message in read] == list(range(5, 10))
+    read = [row for batch in read_slice(lenient, beyond, NARROW) for row in offsets(batch)]
+    assert read == list(range(5, 10))
+
+
+def test_a_tag_filter_gives_its_messages_only(shared_cluster: Cluster) -> None:
+    send(shared_cluster, "pull-tags", bodies(100))
+    part = QueueRange("broker-a", 0, 0, 100)
+    for tags, count in (("T || other", 100), ("other", 0)):
+        filtered = replace(options(shared_cluster, "pull-tags"), tags=tags)
+        assert sum(batch.num_rows for batch in read_slice(filtered, part, NARROW)) == count
+
+
+def test_a_time_becomes_an_offset_of_each_queue(shared_cluster: Cluster) -> None:
+    send(shared_cluster, "pull-time", bodies(40), queues=2)
+    addr = shared_cluster.namesrv_addr
+    bounds = fetch_bounds(addr, "pull-time")
+    part = QueueRange("broker-a", 1, 0, 20)
+    [batch] = read_slice(options(shared_cluster, "pull-time"), part, ["store_timestamp"])
+    stored = [round(row["store_timestamp"].timestamp() * 1000) for row in batch.to_pylist()]
+    for wanted in (0, stored[0], stored[7], stored[-1], stored[-1] + 1, stored[-1] + 10**9):
+        found = fetch_offsets_at(addr, "pull-time", bounds, wanted)["broker-a"][1]
+        assert found == sum(time_ms < wanted for time_ms in stored), wanted
+
+
+def test_a_read_is_no_faster_than_asked_for(
+    shared_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(shared_cluster, "pull-rate", bodies(300))
+    slept: list[float] = []
+    monkeypatch.setattr(pull.time, "sleep", slept.append)
+    slow = replace(options(shared_cluster, "pull-rate"), rows_per_second_max=10)
+    part = QueueRange("broker-a", 0, 0, 300)
+    assert sum(batch.num_rows for batch in read_slice(slow, part, NARROW)) == 300
+    assert sum(slept) > 20
+
+
+def test_fast_and_general_decoding_give_the_same() -> None:
+    luck = random.Random(SEED)
+    buffer = b""
+    for number in range(50):
+        kind = luck.choice((sysflag.COMPRESSION_ZLIB, None, None))
+        body = luck.randbytes(luck.randrange(40))
+        buffer += encode_record(
+            MessageInner(
+                luck.choice(("t", "t" * 200)),
+                luck.randrange(8),
+                compress(body, kind) if kind is not None else body,
+                {"KEYS": "a"},
+                flag=luck.randrange(9),
+                sys_flag=sysflag.COMPRESSED | kind if kind is not None else 0,
+                born_timestamp=luck.randrange(2**40),
+                born_host=luck.choice((("10.0.0.1", 1), ("2001:db8::1", 1))),
+                store_host=luck.choice((("10.0.0.2", 1), ("2001:db8::2", 1))),
+                reconsume_times=luck.randrange(17),
+            ),
+            queue_offset=number,
+            physical_offset=len(buffer),
+            store_timestamp=luck.randrange(2**40),
+        )
+    names = sorted(HEAD_COLUMNS - {"topic", "broker_name"})
+    rows = HeadRows()
+    rows.add(buffer, 10, 40)
+    assert rows.to_arrow(names, "t", "b") == to_arrow(decode_records(buffer)[10:40], names)
+    for broken in (buffer[:-1], buffer[:50], b"\0" * 100):
+        with pytest.raises(ProtocolError):
+            HeadRows().add(broken, 0, 100)
 
 
 def stored(body: bytes, sys_flag: int) -> MessageExt:

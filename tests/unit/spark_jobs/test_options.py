@@ -47,11 +47,33 @@ def test_names_are_matched_without_regard_to_case() -> None:
         ({"columns": "body,size"}, "holds size; there are topic, broker_name"),
         ({"columns": ","}, "holds nothing"),
         ({"endingOffsets": "tomorrow"}, "endingOffsets must be"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp must be milliseconds"),
+        ({"startingTimestamp": "9" * 40}, "startingTimestamp must be milliseconds"),
+        ({"endingTimestamp": "-5"}, "endingTimestamp must be milliseconds"),
+        ({"startingTimestamp": "1", "startingOffsets": "latest"}, "not both"),
+        ({"startingTimestamp": "5", "endingTimestamp": "4"}, "lies before"),
+        ({"tags": "||"}, "names no tag"),
+        ({"tags": "x" * 5000}, "longer than 4096"),
+        ({"accessKey": "k"}, "go together"),
+        ({"secretKey": "k"}, "go together"),
+        ({"maxRowsPerSecond": "-1"}, "maxRowsPerSecond must be a number"),
+        ({"columns": "body,body"}, "a name twice"),
     ],
 )
 def test_a_wrong_option_is_named(wrong: dict[str, str], said: str) -> None:
     with pytest.raises(ClientError, match=said):
         read_options(GIVEN | wrong, COLUMNS)
+
+
+def test_times_keys_and_tags() -> None:
+    given = {"startingTimestamp": "2026-11-05T13:00:00Z", "endingTimestamp": "1793883600001"}
+    keys = {"accessKey": "reader", "secretKey": "hush", "securityToken": "psst", "tags": "a || b"}
+    options = read_options(GIVEN | given | keys, COLUMNS)
+    assert (options.starting_ms, options.ending_ms) == (1_793_883_600_000, 1_793_883_600_001)
+    assert (options.tags, len(options.hooks)) == ("a || b", 1)
+    assert "hush" not in repr(options)
+    assert "psst" not in repr(options)
+    assert read_options(GIVEN, COLUMNS).hooks == []
 
 
 def test_the_documents_name_every_option_and_column() -> None:

@@ -12,17 +12,18 @@ def said(progress: Progress, out: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_percent_only_goes_up_over_stages_and_rounds() -> None:
+def test_percent_only_goes_up_over_stages_and_their_parts() -> None:
     out = io.StringIO()
     progress = Progress(out, as_json=True)
-    progress.rows_total, progress.rounds = 100, 2
+    progress.rows_total = 100
     progress.enter(Stage.PLAN)
     progress.enter(Stage.START)
-    for progress.round_index in range(2):
-        for stage in (Stage.READ, Stage.ROLLUP, Stage.COMMIT):
-            progress.enter(stage)
+    for stage in (Stage.READ, Stage.ROLLUP, Stage.COMMIT):
+        for part in range(2):
+            progress.enter(stage, part=part, parts=2)
             progress.within(0.5)
             progress.within(7)
+    progress.enter(Stage.READ)
     percents = [line["percent"] for line in said(progress, out)]
     assert percents == sorted(percents)  # type: ignore[type-var]
     assert (percents[0], percents[-1]) == (0, 100)

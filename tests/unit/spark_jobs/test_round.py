@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_jobs.round import merged, not_before
+from spark_jobs.compact import not_before
+from spark_jobs.round import merged
 
 
 def test_hours_past_their_time_are_let_go() -> None:

@@ -1,0 +1,113 @@
+"""Stored records into columns, fast: what a narrow read needs stands in the head of a record.
+
+The general way makes an object per message with its properties and hosts, which costs more than
+the pull itself. Here one unpack gives the numbers of a record and one slice its body. Records with
+IPv6 hosts or a long topic go the general way, `core_broker.message.record`, which also says what is
+wrong with broken ones; a test compares the two.
+"""
+
+from collections.abc import Sequence
+from struct import Struct, error
+from typing import TYPE_CHECKING, Any, Final
+
+from core_broker.errors import ClientError, ProtocolError
+from core_broker.message import sysflag
+from core_broker.message.compression import decompress
+from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1, decode_record
+from spark_jobs.columns import COLUMNS, arrow_type
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+# Size, magic, body checksum, queue, flag, queue offset, position, system flag, born at and where,
+# stored at and where, reconsume times, prepared transaction, body length.
+_HEAD: Final = Struct(">IIIiiqqiq4siq4siiqI")
+_V6_HOSTS: Final = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
+
+# Where a column stands in the head, and by how much it is multiplied: timestamps are microseconds.
+_PLACES: Final = {
+    "queue_id": (3, 1),
+    "queue_offset": (5, 1),
+    "born_timestamp": (8, 1000),
+    "store_timestamp": (11, 1000),
+    "reconsume_times": (14, 1),
+    "flag": (4, 1),
+    "sys_flag": (7, 1),
+    "store_size": (0, 1),
+}
+HEAD_COLUMNS: Final = frozenset({*_PLACES, "topic", "broker_name", "body"})
+"""A read of these columns alone is a fast one."""
+
+
+class HeadRows:
+    """Rows of the fast columns, gathered from any number of buffers of records of one topic."""
+
+    def __init__(self) -> None:
+        self._heads: list[tuple[Any, ...]] = []
+        self._bodies: list[bytes] = []
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def add(self, buffer: bytes, start: int, end: int) -> None:
+        """Add the records that follow one another in `buffer`, those with queue offsets from
+        `start` up to and without `end`. Raises ProtocolError at a broken one."""
+        unpack, heads, bodies = _HEAD.unpack_from, self._heads, self._bodies
+        at, length = 0, len(buffer)
+        while at < length:
+            try:
+                head = unpack(buffer, at)
+            except error as fault:
+                raise ProtocolError(f"broken record at {at}: {fault}") from None
+            size, sys_flag, body_at = head[0], head[7], at + _HEAD.size
+            body_end = body_at + head[16]
+            if head[1] != RECORD_MAGIC_V1 or sys_flag & _V6_HOSTS:
+                head, body = _general(buffer, at)
+                size = head[0]
+            elif size < RECORD_BYTES_MIN or at + size > length or body_end > at + size:
+                raise ProtocolError(f"a record of {size} bytes at {at} does not fit")
+            else:
+                body = buffer[body_at:body_end]
+            if start <= head[5] < end:
+                heads.append(head)
+                bodies.append(unpacked(body, sys_flag) if sys_flag & sysflag.COMPRESSED else body)
+                self.bytes += size
+            at += size
+
+    def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
+        """A record batch with the columns `names`, all of them in HEAD_COLUMNS."""
+        import pyarrow
+
+        count = len(self._heads)
+        by_place = list(zip(*self._heads, strict=True)) if count else [()] * 17
+        constants = {"topic": topic, "broker_name": broker_name}
+        arrays = []
+        for name in names:
+            if name in constants:
+                values: Sequence[Any] = [constants[name]] * count
+            elif name == "body":
+                values = self._bodies
+            else:
+                place, times = _PLACES[name]
+                numbers = by_place[place]
+                values = numbers if times == 1 else [number * times for number in numbers]
+            arrays.append(pyarrow.array(values, arrow_type(COLUMNS[name])))
+        return pyarrow.RecordBatch.from_arrays(arrays, list(names))
+
+
+def unpacked(body: bytes, sys_flag: int) -> bytes:
+    """The body as the application sent it; as stored when it does not unpack."""
+    try:
+        return decompress(body, sys_flag)
+    except (ProtocolError, ClientError):
+        return body
+
+
+def _general(buffer: bytes, at: int) -> tuple[tuple[Any, ...], bytes]:
+    """The head of a record with wide hosts or a long topic, with the places of `_HEAD`."""
+    message = decode_record(buffer, at)
+    head = [0] * 17
+    for name, (place, _) in _PLACES.items():
+        head[place] = getattr(message, name)
+    return tuple(head), message.body

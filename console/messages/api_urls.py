@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.messages import api, filter_api
+from console.messages import api, filter_api, send_api
 
 urlpatterns = [
-    path("messages", api.MessageList.as_view(), name="api-messages"),
+    path("messages", send_api.Messages.as_view(), name="api-messages"),
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
     path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
     path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),

@@ -51,7 +51,7 @@ class MomentField(forms.DateTimeField):
         return None if moment is None else int(moment.timestamp() * 1000)
 
 
-def _text(**attrs: Any) -> forms.TextInput:
+def code_field(**attrs: Any) -> forms.TextInput:
     """A field for names and expressions, which no browser should correct or complete."""
     return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attrs})
 
@@ -62,25 +62,25 @@ class FilterForm(TablerForm):
     topic = forms.CharField(
         label=_("Topic"),
         max_length=TOPIC_CHARS_MAX,
-        widget=_text(**{"list": "topics", "data-focus": "/"}),
+        widget=code_field(**{"list": "topics", "data-focus": "/"}),
     )
     queue = forms.CharField(
         label=_("Queue"),
         max_length=QUEUE_CHARS_MAX,
         required=False,
-        widget=_text(list="queues", placeholder=_("all, or broker-a:3")),
+        widget=code_field(list="queues", placeholder=_("all, or broker-a:3")),
     )
     tags = forms.CharField(
         label=_("Tag"),
         max_length=TAGS_CHARS_MAX,
         required=False,
-        widget=_text(placeholder="paid || refunded"),
+        widget=code_field(placeholder="paid || refunded"),
     )
     sql = forms.CharField(
         label=_("SQL92 over properties"),
         max_length=SQL_CHARS_MAX,
         required=False,
-        widget=_text(placeholder="region = 'eu' AND amount > 100"),
+        widget=code_field(placeholder="region = 'eu' AND amount > 100"),
     )
     body_test = forms.ChoiceField(
         label=_("Body"),
@@ -95,7 +95,7 @@ class FilterForm(TablerForm):
         label=_("Text, expression or path"),
         max_length=BODY_CHARS_MAX,
         required=False,
-        widget=_text(placeholder="$.order.total > 100"),
+        widget=code_field(placeholder="$.order.total > 100"),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -159,11 +159,11 @@ class FindForm(TablerForm):
     q = forms.CharField(
         label=_("Id or key"),
         max_length=SEARCH_CHARS_MAX,
-        widget=_text(),
+        widget=code_field(),
     )
     topic = forms.CharField(
         label=_("Topic"),
         max_length=TOPIC_CHARS_MAX,
         required=False,
-        widget=_text(),
+        widget=code_field(),
     )

@@ -32,10 +32,8 @@ from core_broker.message.topics import DLQ_PREFIX
 PAGE_MESSAGES = 50
 TOPICS_OFFERED_MAX = 40
 #: Everything about a list that stands in its address, besides the place in it.
-ASKED_IN_ADDRESS = (
-    *("topic", "queue", "begin", "end", "last"),
-    *("tags", "sql", "body_test", "body"),
-)
+TIMES = ("begin", "end", "last")
+ASKED_IN_ADDRESS = ("topic", "queue", *TIMES, "tags", "sql", "body_test", "body")
 #: Kinds of topics that are not an application's own.
 OWN_KINDS = frozenset({"system", "retry", "dlq"})
 SPAN_NAMES = {
@@ -80,7 +78,7 @@ class Span:
 def _spans(query: dict[str, str]) -> list[Span]:
     """The spans up to now that a click asks for, after “all”; the filter stays as it is."""
     last = query.get("last", "")
-    rest = {key: value for key, value in query.items() if key not in {"begin", "end", "last"}}
+    rest = {name: value for name, value in query.items() if name not in TIMES}
     is_free = "begin" in query or "end" in query
     return [
         Span(
@@ -150,6 +148,9 @@ class MessageListPage(ClusterPage):
             "rows": rows(answer.value.rows),
             "page_size": PAGE_MESSAGES,
             "first_query": urlencode(query),
+            "tail_query": urlencode(
+                {name: value for name, value in query.items() if name not in TIMES}
+            ),
             "next_query": urlencode({**query, "cursor": following}) if following else "",
             "is_first_page": not cursor,
             "spans": _spans(query),

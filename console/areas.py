@@ -39,6 +39,8 @@ class AreaConfig(AppConfig):
     scope: Literal["cluster", "console"] = "cluster"
     #: Who finds it in the navigation: a value of `console.access.Need`.
     need: str = "read"
+    #: False for an area that pages of other areas lead to.
+    in_navigation: bool = True
     #: Name of the page the navigation leads to.
     start: str = "list"
 

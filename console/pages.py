@@ -97,7 +97,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
                 "active": area.label == here,
             }
             for area in areas()
-            if may(user, Need(area.need))
+            if area.in_navigation and may(user, Need(area.need))
         ],
         "nav_cluster": cluster,
         "feeds": f"{get_script_prefix()}ws/",

@@ -1,0 +1,1 @@
+"""Moving a consumer group to other offsets: preview, reset, check, undo."""

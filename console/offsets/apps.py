@@ -1,0 +1,16 @@
+"""The area of offset resets; it is reached from a group's page."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class OffsetsConfig(AreaConfig):
+    name = "console.offsets"
+    label = "offsets"
+    title = _("Offset resets")
+    icon = "arrow-back-up"
+    in_navigation = False
+    start = "wizard"

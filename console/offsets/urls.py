@@ -1,0 +1,14 @@
+"""/clusters/<cluster>/groups/<group>/offsets/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.offsets import views
+
+app_name = "offsets"
+urlpatterns = [
+    path("groups/<str:group>/offsets/", views.OffsetsPage.as_view(), name="wizard"),
+    path("groups/<str:group>/offsets/<int:number>/", views.ResetPage.as_view(), name="reset"),
+    path("groups/<str:group>/offsets/<int:number>/undo/", views.UndoPage.as_view(), name="undo"),
+]

@@ -42,6 +42,7 @@ AREAS = [
     "console.clusters",
     "console.topics",
     "console.groups",
+    "console.offsets",
     "console.messages",
     "console.deadletters",
     "console.traces",

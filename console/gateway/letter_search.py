@@ -109,7 +109,6 @@ async def search(
     wanted: LetterFilter = LetterFilter(),
     cursor: str | None = None,
     limit: int = 50,
-    scan_max: int = SCAN_MESSAGES_MAX,
 ) -> Partial[LetterPage]:
     """One page of a group's dead letters that match.
 
@@ -121,7 +120,7 @@ async def search(
     if ends is not None:
         windows = windows_before(windows, ends)
     reader = _Reader(desk, windows, wanted)
-    await reader.read(min(limit, PAGE_MESSAGES_MAX), scan_max)
+    await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
     page = LetterPage(
         tuple(reader.found),
         total,

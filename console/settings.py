@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "console.accounts.zones.TimeZones",
     "console.access.AccessMiddleware",
+    "console.messages.recent.RecentItemsMiddleware",
     "console.pages.ClusterTroubleMiddleware",
     "axes.middleware.AxesMiddleware",
 ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.messages import send_page, tail_page, views
+from console.messages import saved, search_page, send_page, tail_page, views
 
 app_name = "message"
 urlpatterns = [
     path("messages/", views.MessageListPage.as_view(), name="list"),
     path("messages/find/", views.FindPage.as_view(), name="find"),
+    path("search/", search_page.SearchPage.as_view(), name="search"),
+    path("saved-views/", saved.SavedPage.as_view(), name="saved"),
     path("messages/send/", send_page.SendPage.as_view(), name="send"),
     path("messages/sent/", send_page.SentPage.as_view(), name="sent"),
     path("messages/tail/", tail_page.TailPage.as_view(), name="tail"),

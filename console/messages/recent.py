@@ -1,0 +1,84 @@
+"""What somebody looked at last: kept in their session, shown by the search box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.translation import gettext_lazy
+from rest_framework.request import Request
+
+SESSION_KEY = "recent"
+ITEMS_MAX = 10
+URL_CHARS_MAX = 2_000
+TITLE_CHARS_MAX = 120
+
+#: Pages that are about one thing, by the argument of their address (or question) that names it.
+_PAGES = {
+    "topics:detail": ("topic", gettext_lazy("Topic")),
+    "groups:detail": ("group", gettext_lazy("Group")),
+    "message:detail": ("offset_msg_id", gettext_lazy("Message")),
+    "message:list": ("topic", gettext_lazy("Messages")),
+    "message:tail": ("topic", gettext_lazy("Live tail")),
+    "deadletters:group": ("group", gettext_lazy("Dead letters")),
+    "traces:journey": ("msg_id", gettext_lazy("Journey")),
+    "clusters:broker": ("broker", gettext_lazy("Broker")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecentItem:
+    title: str
+    url: str
+    note: str
+
+
+def recent_items(request: HttpRequest | Request) -> list[RecentItem]:
+    """The last pages that were about one thing, the last one first."""
+    items: list[dict[str, str]] = _session(request).get(SESSION_KEY, [])
+    return [
+        RecentItem(each["title"], each["url"], str(_PAGES[each["view"]][1]))
+        for each in items
+        if each["view"] in _PAGES
+    ]
+
+
+class RecentItemsMiddleware:
+    """Remembers pages that were shown in full and are about one thing."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        match = request.resolver_match
+        if (
+            match is not None
+            and match.view_name in _PAGES
+            and request.method == "GET"
+            and response.status_code == 200
+            and not getattr(request, "htmx", False)
+        ):
+            name = _PAGES[match.view_name][0]
+            title = match.kwargs.get(name) or request.GET.get(name, "")
+            url = request.get_full_path()
+            if title and len(url) <= URL_CHARS_MAX:
+                _remember(_session(request), match.view_name, title[:TITLE_CHARS_MAX], url)
+        return response
+
+
+def _remember(session: Any, view: str, title: str, url: str) -> None:
+    before = session.get(SESSION_KEY, [])
+    item = {"view": view, "title": title, "url": url}
+    if before[:1] == [item]:
+        return
+    same = (view, title)
+    others = [each for each in before if (each["view"], each["title"]) != same]
+    session[SESSION_KEY] = [item, *others][:ITEMS_MAX]
+
+
+def _session(request: HttpRequest | Request) -> Any:
+    """The session; a token has none."""
+    return getattr(request, "session", {})

@@ -167,6 +167,15 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "errors/not_found.html", {"title": _("No such page")}, status=404)
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    reason = _("The request cannot be used: %(problem)s") % {"problem": exception}
+    if request.path.startswith(API_PREFIX):
+        return api_problem(request, "bad-request", 400, reason)
+    return render(
+        request, "errors/forbidden.html", {"title": _("Bad request"), "reason": reason}, status=400
+    )
+
+
 def page_failed(request: HttpRequest) -> HttpResponse:
     if request.path.startswith(API_PREFIX):
         return api_problem(request, "fault", 500, _("The console failed; its log has the details."))

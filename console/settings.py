@@ -76,6 +76,7 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "console",
+    "console.api",
     *AREAS,
 ]
 
@@ -224,6 +225,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "console.api.schema.add_problems",
+        "console.api.examples.add_examples",
     ],
 }
 

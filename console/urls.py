@@ -24,5 +24,6 @@ urlpatterns = [
     *mounted("urls", "console"),
 ]
 
+handler400 = "console.pages.bad_request"
 handler404 = "console.pages.page_not_found"
 handler500 = "console.pages.page_failed"

@@ -19,6 +19,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from console.api.idempotency import Replay
 from console.api.parsers import TooLarge
 from console.gateway import GatewayError
 
@@ -27,6 +28,8 @@ CONTENT_TYPE = "application/problem+json"
 
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets Django treat the error as a fault of the console."""
+    if isinstance(error, Replay):
+        return error.response()
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):
@@ -90,6 +93,8 @@ COMMON_STATUSES = (
     status.HTTP_401_UNAUTHORIZED,
     status.HTTP_403_FORBIDDEN,
     status.HTTP_404_NOT_FOUND,
+    status.HTTP_405_METHOD_NOT_ALLOWED,
+    status.HTTP_406_NOT_ACCEPTABLE,
     status.HTTP_502_BAD_GATEWAY,
     status.HTTP_503_SERVICE_UNAVAILABLE,
     status.HTTP_504_GATEWAY_TIMEOUT,

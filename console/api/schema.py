@@ -35,15 +35,28 @@ MEANINGS = {
     401: "Nobody is signed in.",
     403: "The account may not do this.",
     404: "There is no such thing in the cluster.",
-    409: "The name is taken, or the state forbids it.",
+    405: "The method is not offered here.",
+    406: "No such format: answers are JSON.",
+    409: "The name is taken, the state forbids it, or a request with the same key is under way.",
     412: "It was changed since it was read (If-Match).",
+    413: "The body is larger than the console accepts.",
+    415: "The body is not JSON.",
+    422: "The Idempotency-Key was used for another request.",
     502: "The cluster refused.",
     503: "The cluster cannot be reached.",
     504: "The cluster did not answer in time.",
 }
-WRITE_STATUSES = (409, 412)
+WRITE_STATUSES = (409, 412, 413, 415, 422)
 
 
+IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "schema": {"type": "string", "maxLength": 255, "pattern": "^[!-~]+$"},
+    "description": "Sent again with the same key within 24 hours, the request is not carried out "
+    "again: the answer of the first one comes back.",
+    "example": "6a7d3d7e-topic-orders",
+}
 VERBS = {"get": "get", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
 
 
@@ -74,6 +87,8 @@ def add_problems(
     schemas["Problem"] = PROBLEM_SCHEMA
     for operations in result["paths"].values():
         for method, operation in operations.items():
+            if method != "get":
+                operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
             statuses = [*COMMON_STATUSES, *(WRITE_STATUSES if method != "get" else ())]
             for code in sorted(statuses):
                 operation["responses"].setdefault(

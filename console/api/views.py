@@ -6,8 +6,9 @@
             answer = self.cluster.ask(topic_rows)
             return self.listed(request, TopicRowSerializer, COLUMNS, answer)
 
-A resource that reads needs nothing more than being signed in; POST, PUT, PATCH and DELETE need
-staff (see `console.access`). Errors of the gateway become problems with their own status.
+A resource that reads takes a viewer; POST, PUT, PATCH and DELETE take an operator, unless `@needs`
+says otherwise (see `console.access`), and are done once per `Idempotency-Key`. Errors of the
+gateway become problems with their own status.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
 from console.gateway import Answer, Cluster, gateway
 from console.gateway.changes import BrokerOutcome
@@ -36,7 +37,7 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-class ClusterResource(APIView):
+class ClusterResource(IdempotentWrites):
     """A resource about one cluster: `self.cluster` answers its questions."""
 
     cluster: Cluster

@@ -1,0 +1,10 @@
+"""The API's own table: answers that are kept for a repeated request."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ApiConfig(AppConfig):
+    name = "console.api"
+    label = "api"

@@ -17,9 +17,10 @@ from statistics import median
 from typing import Any
 
 from benchmarks import crowds, store
-from benchmarks.load import MESSAGES_MAX, SCENARIOS, VARIANTS, run
+from benchmarks.load import SCENARIOS, VARIANTS
 from benchmarks.machine import facts
-from benchmarks.processes import Cluster, running
+from benchmarks.measuring import measure
+from benchmarks.processes import running
 from benchmarks.tables import print_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +35,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(dir=home))
     began = time.perf_counter()
     try:
-        figures = {"machine": facts(folder), **measure(folder, options)}
+        figures = {"machine": facts(folder), **measure_all(folder, options)}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     figures["seconds"] = round(time.perf_counter() - began, 1)
@@ -60,7 +61,7 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
     usual = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, *store.SCENARIOS]
     wanted = set(options.only or usual)
@@ -75,7 +76,9 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             data.mkdir()
             with running(data, settings) as cluster:
                 say(name)
-                figures["scenarios"][name] = load(cluster, asked, MESSAGES_MAX, options.seconds)
+                figures["scenarios"][name] = measure(
+                    cluster, SCENARIOS[asked], seconds=options.seconds
+                )
             shutil.rmtree(data)
     figures["crowds"] = {}
     for name in sorted(wanted.intersection(crowds.BY_NAME)):
@@ -103,16 +106,22 @@ def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) 
         for name in ("send-64x1", "send-1x64", "send-16x16", "batch-32"):
             if name in wanted:
                 say(name)
-                figures["scenarios"][name] = load(cluster, name, MESSAGES_MAX, options.seconds)
+                figures["scenarios"][name] = measure(
+                    cluster, SCENARIOS[name], seconds=options.seconds
+                )
                 stored += figures["scenarios"][name]["messages"]
         if stored < options.messages:
             say(f"storing {options.messages - stored:,} more messages")
-            stored += load(cluster, "batch-32", options.messages - stored, 600)["messages"]
+            left = options.messages - stored
+            filling = measure(cluster, SCENARIOS["batch-32"], seconds=600, messages_max=left)
+            stored += filling["messages"]
         figures["memory_mb"] = {"after_messages": stored, **cluster.memory_mb()}
         for name in ("pull-32", "topics-1000"):
             if name in wanted:
                 say(name)
-                figures["scenarios"][name] = load(cluster, name, MESSAGES_MAX, options.seconds)
+                figures["scenarios"][name] = measure(
+                    cluster, SCENARIOS[name], seconds=options.seconds
+                )
     return figures
 
 
@@ -144,16 +153,6 @@ def measure_start(folder: Path) -> dict[str, float]:
         "max_seconds": round(max(both), 3),
         "namesrv_median_seconds": round(median(namesrv), 3),
     }
-
-
-def load(cluster: Cluster, name: str, messages: int, seconds: float) -> dict[str, Any]:
-    """Run the load generator once, and add what it cost the broker."""
-    before = cluster.broker.cpu_seconds()
-    figures = run(SCENARIOS[name], cluster.broker_addr, seconds=seconds, messages_max=messages)
-    cpu = cluster.broker.cpu_seconds() - before
-    figures["broker_cpu_us_per_message"] = round(cpu * 1e6 / max(1, figures["messages"]), 2)
-    figures["broker_cpu_share"] = round(cpu / figures["seconds"], 2)
-    return figures
 
 
 def say(line: str) -> None:

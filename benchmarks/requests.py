@@ -42,10 +42,10 @@ def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES)
     return Template(RemotingCommand.request(code, header, b"x" * body_bytes).encode(), 1)
 
 
-def batch_template(number: int, messages: int) -> Template:
+def batch_template(number: int, messages: int, body_bytes: int = BODY_BYTES) -> Template:
     """Several messages, each with a unique key and a key."""
     body = encode_batch(
-        Message(TOPIC, b"x" * BODY_BYTES, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
+        Message(TOPIC, b"x" * body_bytes, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
         for _ in range(messages)
     )
     header = _send_header(number, TOPIC, "", is_batch=True)

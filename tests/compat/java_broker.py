@@ -55,6 +55,7 @@ LOGGING = """<configuration>
 LOGGING_FILES = {
     "logback.xml": "",
     "logback_broker.xml": "",
+    "logback_namesrv.xml": "",
     "rmq.logback.xml": "org.apache.rocketmq.logging.",
 }
 

@@ -1,0 +1,59 @@
+"""Brokers side by side on one machine: Gantry, with and without its kernel, and Apache RocketMQ.
+
+Java runs with the options of RocketMQ's own script, but for a heap of 2 GiB instead of 8, and not
+touched in advance: its memory figures are what it came to use.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.processes import Cluster, Measured, free_ports
+from tests.compat import installing
+from tests.compat.java_broker import JavaBroker, JavaProgram
+
+JVM: Final = (
+    *("-server", "-Xms2g", "-Xmx2g", "-XX:+UseG1GC", "-XX:G1HeapRegionSize=16m"),
+    *("-XX:G1ReservePercent=25", "-XX:InitiatingHeapOccupancyPercent=30"),
+    *("-XX:SoftRefLRUPolicyMSPerMB=0", "-XX:MaxDirectMemorySize=4g"),
+)
+NAMESRV_JVM: Final = ("-server", "-Xms512m", "-Xmx512m")
+#: RocketMQ's defaults, where the tests that share this broker class have smaller ones.
+DEFAULTS: Final[dict[str, Any]] = {
+    "mapped_file_size_commit_log": 1024**3,
+    "mapped_file_size_consume_queue": 6_000_000,
+    "max_hash_slot_num": 5_000_000,
+    "max_index_num": 20_000_000,
+    # Under full load requests wait; what a broker sheds is not what is measured here.
+    "wait_time_mills_in_send_queue": 60_000,
+}
+
+
+@contextmanager
+def running_java(version: str, folder: Path, **settings: Any) -> Iterator[Cluster]:
+    """Start a Java name server and broker with their data in `folder`, and stop them in the end."""
+    (port,) = free_ports(1)
+    addr = f"127.0.0.1:{port}"
+    namesrv = JavaProgram(
+        folder / "namesrv",
+        "org.apache.rocketmq.namesrv.NamesrvStartup",
+        installing.java_program_classpath("namesrv", version),
+        {"listenPort": str(port), "kvConfigPath": str(folder / "kvConfig.json")},
+        NAMESRV_JVM,
+    )
+    broker = JavaBroker(version, folder, folder / "store", addr, jvm=JVM, **DEFAULTS | settings)
+    with _started(namesrv) as measured_namesrv, _started(broker) as measured_broker:
+        yield Cluster(measured_namesrv, measured_broker, broker.addr, addr)
+
+
+@contextmanager
+def _started(program: JavaProgram) -> Iterator[Measured]:
+    began = time.perf_counter()
+    program.start()
+    assert program.process is not None
+    try:
+        yield Measured(program.process, time.perf_counter() - began)
+    finally:
+        program.stop()

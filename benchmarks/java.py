@@ -1,0 +1,217 @@
+"""`make bench-java`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
+
+All brokers run at the same time; each scenario goes round them several times, and the medians are
+compared. The JVMs are warmed up first. Writes bench-java.json, prints the ratios, and renders
+docs/performance.md from it.
+
+    load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
+    offered load        latencies at half of what Java 5.3 reaches with 64 x 1; open loop
+    Java client         64 threads that share a producer, then a consumer of what they left
+    memory              after ten million messages; name server and broker, page cache aside
+    SYNC_FLUSH          64 x 1, with brokers of its own
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from benchmarks import java_clients, page
+from benchmarks.contenders import running_java
+from benchmarks.load import SCENARIOS, Scenario
+from benchmarks.machine import facts
+from benchmarks.measuring import measure
+from benchmarks.processes import Cluster, running
+from benchmarks.requests import batch_template, send_template
+from tests.compat.installing import JAVA_BROKER_VERSIONS, CannotInstall
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+OURS, PLAIN = "gantry", "gantry-plain"
+OLD, NEW = (f"java-{version}" for version in JAVA_BROKER_VERSIONS)
+FREE_BYTES_MIN: Final = 30 * 1024**3
+MEMORY_MESSAGES: Final = 10_000_000
+#: More than this is no longer in anybody's page cache, and fills the disk.
+MESSAGES_OF_A_RUN: Final = 700_000
+SMALL_BYTES: Final = 128
+WARM_UP: Final = (
+    (Scenario(64, 1, lambda number: send_template(number, body_bytes=SMALL_BYTES)), 0.4),
+    (Scenario(1, 64, lambda number: send_template(number, body_bytes=SMALL_BYTES)), 0.25),
+    (SCENARIOS["batch-32"], 0.1),
+    (SCENARIOS["pull-32"], 0.25),
+)
+FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
+COMPARED: Final = ("send-64x1", "send-1x64", "batch-32", "pull-32")
+SYNC: Final = {"flush_disk_type": "SYNC_FLUSH"}
+
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    """Measure everything; SystemExit when Java's brokers cannot be had."""
+    options = parse_options()
+    home = options.home or ROOT / "var" / "bench"
+    home.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(home).free < FREE_BYTES_MIN:
+        sys.exit(f"This needs 30 GiB free below {home}; give another folder with --home.")
+    folder = Path(tempfile.mkdtemp(dir=home))
+    try:
+        figures = {"machine": facts(folder), "options": _described(options)}
+        figures |= side_by_side(folder / "main", options) | synchronous(folder / "sync", options)
+    except CannotInstall as reason:
+        sys.exit(f"Java's brokers are not here: {reason}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    options.page.write_text(page.render(figures))
+    print(page.ratios(figures))
+    print(f"\nwritten to {options.json} and {options.page}")
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.java", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=4, help="of each run (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each scenario (%(default)s)")
+    parser.add_argument("--warm-up", type=float, default=60, help="seconds (%(default)s)")
+    parser.add_argument(
+        "--client-seconds", type=int, default=40, help="of each Java client (%(default)s)"
+    )
+    parser.add_argument(
+        "--messages", type=int, default=MEMORY_MESSAGES, help="before memory (%(default)s)"
+    )
+    parser.add_argument("--home", type=Path, help="where stores go (./var/bench)")
+    parser.add_argument("--json", type=Path, default=ROOT / "bench-java.json")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
+    return parser.parse_args()
+
+
+def _described(options: argparse.Namespace) -> Figures:
+    return {
+        "seconds": options.seconds,
+        "rounds": options.rounds,
+        "warm_up_seconds": options.warm_up,
+        "messages": options.messages,
+    }
+
+
+def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
+    """Everything that brokers with ASYNC_FLUSH are asked."""
+    with ExitStack() as stack:
+        clusters = {
+            OURS: stack.enter_context(running(_new(folder, OURS))),
+            PLAIN: stack.enter_context(running(_new(folder, PLAIN), "kernelEnable=false\n")),
+        }
+        for name, version in zip((OLD, NEW), JAVA_BROKER_VERSIONS, strict=True):
+            clusters[name] = stack.enter_context(running_java(version, _new(folder, name)))
+        figures: Figures = {
+            "start_seconds": {name: round(each.start_seconds, 2) for name, each in clusters.items()}
+        }
+        for name in (OLD, NEW):
+            warm_up(name, clusters[name], options.warm_up)
+        figures["scenarios"] = {
+            name: alternate(
+                name,
+                {who: each for who, each in clusters.items() if _takes_part(who, name)},
+                options,
+            )
+            for name in COMPARED
+        }
+        both = {who: clusters[who] for who in (OURS, NEW)}
+        rate = int(figures["scenarios"]["send-64x1"][NEW]["rate"] / 2)
+        figures["offered"] = alternate("send-64x1", both, options, rate=rate)
+        figures["java_client"] = {who: clients(who, each, options) for who, each in both.items()}
+        figures["memory"] = {who: memory(who, each, options.messages) for who, each in both.items()}
+    shutil.rmtree(folder)
+    return figures
+
+
+def synchronous(folder: Path, options: argparse.Namespace) -> Figures:
+    """SYNC_FLUSH, with brokers of its own."""
+    with ExitStack() as stack:
+        ours = running(_new(folder, OURS), "flushDiskType=SYNC_FLUSH\n")
+        java = running_java(JAVA_BROKER_VERSIONS[-1], _new(folder, NEW), **SYNC)
+        clusters = {OURS: stack.enter_context(ours), NEW: stack.enter_context(java)}
+        warm_up(f"{NEW} with SYNC_FLUSH", clusters[NEW], options.warm_up)
+        figures = {"sync-64x1": alternate("send-64x1", clusters, options)}
+    shutil.rmtree(folder)
+    return figures
+
+
+def alternate(
+    name: str, clusters: dict[str, Cluster], options: argparse.Namespace, rate: int = 0
+) -> Figures:
+    """Ask the brokers in turn, some rounds of it; the medians of each."""
+    say(f"{name}{f' at {rate:,} a second' if rate else ''}: {', '.join(clusters)}")
+    runs: dict[str, list[Figures]] = {who: [] for who in clusters}
+    for _ in range(options.rounds):
+        for who, cluster in clusters.items():
+            runs[who].append(
+                measure(
+                    cluster,
+                    SCENARIOS[name],
+                    seconds=options.seconds,
+                    messages_max=MESSAGES_OF_A_RUN if name == "batch-32" else 10**12,
+                    rate=rate,
+                )
+            )
+    return {who: _medians(each) for who, each in runs.items()}
+
+
+def warm_up(name: str, cluster: Cluster, seconds: float) -> None:
+    """Let a JVM compile what will be measured."""
+    say(f"warming up {name} for {seconds:.0f} s")
+    for scenario, share in WARM_UP:
+        measure(cluster, scenario, seconds=max(1, seconds * share))
+
+
+def clients(who: str, cluster: Cluster, options: argparse.Namespace) -> Figures:
+    """The Java client's producer, then its consumer on what that left."""
+    say(f"the Java client against {who}")
+    topic = f"Load{int(time.time())}"
+    sent = java_clients.produce(cluster.namesrv_addr, topic, options.client_seconds)
+    received = java_clients.consume(cluster.namesrv_addr, topic, options.client_seconds // 2)
+    return {"sent_per_second": sent, "received_per_second": received}
+
+
+def memory(who: str, cluster: Cluster, messages: int) -> Figures:
+    """Resident memory after so many more messages."""
+    say(f"{messages:,} messages into {who}")
+    measure(cluster, FILLING, seconds=3_600, messages_max=messages)
+    return cluster.memory_mb()
+
+
+def _takes_part(who: str, scenario: str) -> bool:
+    return who != PLAIN or scenario == "send-64x1"
+
+
+def _medians(runs: list[Figures]) -> Figures:
+    return {
+        "rate": int(median(each["rate"] for each in runs)),
+        "cpu_us_per_message": median(each["broker_cpu_us_per_message"] for each in runs),
+        **{
+            f"{name}_us": int(median(each["latency_us"][name] for each in runs))
+            for name in ("p50", "p99", "p99.9")
+        },
+        "rates": [int(each["rate"]) for each in runs],
+    }
+
+
+def _new(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.mkdir(parents=True)
+    return path
+
+
+def say(line: str) -> None:
+    """Tell on the error output what is going on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

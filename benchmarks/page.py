@@ -1,0 +1,181 @@
+"""docs/performance.md and the table of ratios, made from what `make bench-java` measured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+OURS, PLAIN, JAVA = "gantry", "gantry-plain", "java-5.3.3"
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison: what, the figure of a broker, the aim, and whether less is better."""
+
+    title: str
+    unit: str
+    figure: Callable[[Figures, str], float | None]
+    aim: float
+    less_is_better: bool = False
+    ours: str = OURS
+
+    def ratio(self, figures: Figures) -> float | None:
+        """How many times better Gantry is than Java 5.3; None when a figure is missing."""
+        mine, other = self.figure(figures, self.ours), self.figure(figures, JAVA)
+        if not mine or not other:
+            return None
+        return other / mine if self.less_is_better else mine / other
+
+
+def _load(name: str, field: str) -> Callable[[Figures, str], float | None]:
+    return lambda figures, who: figures["scenarios"][name].get(who, {}).get(field)
+
+
+def _in(section: str, field: str) -> Callable[[Figures, str], float | None]:
+    return lambda figures, who: figures[section].get(who, {}).get(field)
+
+
+def _memory(figures: Figures, who: str) -> float | None:
+    both = figures["memory"].get(who, {}).get("both", {})
+    own: float | None = both.get("anon")
+    return own
+
+
+ROWS: Final = (
+    Row("sends, 64 connections x 1", "msg/s", _load("send-64x1", "rate"), 2.5),
+    Row("sends, 1 connection x 64", "msg/s", _load("send-1x64", "rate"), 4.5),
+    Row("Java client, 64 threads, 128 B", "msg/s", _in("java_client", "sent_per_second"), 1.5),
+    Row("batches of 32", "msg/s", _load("batch-32", "rate"), 4.5),
+    Row("SYNC_FLUSH, 64 connections x 1", "msg/s", _in("sync-64x1", "rate"), 3),
+    Row("pulls of 32 from a backlog", "msg/s", _load("pull-32", "rate"), 2),
+    Row(
+        "broker CPU for a send, 64 x 1",
+        "µs",
+        _load("send-64x1", "cpu_us_per_message"),
+        5,
+        less_is_better=True,
+    ),
+    Row("p99 at half of Java's peak", "µs", _in("offered", "p99_us"), 2, less_is_better=True),
+    Row("without the kernel, 64 x 1", "msg/s", _load("send-64x1", "rate"), 1, ours=PLAIN),
+    Row("memory after {messages:,} messages", "MB", _memory, 10, less_is_better=True),
+)
+
+METHOD: Final = """\
+All brokers run at the same time on this machine and share its cores with the load generator
+(`benchmarks/loadgen.c`: one thread, one epoll). Each scenario goes round the brokers {rounds} times
+for {seconds:g} s, and the medians are compared; what earlier runs left to be written goes to the
+disk before each. The JVMs are warmed up for {warm_up_seconds:g} s first. Bodies have 1 KiB unless
+said otherwise, every message has a unique key and a key, and queries by key work. Brokers run with
+RocketMQ's default settings, but for `waitTimeMillsInSendQueue`, so that none sheds load. Java has
+the options of RocketMQ's own start script with a heap of 2 GiB (the script takes 8), not touched in
+advance. Memory is what is resident of name server and broker, pages of files aside.
+
+The Java client's producer and consumer have the shape of RocketMQ's own benchmark programs, which
+no package registry has: one producer shared by 64 threads, one consumer with 20.
+
+A closed loop measures throughput; its latencies are those of a saturated broker. The p99 at an
+offered load is from an open loop, counted from the moment when a request was due.
+
+What this does not show: more than two cores (Java uses them inside one broker, Gantry with more
+brokers), replication, TLS, access control, and messages of many sizes. Figures of other machines
+differ; ratios differ less.
+"""
+
+
+def render(figures: Figures) -> str:
+    """The page of the documentation."""
+    machine = figures["machine"]
+    lines = [
+        "# Performance",
+        "",
+        "Gantry beside Apache RocketMQ 5.3.3 and 4.9.7, measured and written by `make bench-java`.",
+        "",
+        f"Machine: {machine['cpus']} CPUs, {machine['cpu']}, {machine['memory_mb'] // 1024} GiB, "
+        f"{machine['file_system']}, Linux {machine['kernel']}, Python {machine['python']}; "
+        f"{str(machine['measured_at'])[:10]}, commit {machine['commit']}.",
+        "",
+        *_ratio_lines(figures),
+        "",
+        "## All figures",
+        "",
+        *_scenario_lines(figures),
+        "",
+        *_other_lines(figures),
+        "",
+        "## Method and limits",
+        "",
+        METHOD.format(**figures["options"]),
+    ]
+    return "\n".join(lines)
+
+
+def _ratio_lines(figures: Figures) -> list[str]:
+    lines = [
+        "| | Gantry | Java 5.3.3 | ratio | aim |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for row in ROWS:
+        ratio = row.ratio(figures)
+        cells = (
+            row.title.format(**figures["options"]),
+            f"{_text(row.figure(figures, row.ours))} {row.unit}",
+            f"{_text(row.figure(figures, JAVA))} {row.unit}",
+            "—" if ratio is None else f"**{ratio:.1f}**",
+            f"{row.aim:g}",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    start = figures["start_seconds"]
+    lines.append(
+        f"| start to ready, empty store | {start[OURS]} s | {start[JAVA]} s | "
+        f"**{start[JAVA] / start[OURS]:.1f}** | under 0.7 s |"
+    )
+    return lines
+
+
+def _scenario_lines(figures: Figures) -> list[str]:
+    lines = [
+        "| scenario | broker | msg/s | CPU µs/msg | p50 µs | p99 µs | p99.9 µs |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    parts = {
+        **figures["scenarios"],
+        "64x1 at half of Java's peak": figures["offered"],
+        "sync-64x1": figures["sync-64x1"],
+    }
+    for scenario, brokers in parts.items():
+        for who, each in brokers.items():
+            numbers = (each["rate"], each["cpu_us_per_message"], each["p50_us"], each["p99_us"])
+            cells = " | ".join(_text(number) for number in (*numbers, each["p99.9_us"]))
+            lines.append(f"| {scenario} | {who} | {cells} |")
+    return lines
+
+
+def _other_lines(figures: Figures) -> list[str]:
+    lines = [
+        "| broker | start, s | Java producer, msg/s | Java consumer, msg/s | memory, MB |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for who, start in figures["start_seconds"].items():
+        client = figures["java_client"].get(who, {})
+        cells = (start, client.get("sent_per_second"), client.get("received_per_second"))
+        texts = " | ".join(_text(each) for each in (*cells, _memory(figures, who)))
+        lines.append(f"| {who} | {texts} |")
+    return lines
+
+
+def ratios(figures: Figures) -> str:
+    """The same ratios for a terminal."""
+    lines = [f"{'':<40}{'gantry':>12}{'java 5.3.3':>12}{'ratio':>8}{'aim':>6}"]
+    for row in ROWS:
+        ratio = row.ratio(figures)
+        lines.append(
+            f"{row.title.format(**figures['options']):<40}"
+            f"{_text(row.figure(figures, row.ours)):>12}{_text(row.figure(figures, JAVA)):>12}"
+            f"{'—' if ratio is None else f'{ratio:.2f}':>8}{row.aim:>6g}"
+        )
+    return "\n".join(lines)
+
+
+def _text(value: float | None) -> str:
+    return "—" if value is None else f"{value:,}"

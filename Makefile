@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench crash sim soak lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-java profile crash sim soak lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -57,6 +57,12 @@ format: $(READY) ## put the source in the house's format
 
 bench: $(READY) ## measure the broker and write bench.json
 	$(PY) -m benchmarks $(ARGS)
+
+bench-java: $(READY) ## measure Gantry beside Apache RocketMQ, 15 minutes; writes docs/performance.md
+	$(PY) -m benchmarks.java $(ARGS)
+
+profile: $(READY) ## draw where the broker's time goes under a load (SCENARIO=send-64x1)
+	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)
 
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock

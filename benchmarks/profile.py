@@ -5,6 +5,7 @@ not know. The graph is an SVG for a browser; its widest frames are printed too.
 """
 
 import argparse
+import html
 import re
 import shutil
 import subprocess
@@ -65,7 +66,8 @@ def profile(name: str, seconds: int, output: Path) -> None:
 def widest(svg: str) -> list[tuple[float, str]]:
     """The frames with the largest shares of a flame graph, each named once."""
     shares: dict[str, float] = {}
-    for frame, _samples, share in _FRAME.findall(svg):
+    for escaped, _samples, share in _FRAME.findall(svg):
+        frame = html.unescape(escaped)
         shares[frame] = max(shares.get(frame, 0.0), float(share))
     ordered = sorted(((share, frame) for frame, share in shares.items()), reverse=True)
     return ordered[:SHOWN]

@@ -111,9 +111,9 @@ async def queue_owners(desk: Desk, group: str) -> Partial[Mapping[tuple[str, str
 
 @question(fresh_for_ms=1_000, deadline_ms=RUNNING_DEADLINE_MS)
 async def running_info(
-    desk: Desk, group: str, client_id: str
+    desk: Desk, group: str, client_id: str, with_stack: bool = False
 ) -> Partial[tuple[Client, ConsumerRunningInfo]]:
-    """What one consumer says about itself; the broker passes the question on to it."""
+    """What one consumer says about itself, its threads too; its broker passes the question on."""
     members = (await desk.ask(group_clients, group)).value.clients
     client = next((member for member in members if member.client_id == client_id), None)
     if client is None:
@@ -125,7 +125,9 @@ async def running_info(
             )
         )
     addrs = {ref.name: ref.addr for ref in await masters(desk)}
-    info = await desk.admin.consumer_running_info(addrs[client.brokers[0]], group, client_id)
+    info = await desk.admin.consumer_running_info(
+        addrs[client.brokers[0]], group, client_id, with_stack
+    )
     return Partial((client, info))
 
 

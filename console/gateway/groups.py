@@ -69,7 +69,7 @@ class GroupQueue:
         return self.topic.startswith(RETRY_PREFIX)
 
 
-@question(fresh_for_ms=2_000)
+@question(fresh_for_ms=2_000, costly=True)
 async def group_configs(desk: Desk) -> Partial[Configs]:
     """Every broker's table of groups."""
     found, failures = await desk.each(
@@ -82,7 +82,7 @@ async def group_configs(desk: Desk) -> Partial[Configs]:
     )
 
 
-@question(fresh_for_ms=2_000)
+@question(fresh_for_ms=2_000, costly=True)
 async def group_rows(desk: Desk) -> Partial[tuple[GroupRow, ...]]:
     """All groups in order of name."""
     answer = await desk.ask(group_configs)

@@ -89,7 +89,7 @@ class Overview:
         return sum(each.count for each in self.dead_letters)
 
 
-@question(fresh_for_ms=1_000, deadline_ms=FIGURES_DEADLINE_MS)
+@question(fresh_for_ms=1_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
 async def overview(desk: Desk) -> Partial[Overview]:
     """Everything the overview shows."""
     brokers = await desk.ask(broker_rows)

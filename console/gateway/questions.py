@@ -10,7 +10,9 @@
 Whoever asks the same question (function and arguments) while it is under way waits for that one
 answer, and for `fresh_for_ms` afterwards gets the kept answer with its age. A `costly` question,
 which asks brokers about everything they have and which open pages repeat, is kept ten times as long
-as it took, so that being watched costs a cluster no more than a tenth of its time.
+as it took, so that being watched costs a cluster no more than a tenth of its time. Whoever asks
+within STALE_MAX_MS after that gets the kept answer once more, and the question goes out again
+behind it: pages that are looked at do not wait for it. What goes into an answer is never stale.
 Failures are kept for FAILURE_FRESH_MS, so that a dead broker is not asked by every viewer in turn.
 Commands are never shared or kept; when one ends, kept answers of its cluster are dropped.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -38,6 +41,7 @@ DEADLINE_MS = 6_000
 COMMAND_DEADLINE_MS = 15_000
 FAILURE_FRESH_MS = 1_000
 COSTLY_FRESH_MAX_MS = 30_000
+STALE_MAX_MS = 10_000
 REST_PER_WORK = 10
 ANSWERS_MAX = 4_096
 SWEEP_EVERY_MS = 5_000
@@ -83,10 +87,16 @@ def command(
     return lambda run: Command(run, deadline_ms)
 
 
+#: Whether somebody asks for the sake of another question.
+_part_of_answer: ContextVar[bool] = ContextVar("part_of_answer", default=False)
+
+
 @dataclass(slots=True)
 class _Kept:
     outcome: Answer[Any] | GatewayError
     until_ms: int
+    #: Until then it is given out once more while the question is asked again.
+    stale_until_ms: int
 
 
 class AnswerCache:
@@ -137,6 +147,10 @@ class AnswerCache:
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         else:
             self.hits += 1
+        if costly and kept is not None and not _part_of_answer.get():
+            stale = kept.outcome
+            if isinstance(stale, Answer) and self._clock_ms() < kept.stale_until_ms:
+                return stale
         # Whoever stops waiting must not end the question for the others.
         return await asyncio.shield(task)
 
@@ -154,6 +168,7 @@ class AnswerCache:
         costly: bool,
         generation: int,
     ) -> Answer[T]:
+        _part_of_answer.set(True)  # in the context of this question's own task
         asked_at_ms = self._clock_ms()
         try:
             partial = await ask()
@@ -168,18 +183,25 @@ class AnswerCache:
         if generation == self._generation:
             took_ms = self._clock_ms() - asked_at_ms if costly else 0
             rest_ms = min(took_ms * REST_PER_WORK, COSTLY_FRESH_MAX_MS)
-            self._keep(key, answer, max(fresh_for_ms, rest_ms))
+            stale_ms = STALE_MAX_MS if costly else 0
+            self._keep(key, answer, max(fresh_for_ms, rest_ms), stale_ms)
         return answer
 
-    def _keep(self, key: Hashable, outcome: Answer[Any] | GatewayError, fresh_ms: int) -> None:
+    def _keep(
+        self,
+        key: Hashable,
+        outcome: Answer[Any] | GatewayError,
+        fresh_ms: int,
+        stale_ms: int = 0,
+    ) -> None:
         if fresh_ms <= 0:
             return  # shared while it was under way, and no longer
         now = self._clock_ms()
         if now >= self._sweep_at_ms:
             self._sweep_at_ms = now + SWEEP_EVERY_MS
-            for old in [each for each, kept in self._kept.items() if kept.until_ms <= now]:
+            for old in [each for each, kept in self._kept.items() if kept.stale_until_ms <= now]:
                 del self._kept[old]
-        self._kept[key] = _Kept(outcome, now + fresh_ms)
+        self._kept[key] = _Kept(outcome, now + fresh_ms, now + fresh_ms + stale_ms)
         self._kept.move_to_end(key)
         while len(self._kept) > self._answers_max:
             self._kept.popitem(last=False)

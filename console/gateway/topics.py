@@ -62,7 +62,7 @@ class TopicDetail:
 Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
 
 
-@question(fresh_for_ms=2_000)
+@question(fresh_for_ms=2_000, costly=True)
 async def topic_configs(desk: Desk) -> Partial[Configs]:
     """Every broker's table of topics."""
     found, failures = await desk.each(
@@ -71,7 +71,7 @@ async def topic_configs(desk: Desk) -> Partial[Configs]:
     return Partial(found, failures)
 
 
-@question(fresh_for_ms=2_000)
+@question(fresh_for_ms=2_000, costly=True)
 async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]:
     """All topics in order of name."""
     answer = await desk.ask(topic_configs)

@@ -50,6 +50,8 @@ DEAD_LETTERS = OpenApiParameter(
     "dead_letters", OpenApiTypes.BOOL, description="Delete the group's dead letters too."
 )
 
+STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Ask for its threads too.")
+
 
 class GroupList(ClusterResource):
     actions = {"post": "group.create"}
@@ -196,10 +198,11 @@ class ClientList(ClusterResource):
 
 
 class ClientOne(ClusterResource):
-    @extend_schema(responses=shapes.RunningClientSerializer)
+    @extend_schema(parameters=[STACK], responses=shapes.RunningClientSerializer)
     def get(self, request: Request, cluster: str, group: str, client: str) -> Response:
         """What one consumer says about itself, asked through its broker."""
-        answer = self.cluster.ask(running_info, group, client)
+        with_stack = read_flag(request.query_params.get("stack"), "stack")
+        answer = self.cluster.ask(running_info, group, client, with_stack)
         member, info = answer.value
         queues: list[dict[str, Any]] = [
             {
@@ -219,15 +222,16 @@ class ClientOne(ClusterResource):
                 "client": shapes.ClientSerializer(member).data,
                 "properties": info.properties,
                 "queues": queues,
+                "stack": info.jstack if with_stack else None,
                 **told_with(answer),
             }
         )
 
 
-def read_flag(text: str | None) -> bool:
+def read_flag(text: str | None, name: str = "dead_letters") -> bool:
     """`true` or `false`; anything else is a mistake that must not delete something."""
     if text in {None, "", "false", "0"}:
         return False
     if text in {"true", "1"}:
         return True
-    raise ValidationError({"dead_letters": [_("Expected true or false.")]})
+    raise ValidationError({name: [_("Expected true or false.")]})

@@ -177,6 +177,9 @@ class RunningClientSerializer(AnsweredSerializer):
     client = ClientSerializer()
     properties = serializers.DictField(child=serializers.CharField())
     queues = HeldQueueSerializer(many=True)
+    stack = serializers.CharField(
+        allow_null=True, help_text="Its threads, where it was asked for them and tells them."
+    )
 
 
 class GroupChangeSerializer(BodySerializer):

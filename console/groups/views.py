@@ -93,7 +93,8 @@ class ClientPage(ClusterPage):
     template = "groups/client.html"
 
     def get(self, request: HttpRequest, cluster: str, group: str, client: str) -> HttpResponse:
-        answer = self.cluster.ask(running_info, group, client)
+        with_stack = request.GET.get("stack") == "1"
+        answer = self.cluster.ask(running_info, group, client, with_stack)
         member, info = answer.value
         return self.show(
             title=client,
@@ -109,4 +110,5 @@ class ClientPage(ClusterPage):
             queues=sorted(info.mq_table.items()),
             statuses=sorted(info.status_table.items()),
             properties=sorted(info.properties.items()),
+            with_stack=with_stack,
         )

@@ -82,6 +82,8 @@ def all_pages(topic: str, group: str) -> list[str]:
         f"{HOME}/groups/{group}/edit/",
         f"{HOME}/groups/{group}/delete/",
         f"{HOME}/create-group/",
+        f"{HOME}/clients/",
+        f"{HOME}/producers/",
         "/accounts/password/",
     ]
 

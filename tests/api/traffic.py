@@ -4,10 +4,10 @@ Everything runs on one loop in a thread of its own, because Django's test client
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from console.gateway.loop import GatewayLoop
@@ -63,6 +63,10 @@ class Traffic:
                 return await ask(admin)
 
         return self._loop.wait(run(), WAIT_S)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the loop that clients live on."""
+        return self._loop.wait(work, WAIT_S)
 
     def clear(self) -> None:
         """Delete every topic and group that is not the broker's own."""

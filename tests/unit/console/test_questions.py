@@ -9,6 +9,7 @@ from console.gateway.errors import GatewayError
 from console.gateway.questions import (
     COSTLY_FRESH_MAX_MS,
     FAILURE_FRESH_MS,
+    STALE_MAX_MS,
     SWEEP_EVERY_MS,
     AnswerCache,
 )
@@ -84,6 +85,41 @@ async def test_a_costly_answer_that_took_long_is_kept_longer(took_ms: int, kept_
     assert (await get(cache, asked)).value == 1
     clock.ms += 1
     assert (await get(cache, asked)).value == 2
+
+
+async def costly(cache: AnswerCache, asked: Asked, key: str = "q") -> Answer[int]:
+    return await cache.get(key, FRESH_MS, asked, costly=True)
+
+
+async def test_a_costly_answer_is_given_once_more_while_it_is_asked_again() -> None:
+    clock = Clock()
+    cache, asked = AnswerCache(clock), Asked()
+    asked.gate.set()
+    first = await costly(cache, asked)
+    asked.gate.clear()
+    clock.ms += FRESH_MS
+    assert await costly(cache, asked) is first, "nobody waits"
+    await asyncio.sleep(0)
+    assert asked.times == 2
+    asked.gate.set()
+    while (await costly(cache, asked)) is first:
+        await asyncio.sleep(0)
+    assert (await costly(cache, asked)).value == asked.times == 2
+    clock.ms += FRESH_MS + STALE_MAX_MS
+    assert (await costly(cache, asked)).value == 3, "too old to be shown"
+
+
+async def test_what_goes_into_an_answer_is_never_stale() -> None:
+    clock = Clock()
+    cache, inner = AnswerCache(clock), Asked()
+    inner.gate.set()
+    await costly(cache, inner, "inner")
+    clock.ms += FRESH_MS
+
+    async def outer() -> Partial[int]:
+        return Partial((await costly(cache, inner, "inner")).value)
+
+    assert (await cache.get("outer", FRESH_MS, outer)).value == 2
 
 
 async def test_somebody_who_stops_waiting_does_not_end_it_for_others() -> None:

@@ -1,0 +1,1 @@
+"""Clients: who is connected, consumers and producers, whatever they work for."""

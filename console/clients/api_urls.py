@@ -1,0 +1,12 @@
+"""/api/v1/clusters/<cluster>/clients and …/producers"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.clients import api
+
+urlpatterns = [
+    path("clients", api.ConnectedList.as_view(), name="api-clients"),
+    path("producers", api.ProducerGroupList.as_view(), name="api-producers"),
+]

@@ -1,0 +1,14 @@
+"""The area `clients`."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class ClientsConfig(AreaConfig):
+    name = "console.clients"
+    label = "clients"
+    title = _("Clients")
+    icon = "plug"

@@ -1,0 +1,15 @@
+"""/clusters/<cluster>/clients/ and /clusters/<cluster>/producers/"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.clients import views
+
+app_name = "clients"
+
+urlpatterns = [
+    path("clients/", views.ClientListPage.as_view(), name="list"),
+    path("clients/<str:client>/", views.ConnectedPage.as_view(), name="detail"),
+    path("producers/", views.ProducerListPage.as_view(), name="producers"),
+]

@@ -1,0 +1,99 @@
+"""Who is connected: clients of every kind and producer groups, by API and page."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from console.gateway.all_clients import Connected, merged
+from core_broker.client import Producer
+from core_broker.message.model import Message
+from tests.api.conftest import Api
+from tests.api.traffic import Traffic, poll
+
+HOME = "/clusters/local"
+
+
+@pytest.fixture
+def producer(traffic: Traffic) -> Any:
+    """A producer that has sent a message, and its group."""
+    group = traffic.group("makers")
+
+    async def start() -> Producer:
+        producer = Producer(group, traffic.namesrv_addr)
+        await producer.start()
+        await producer.send(Message(traffic_topic, b"1"))
+        return producer
+
+    traffic_topic = traffic.topic("made")
+    made = traffic.run(start())
+    yield group
+    traffic.run(made.stop())
+
+
+@pytest.mark.must_beat(1)
+def test_one_client_of_each_kind(api: Api, traffic: Traffic, producer: str, page: Client) -> None:
+    topic, group = traffic.topic("clients"), traffic.group("readers")
+    with traffic.consumer(group, topic):
+        (consumer,) = poll(lambda: listed(api, group))
+        (maker,) = poll(lambda: listed(api, producer))
+        assert (consumer["protocol"], consumer["language"]) == ("remoting", "PYTHON")
+        assert consumer["version"] == "4.9.8"
+        assert topic in consumer["groups"][group]
+        assert consumer["heartbeat_ms"] > 0
+        assert consumer["addr"].startswith("127.0.0.1:")
+        assert maker["producer_groups"] == [producer]
+        assert consumer["brokers"] == maker["brokers"] == ["broker-a"]
+        assert "-1" not in {str(value) for one in (consumer, maker) for value in one.values()}
+        (numbers,) = [
+            one["numbers"] for one in api.get(f"/groups?q={group}")["items"] if one["numbers"]
+        ]
+        assert -1 not in numbers.values()
+        text = page.get(f"{HOME}/clients/?q={group}").content.decode()
+        assert consumer["client_id"] in text
+        text = page.get(f"{HOME}/clients/?role=producer&q={producer}").content.decode()
+        assert maker["client_id"] in text
+
+
+def listed(api: Api, words: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = api.get(f"/clients?q={words}")["items"]
+    return items
+
+
+def test_producers_need_no_name(api: Api, page: Client, producer: str) -> None:
+    (found,) = poll(lambda: [g for g in api.get("/producers")["items"] if g["name"] == producer])
+    assert (found["clients"], found["languages"]) == (1, ["PYTHON"])
+    assert found["heartbeat_ms"] > 0
+    assert producer in page.get(f"{HOME}/producers/").content.decode()
+
+
+def test_clients_are_filtered_by_role(api: Api, producer: str) -> None:
+    poll(lambda: listed(api, producer))
+    assert not api.get(f"/clients?role=consumer&q={producer}")["items"]
+    assert api.get(f"/clients?role=producer&q={producer}")["total"] == 1
+    assert api.get("/clients?role=nobody", 400)["errors"]["role"]
+
+
+@pytest.mark.parametrize(
+    "query", ["q=%00", "ordering=x", "page=-1", "role=%3Cscript%3E", "q=" + "a" * 999]
+)
+def test_hostile_queries(page: Client, query: str) -> None:
+    for path in ("clients", "producers"):
+        answer = page.get(f"{HOME}/{path}/?{query}")
+        assert answer.status_code == 200
+        assert "<script>" not in answer.content.decode().partition("<main")[2]
+
+
+def test_a_client_of_several_brokers_is_listed_once() -> None:
+    def part(broker: str, port: int, group: str, topic: str, beat: int | None) -> Connected:
+        groups = {group: (topic,)}
+        return Connected(
+            "c@1", f"10.0.0.1:{port}", "remoting", "GO", "5.0.0", groups, ("p",), (broker,), beat
+        )
+
+    elsewhere = part("a", 5, "g", "t", None)
+    other = Connected("c@1", "10.0.0.2:9", "remoting", "GO", "5.0.0", {}, ("q",), ("a",), 3)
+    one, two = merged([part("a", 1, "g", "t", 5), part("b", 2, "g", "u", 9), other, elsewhere])
+    assert one.groups == {"g": ("t", "u")}
+    assert (one.brokers, one.heartbeat_ms, one.roles) == (("a", "b"), 9, ("consumer", "producer"))
+    assert (two.producer_groups, two.roles) == (("q",), ("producer",))

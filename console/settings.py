@@ -42,6 +42,7 @@ AREAS = [
     "console.clusters",
     "console.topics",
     "console.groups",
+    "console.clients",
     "console.offsets",
     "console.messages",
     "console.deadletters",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.messages import api, filter_api, saved, search_page, send_api
+from console.messages import api, export_page, filter_api, saved, search_page, send_api
 
 urlpatterns = [
     path("search", search_page.SearchResource.as_view(), name="api-search"),
     path("saved-views", saved.SavedViews.as_view(), name="api-saved-views"),
     path("saved-views/<int:pk>", saved.SavedViewOne.as_view(), name="api-saved-view"),
     path("messages", send_api.Messages.as_view(), name="api-messages"),
+    path("messages/exports", export_page.Exports.as_view(), name="api-messages-exports"),
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
     path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
     path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),

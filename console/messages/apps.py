@@ -12,3 +12,17 @@ class MessagesConfig(AreaConfig):
     label = "message"
     title = _("Messages")
     icon = "messages"
+
+    def ready(self) -> None:
+        from console.jobs import kinds
+        from console.messages import exports
+
+        kinds.register(
+            exports.KIND,
+            exports.work,
+            title=_("Export messages"),
+            unit=_("messages"),
+            can_pause=True,
+            stages={"read": _("Reading")},
+            outputs={"rows": _("Rows written"), "left_out": _("Older messages left out")},
+        )

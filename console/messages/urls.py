@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.messages import saved, search_page, send_page, tail_page, views
+from console.messages import export_page, saved, search_page, send_page, tail_page, views
 
 app_name = "message"
 urlpatterns = [
@@ -12,6 +12,7 @@ urlpatterns = [
     path("messages/find/", views.FindPage.as_view(), name="find"),
     path("search/", search_page.SearchPage.as_view(), name="search"),
     path("saved-views/", saved.SavedPage.as_view(), name="saved"),
+    path("messages/export/", export_page.ExportPage.as_view(), name="export"),
     path("messages/send/", send_page.SendPage.as_view(), name="send"),
     path("messages/sent/", send_page.SentPage.as_view(), name="sent"),
     path("messages/tail/", tail_page.TailPage.as_view(), name="tail"),

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from console.messages import saved
+from console.messages.models import SavedView
 from tests.api.conftest import Api, browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store
 from tests.api.test_pages import html
@@ -58,7 +59,7 @@ def test_a_page_offers_to_save_itself(page: Client) -> None:
 def test_who_may_only_look_shares_nothing(reader: User, local: Cluster) -> None:
     viewer = browser(reader)
     save(viewer, name="x", is_shared="on")
-    assert not saved.SavedView.objects.get(name="x").is_shared
+    assert not SavedView.objects.get(name="x").is_shared
     answer = Api(reader)("post", "/saved-views", {"name": "y", "address": VIEW, "is_shared": True})
     assert answer.status_code == 409
 
@@ -68,11 +69,11 @@ def test_only_its_owner_or_an_administrator_removes_a_view(
 ) -> None:
     operators = browser(operator)
     save(operators, name="ours", is_shared="on")
-    pk = saved.SavedView.objects.get().pk
+    pk = SavedView.objects.get().pk
     assert Api(reader)("delete", f"/saved-views/{pk}").status_code == 404
     assert browser(reader).post(PAGE, {"remove": pk}).status_code == 404
     assert page.post(PAGE, {"remove": pk}).status_code == 302
-    assert not saved.SavedView.objects.exists()
+    assert not SavedView.objects.exists()
     assert page.post(PAGE, {"remove": NASTY}).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""The journey of one message: its trace records, and why there may be none.
+"""The journey of one message: its trace records, or why there are none, and what brokers know.
 
 Clients write trace records into a topic of the cluster and key each of them with the message's
 unique key, so one key query finds them all. No Spark is needed for one message.
@@ -8,56 +8,74 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from console.gateway.answers import BrokerFailure, Partial, merge_failures, now_ms
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import NotThere
-from console.gateway.finding import KEY_MESSAGES_MAX, TIMESTAMP_MAX, by_key, find
+from console.gateway.finding import KEY_MESSAGES_MAX, TIMESTAMP_MAX, find
 from console.gateway.messages import MessageRef, brokers_of, stored_windows
 from console.gateway.newest_first import Window
 from console.gateway.questions import question
 from console.gateway.queue_slices import QueueRef, read_slice, topic_queues
+from console.gateway.sightings import Sightings, copies, sightings
 from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt
-from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, dlq_topic
+from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, is_system_topic
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, decode_trace
 from trace.timeline import Timeline, build_timeline
 
 #: Clients send their records in batches, every few seconds.
 RECORDS_DELAY_MS = 15_000
-#: Groups of one message whose dead letters are looked for.
-GROUPS_MAX = 50
 
 
 class NoTrace(StrEnum):
     """Why a message has no trace."""
 
-    TOPIC_MISSING = "topic_missing"
+    BROKER_OFF = "broker_off"
     """No broker has the trace topic: traceTopicEnable is off, and no client made the topic."""
-    NOT_YET = "not_yet"
-    """The message is seconds old; its records may still be with the clients."""
+    CLIENT_OFF = "client_off"
+    """The message and traces of its time are there: tracing is off in its clients."""
     EXPIRED = "expired"
     """The message is older than the trace records that the cluster still keeps."""
-    NOT_RECORDED = "not_recorded"
-    """The message and traces of its time are there: tracing is off in its clients."""
+    QUERY_FAILED = "query_failed"
+    """A broker could not be asked for the records; `failures` says which and why."""
+    NOT_YET = "not_yet"
+    """The message is seconds old; its records may still be with the clients."""
     UNKNOWN_MESSAGE = "unknown_message"
     """Neither a record nor the message itself was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What is known of one message. `missing` is set when there is no record at all."""
+    """What is known of one message. `reason` is set when there is no trace record at all; what the
+    brokers know stands in `sightings` and in the timeline all the same. The timeline is None when
+    not even the message was found."""
 
     msg_id: str
     timeline: Timeline | None
     records: tuple[TraceRecord, ...]
     broken_count: int
-    missing: NoTrace | None
+    reason: NoTrace | None
     is_cut: bool
     original: MessageRef | None
-    dead_letters: tuple[MessageRef, ...]
+    sightings: Sightings
+
+    @property
+    def dead_letters(self) -> tuple[MessageRef, ...]:
+        return self.sightings.dead_letters
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """What the trace topic has about a message."""
+
+    queues: tuple[QueueRef, ...] = ()
+    records: tuple[TraceRecord, ...] = ()
+    broken_count: int = 0
+    is_cut: bool = False
+    failures: tuple[BrokerFailure, ...] = ()
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
@@ -65,57 +83,85 @@ async def journey(
     desk: Desk, msg_id: str, topic: str = "", trace_topic: str = TRACE_TOPIC
 ) -> Partial[Journey]:
     """The journey of the message with this unique key; `topic` helps when nothing is recorded."""
-    try:
-        queues = await topic_queues(desk, trace_topic)
-    except NotThere:
-        return Partial(_without_records(msg_id, NoTrace.TOPIC_MISSING))
-    found, failures = await desk.each(
-        brokers_of(queues), lambda broker: _trace_messages(desk, broker, trace_topic, msg_id)
-    )
-    messages = [message for group in found.values() for message in group]
-    records, broken_count = _records(messages, msg_id)
-    if not records:
-        explained = await _explained(desk, msg_id, topic, queues)
-        value = replace(explained.value, broken_count=broken_count)
-        return Partial(value, merge_failures(failures, explained.failures))
-    topics = sorted({each.topic for each in records if isinstance(each, Pub)} or {topic})
-    stored, stored_failures = await _stored_in(desk, topics, msg_id)
-    letters, letter_failures = await _dead_letters(desk, records, msg_id)
-    original = _original(stored)
+    traced = await _traced(desk, msg_id, trace_topic)
+    original, failures = await _original_of(desk, msg_id, topic, traced.records)
+    groups = {each.group for each in traced.records if isinstance(each, SubBefore | SubAfter)}
+    seen = await sightings(desk, msg_id, original, groups, now_ms())
+    first = original or next(iter(seen.value.copies), None)
+    reason = None if traced.records else await _reason(desk, traced, first)
     timeline = build_timeline(
-        records,
+        traced.records,
         original.message if original else None,
         msg_id=msg_id,
-        dead_letters=_times_by_group(letters),
+        dead_letters=_times_by_group(seen.value.dead_letters),
     )
-    known = Journey(
+    found = Journey(
         msg_id,
-        timeline,
-        tuple(records),
-        broken_count,
-        None,
-        any(len(group) >= KEY_MESSAGES_MAX for group in found.values()),
+        timeline if traced.records or first else None,
+        traced.records,
+        traced.broken_count,
+        reason,
+        traced.is_cut,
         original,
-        letters,
+        seen.value,
     )
-    return Partial(known, merge_failures(failures, stored_failures, letter_failures))
+    return Partial(found, merge_failures(traced.failures, failures, seen.failures))
 
 
-async def records_of(
-    desk: Desk, msg_id: str, trace_topic: str = TRACE_TOPIC
-) -> tuple[list[TraceRecord], tuple[BrokerFailure, ...]]:
-    """The trace records of a message; none when the cluster keeps no traces."""
+async def _traced(desk: Desk, msg_id: str, trace_topic: str) -> _Traced:
     try:
         queues = await topic_queues(desk, trace_topic)
     except NotThere:
-        return [], ()
+        return _Traced()
     found, failures = await desk.each(
         brokers_of(queues),
         lambda broker: _trace_messages(desk, broker, trace_topic, msg_id),
         one_must_answer=False,
     )
-    records, _broken = _records([each for group in found.values() for each in group], msg_id)
-    return records, failures
+    records, broken_count = _records([each for part in found.values() for each in part], msg_id)
+    is_cut = any(len(part) >= KEY_MESSAGES_MAX for part in found.values())
+    return _Traced(queues, tuple(records), broken_count, is_cut, failures)
+
+
+async def _original_of(
+    desk: Desk, msg_id: str, topic: str, records: Sequence[TraceRecord]
+) -> tuple[MessageRef | None, tuple[BrokerFailure, ...]]:
+    """The message as its producer sent it, in the topic that its traces or the caller name, or in
+    any."""
+    topics = sorted({each.topic for each in records if isinstance(each, Pub)} or {topic} - {""})
+    refs, failures = await copies(desk, topics, msg_id)
+    original = _original(refs)
+    if original is not None or records:
+        return original, failures
+    try:
+        answer = await desk.ask(find, msg_id)
+    except NotThere:
+        return None, failures
+    same = [each for each in answer.value.refs if each.message.msg_id == msg_id]
+    return _original(same), merge_failures(failures, answer.failures)
+
+
+async def _reason(desk: Desk, traced: _Traced, first: MessageRef | None) -> NoTrace:
+    """Nothing is recorded: why that is."""
+    if traced.failures:
+        return NoTrace.QUERY_FAILED
+    if not traced.queues:
+        return NoTrace.BROKER_OFF
+    if first is None:
+        return NoTrace.UNKNOWN_MESSAGE
+    stored_ms = first.message.store_timestamp
+    if now_ms() - stored_ms < RECORDS_DELAY_MS:
+        return NoTrace.NOT_YET
+    expired = stored_ms < await kept_since_ms(desk, traced.queues)
+    return NoTrace.EXPIRED if expired else NoTrace.CLIENT_OFF
+
+
+async def records_of(
+    desk: Desk, msg_id: str
+) -> tuple[tuple[TraceRecord, ...], tuple[BrokerFailure, ...]]:
+    """The trace records of a message; none when the cluster keeps no traces."""
+    traced = await _traced(desk, msg_id, TRACE_TOPIC)
+    return traced.records, traced.failures
 
 
 async def _trace_messages(
@@ -142,59 +188,12 @@ def _records(messages: Iterable[MessageExt], msg_id: str) -> tuple[list[TraceRec
     return records, broken_count
 
 
-async def _dead_letters(
-    desk: Desk, records: Iterable[TraceRecord], msg_id: str
-) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
-    """The message in the dead-letter topics of the groups that it was delivered to."""
-    groups = {each.group for each in records if isinstance(each, SubBefore | SubAfter)} - {""}
-    return await _stored_in(desk, [dlq_topic(group) for group in sorted(groups)], msg_id)
-
-
-async def _stored_in(
-    desk: Desk, topics: Sequence[str], msg_id: str
-) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
-    """The message as the topics hold it; a topic that is gone holds nothing."""
-
-    async def look(topic: str) -> Partial[tuple[MessageRef, ...]]:
-        try:
-            answer = await desk.ask(by_key, topic, msg_id)
-        except NotThere:
-            return Partial(())
-        return Partial(answer.value.refs, answer.failures)
-
-    parts = await asyncio.gather(*(look(each) for each in topics[:GROUPS_MAX] if each))
-    refs = tuple(ref for part in parts for ref in part.value if ref.message.msg_id == msg_id)
-    return refs, merge_failures(*(part.failures for part in parts))
-
-
 def _times_by_group(letters: Iterable[MessageRef]) -> dict[str, list[int]]:
     times: dict[str, list[int]] = {}
     for letter in letters:
         group = letter.message.topic.removeprefix(DLQ_PREFIX)
         times.setdefault(group, []).append(letter.message.store_timestamp)
     return times
-
-
-async def _explained(
-    desk: Desk,
-    msg_id: str,
-    topic: str,
-    queues: Sequence[QueueRef],
-) -> Partial[Journey]:
-    """Nothing is recorded: find the message, and say why that may be."""
-    try:
-        answer = await desk.ask(find, msg_id, topic)
-    except NotThere:
-        return Partial(_without_records(msg_id, NoTrace.UNKNOWN_MESSAGE))
-    original = _original(answer.value.refs)
-    if original is None:
-        return Partial(_without_records(msg_id, NoTrace.UNKNOWN_MESSAGE), answer.failures)
-    stored_ms = original.message.store_timestamp
-    reason = NoTrace.NOT_YET
-    if now_ms() - stored_ms >= RECORDS_DELAY_MS:
-        expired = stored_ms < await kept_since_ms(desk, queues)
-        reason = NoTrace.EXPIRED if expired else NoTrace.NOT_RECORDED
-    return Partial(_without_records(msg_id, reason, original), answer.failures)
 
 
 async def kept_since_ms(desk: Desk, queues: Sequence[QueueRef]) -> int:
@@ -216,9 +215,10 @@ async def kept_since_ms(desk: Desk, queues: Sequence[QueueRef]) -> int:
 
 def _original(refs: Iterable[MessageRef]) -> MessageRef | None:
     """The message as its producer sent it: the oldest that no group put somewhere."""
-    sent = [each for each in refs if not each.message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))]
+    sent = [
+        each
+        for each in refs
+        if not each.message.topic.startswith((DLQ_PREFIX, RETRY_PREFIX))
+        and not is_system_topic(each.message.topic)
+    ]
     return min(sent, key=lambda each: each.message.store_timestamp, default=None)
-
-
-def _without_records(msg_id: str, reason: NoTrace, original: MessageRef | None = None) -> Journey:
-    return Journey(msg_id, None, (), 0, reason, is_cut=False, original=original, dead_letters=())

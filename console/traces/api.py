@@ -11,9 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import AnsweredSerializer
-from console.api.views import ClusterResource
+from console.api.views import ClusterResource, told_with
+from console.gateway.sightings import Standing
 from console.gateway.traces import NoTrace, journey
 from console.messages.forms import TOPIC_CHARS_MAX
+from console.traces.drawing import SeenKind
+from console.traces.seen import seen_of
 from trace.timeline import AttemptState, EventKind, Outcome
 
 
@@ -57,11 +60,35 @@ class TimelineSerializer(serializers.Serializer[Any]):
     groups = GroupJourneySerializer(many=True)
 
 
+class StandingSerializer(serializers.Serializer[Any]):
+    """How far a group is, as its brokers tell by its offsets and by the copies of the message."""
+
+    group = serializers.CharField()
+    standing = serializers.ChoiceField(choices=[each.value for each in Standing])
+    retry_times = serializers.IntegerField()
+    next_ms = serializers.IntegerField(allow_null=True, help_text="When the next retry comes.")
+    reason = serializers.CharField(help_text="Why it is unknown.")
+
+
+class SeenSerializer(serializers.Serializer[Any]):
+    """What brokers and the ledger know beside the traces."""
+
+    kind = serializers.ChoiceField(choices=[each.value for each in SeenKind])
+    at_ms = serializers.IntegerField()
+    group = serializers.CharField()
+    count = serializers.IntegerField(allow_null=True, help_text="Which retry, or which check.")
+    until_ms = serializers.IntegerField(allow_null=True, help_text="When a wait ends.")
+    by = serializers.CharField(help_text="Who sent the dead letter again.")
+
+
 class JourneySerializer(serializers.Serializer[Any]):
-    """`missing` says why there is no trace; it is null when there is one."""
+    """`reason` says why there is no trace; it is null when there is one. `standings` and `seen` are
+    what is known without any."""
 
     msg_id = serializers.CharField()
-    missing = serializers.ChoiceField(choices=[each.value for each in NoTrace], allow_null=True)
+    reason = serializers.ChoiceField(choices=[each.value for each in NoTrace], allow_null=True)
+    standings = StandingSerializer(many=True)
+    seen = SeenSerializer(many=True)
     broken_count = serializers.IntegerField()
     is_cut = serializers.BooleanField(help_text="A broker had more trace messages.")
     timeline = TimelineSerializer(allow_null=True)
@@ -81,6 +108,19 @@ class JourneyOne(ClusterResource):
         responses=JourneyAnswerSerializer,
     )
     def get(self, request: Request, cluster: str, msg_id: str) -> Response:
-        """The journey of one message by its unique key; `missing` when it was not traced."""
+        """The journey of one message by its unique key; `reason` when it was not traced."""
         topic = request.query_params.get("topic", "")[:TOPIC_CHARS_MAX]
-        return self.answered(self.cluster.ask(journey, msg_id, topic), JourneyAnswerSerializer)
+        answer = self.cluster.ask(journey, msg_id, topic)
+        found = answer.value
+        seen = sorted(seen_of(self.cluster.name, found), key=lambda each: each.at_ms)
+        body = {
+            "msg_id": found.msg_id,
+            "reason": found.reason,
+            "standings": found.sightings.groups,
+            "seen": seen,
+            "broken_count": found.broken_count,
+            "is_cut": found.is_cut,
+            "timeline": found.timeline,
+            **told_with(answer),
+        }
+        return Response(JourneyAnswerSerializer(body).data)

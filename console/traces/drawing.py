@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from trace.codec import ConsumeReturnType
 from trace.timeline import Attempt, AttemptState, Event, EventKind, Timeline
@@ -18,11 +19,35 @@ WIDTH_MIN = 0.5
 SPAN_SLACK = 1.02
 TICKS = 5
 
+
+class SeenKind(StrEnum):
+    """What brokers tell of a message, without any trace."""
+
+    RESENT = "resent"
+    """Somebody sent its dead letter again from the console."""
+    DELAYED = "delayed"
+    """It waits for the time that its producer set."""
+    RETRY_WAITS = "retry_waits"
+    """A delivery failed; the next one waits for its time."""
+    RETRY_GIVEN = "retry_given"
+    """The retry was put where the group finds it."""
+    HALF = "half"
+    """The half of a transaction, which no consumer sees."""
+    CHECKED = "checked"
+    """The producer was asked what became of the transaction."""
+
+
 _TONES = {
     EventKind.SENT: "send",
     EventKind.SEND_FAILED: "failure",
     EventKind.STORED: "store",
     EventKind.DEAD_LETTERED: "dead",
+    SeenKind.RESENT: "send",
+    SeenKind.DELAYED: "wait",
+    SeenKind.RETRY_WAITS: "wait",
+    SeenKind.RETRY_GIVEN: "store",
+    SeenKind.HALF: "store",
+    SeenKind.CHECKED: "check",
     AttemptState.SUCCEEDED: "success",
     AttemptState.FAILED: "failure",
     AttemptState.UNFINISHED: "open",
@@ -88,6 +113,7 @@ class Step:
     failure: str = ""
     letter_id: str = ""
     by: str = ""
+    until_ms: int | None = None
 
     @property
     def is_attempt(self) -> bool:
@@ -96,42 +122,38 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Resent:
-    """A dead letter of the message that somebody sent again from the console."""
+class Seen:
+    """One thing that brokers or the ledger know. `until_ms` is when a wait ends; `count` is which
+    retry or which check it is."""
 
+    kind: SeenKind
     at_ms: int
-    group: str
-    by: str
+    group: str = ""
+    count: int | None = None
+    until_ms: int | None = None
+    by: str = ""
 
 
 def steps(
     timeline: Timeline,
     letter_ids: Mapping[tuple[str, int], str],
-    resent: Iterable[Resent] = (),
+    seen: Iterable[Seen] = (),
 ) -> list[Step]:
     """What happened, in order; `letter_ids` names dead letters by their group and time.
 
     Attempts of which nobody knows when they were come last.
     """
-    begin_ms = min((event.at_ms for event in timeline.events), default=0)
+    seen = list(seen)
+    moments = [event.at_ms for event in timeline.events] + [each.at_ms for each in seen]
+    begin_ms = min(moments, default=0)
     known = [
         _event_step(event, begin_ms, letter_ids)
         for event in timeline.events
         if event.kind not in _ATTEMPT_KINDS
     ]
     attempts = [_attempt_step(attempt, begin_ms) for attempt in timeline.attempts]
-    again = [
-        Step(
-            "resent",
-            _TONES[EventKind.SENT],
-            each.at_ms,
-            each.at_ms - begin_ms,
-            each.group,
-            by=each.by,
-        )
-        for each in resent
-    ]
-    timed = [step for step in (*known, *again, *attempts) if step.after_ms is not None]
+    known += [_seen_step(each, begin_ms) for each in seen]
+    timed = [step for step in (*known, *attempts) if step.after_ms is not None]
     timed.sort(key=lambda step: step.after_ms or 0)
     return timed + [step for step in attempts if step.after_ms is None]
 
@@ -147,6 +169,21 @@ def _event_step(event: Event, begin_ms: int, letter_ids: Mapping[tuple[str, int]
         event.cost_ms,
         event.skew_ms,
         letter_id=letter_ids.get((event.group, event.at_ms), ""),
+    )
+
+
+def _seen_step(each: Seen, begin_ms: int) -> Step:
+    took_ms = None if each.until_ms is None else max(0, each.until_ms - each.at_ms)
+    return Step(
+        each.kind.value,
+        _TONES.get(each.kind, ""),
+        each.at_ms,
+        each.at_ms - begin_ms,
+        each.group,
+        each.count,
+        took_ms,
+        by=each.by,
+        until_ms=each.until_ms,
     )
 
 
@@ -175,28 +212,39 @@ def _failure(attempt: Attempt) -> str:
         return ""
 
 
-def draw(timeline: Timeline) -> Drawing | None:
-    """Lay out a timeline; None when nothing in it has a time."""
+def draw(
+    timeline: Timeline, seen: Iterable[Seen] = (), now_ms: int | None = None
+) -> Drawing | None:
+    """Lay out a timeline and what brokers know; None when nothing in it has a time. A wait that
+    still goes on is drawn up to now."""
+    seen = list(seen)
+    ends = {each: _end_of(each, now_ms) for each in seen}
     moments = [(event.at_ms, event.at_ms + (event.cost_ms or 0)) for event in timeline.events]
+    moments += [(each.at_ms, ends[each]) for each in seen]
     if not moments:
         return None
     begin_ms = min(begin for begin, _end in moments)
     span_ms = max(1, max(end for _begin, end in moments) - begin_ms)
     scale = _Scale(begin_ms, span_ms)
-    producer = [e for e in timeline.events if e.kind in _PRODUCER_KINDS]
-    rows = [("", [scale.event(event) for event in producer])]
+    lanes: dict[str, list[Bar]] = {"": []}
+    lanes[""] += [scale.event(each) for each in timeline.events if each.kind in _PRODUCER_KINDS]
+    for each in seen:
+        lanes.setdefault(each.group, []).append(scale.seen(each, ends[each]))
     for group in timeline.groups:
         bars = [scale.attempt(each) for each in group.attempts if each.start_ms is not None]
-        died = [
-            scale.event(event)
-            for event in timeline.events
-            if event.kind is EventKind.DEAD_LETTERED and event.group == group.group
-        ]
-        rows.append((group.group, [*bars, *died]))
-    drawn = [(name, bars) for name, bars in rows if bars]
-    lanes = (Lane(name, LANE_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
+        lanes.setdefault(group.group, []).extend(bars)
+    for event in timeline.events:
+        if event.kind is EventKind.DEAD_LETTERED:
+            lanes.setdefault(event.group, []).append(scale.event(event))
+    drawn = [(name, bars) for name, bars in lanes.items() if bars]
+    rows = tuple(Lane(name, LANE_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
     tones = dict.fromkeys(bar.tone for _name, bars in drawn for bar in bars)
-    return Drawing(tuple(lanes), scale.ticks(), tuple(tones), begin_ms, span_ms)
+    return Drawing(rows, scale.ticks(), tuple(tones), begin_ms, span_ms)
+
+
+def _end_of(each: Seen, now_ms: int | None) -> int:
+    until_ms = each.at_ms if each.until_ms is None else each.until_ms
+    return max(each.at_ms, until_ms if now_ms is None else min(until_ms, now_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +257,10 @@ class _Scale:
 
     def attempt(self, attempt: Attempt) -> Bar:
         return self._bar(_TONES[attempt.state], attempt.start_ms or 0, attempt.duration_ms)
+
+    def seen(self, each: Seen, end_ms: int) -> Bar:
+        length_ms = end_ms - each.at_ms
+        return self._bar(_TONES[each.kind], each.at_ms, length_ms or None)
 
     def _bar(self, tone: str, start_ms: int, duration_ms: int | None) -> Bar:
         left = min(self._place(start_ms - self.begin_ms), 100 - WIDTH_MIN)

@@ -10,15 +10,15 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
-from console.deadletters.ledger import resends_of
-from console.gateway import NotThere
+from console.gateway import NotThere, now_ms
 from console.gateway.finding import find
+from console.gateway.sightings import GroupStanding
 from console.gateway.traces import Journey, journey
 from console.messages.forms import TOPIC_CHARS_MAX, FindForm
 from console.messages.views import rows
 from console.pages import ClusterPage, Crumb
-from console.traces.drawing import Resent, draw, steps
-from core_broker.message.topics import DLQ_PREFIX
+from console.traces.drawing import draw, steps
+from console.traces.seen import letter_ids, seen_of
 
 
 class FindJourneyPage(ClusterPage):
@@ -62,22 +62,16 @@ class JourneyPage(ClusterPage):
         found = answer.value
         context: dict[str, Any] = {"answer": answer, "journey": found}
         if found.timeline is not None:
-            context["drawing"] = draw(found.timeline)
-            letters = letter_ids(found)
-            resent = [
-                Resent(row.at_ms, row.group, str(row.by or ""))
-                for row in resends_of(self.cluster.name, list(letters.values()))
-            ]
-            context["steps"] = steps(found.timeline, letters, resent)
+            seen = seen_of(self.cluster.name, found)
+            context["drawing"] = draw(found.timeline, seen, now_ms())
+            context["steps"] = steps(found.timeline, letter_ids(found), seen)
+            context["untraced"] = untraced(found)
         list_url = reverse("traces:find", kwargs={"cluster": self.cluster.name})
         crumbs = [Crumb(_("Traces"), list_url), Crumb(msg_id)]
         return self.show(title=msg_id, crumbs=crumbs, **context)
 
 
-def letter_ids(found: Journey) -> dict[tuple[str, int], str]:
-    """Where the dead letters of a journey are, by group and time."""
-    messages = [each.message for each in found.dead_letters]
-    return {
-        (each.topic.removeprefix(DLQ_PREFIX), each.store_timestamp): each.offset_msg_id
-        for each in messages
-    }
+def untraced(found: Journey) -> list[GroupStanding]:
+    """Groups of which only their brokers tell how far they are."""
+    traced = {each.group for each in found.timeline.groups} if found.timeline else set()
+    return [each for each in found.sightings.groups if each.group not in traced]

@@ -158,6 +158,7 @@ def test_edited_and_sent_to_another_topic(
     assert message.properties["by"] == "ops"
     assert Resend.objects.get().edited
     row = AuditRow.objects.get(action="deadletter.resend")
+    assert row.after is not None
     assert (row.username, row.after["edited"]) == (
         staff.username,
         ["body", "tags", "keys", "by", "nothing"],

@@ -144,6 +144,7 @@ def test_the_audit_list_has_before_and_after(api: Api, behind: Behind, staff: Us
     assert api("post", behind.path, {"topic": behind.topic, "to": "latest"}).status_code == 201
     row = AuditRow.objects.get(action="offsets.reset")
     assert (row.username, row.target, row.result) == (staff.username, behind.group, "done")
+    assert row.after is not None
     moved = [(each["old"], each["new"]) for each in row.after["queues"]]
     assert moved == [(3, 8), (5, 8)]
 

@@ -72,7 +72,7 @@ def test_a_message_is_followed_from_its_producer_to_its_consumer(
         poll(lambda: consumed(api, sent.msg_id, group))
     journey = api.get(f"/traces/{sent.msg_id}")
     timeline = journey["timeline"]
-    assert (journey["missing"], journey["broken_count"], journey["is_cut"]) == (None, 0, False)
+    assert (journey["reason"], journey["broken_count"], journey["is_cut"]) == (None, 0, False)
     kinds = [event["kind"] for event in timeline["events"]]
     assert kinds == ["sent", "stored", "consume_started", "consumed"]
     assert timeline["outcome"] == "consumed"
@@ -161,8 +161,8 @@ def test_each_reason_for_no_trace_is_told_apart(
     api: Api, page: Client, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(msg_id: str, reason: str) -> str:
-        assert api.get(f"/traces/{msg_id}?topic={topic}")["missing"] == reason
-        assert api.get(f"/traces/{msg_id}")["missing"] == reason
+        assert api.get(f"/traces/{msg_id}?topic={topic}")["reason"] == reason
+        assert api.get(f"/traces/{msg_id}")["reason"] == reason
         return html(page, f"{HOME}{msg_id}/?topic={topic}")
 
     [new] = store(traffic, Message(topic, b"new"))
@@ -170,8 +170,8 @@ def test_each_reason_for_no_trace_is_told_apart(
     assert "No such message" in shown("0" * 32, "unknown_message")
     monkeypatch.setattr(questions, "RECORDS_DELAY_MS", 0)
     [old] = store(traffic, Message(topic, b"old"))
-    assert "This message was not traced" in shown(old.msg_id, "not_recorded")
-    assert api.get(f"/traces/x?topic=nosuch-{topic}")["missing"] == "unknown_message"
+    assert "This message was not traced" in shown(old.msg_id, "client_off")
+    assert api.get(f"/traces/x?topic=nosuch-{topic}")["reason"] == "unknown_message"
 
 
 def test_a_cluster_without_the_trace_topic_says_what_to_set(
@@ -180,7 +180,7 @@ def test_a_cluster_without_the_trace_topic_says_what_to_set(
     with Cluster(tmp_path) as own:
         settings.CONSOLE_CLUSTERS = {"local": own.namesrv_addr}
         poll(lambda: api("get", "/topics").status_code == 200)
-        assert api.get("/traces/any")["missing"] == "topic_missing"
+        assert api.get("/traces/any")["reason"] == "broker_off"
         assert "traceTopicEnable=true" in html(page, f"{HOME}any/")
         gateway.close()
 
@@ -227,5 +227,5 @@ def test_what_people_write_is_shown_and_never_run(
 def test_any_text_is_an_id_that_may_be_unknown(
     api: Api, page: Client, traffic: Traffic, topic: str, msg_id: str
 ) -> None:
-    assert api.get(f"/traces/{msg_id}")["missing"] == "unknown_message"
+    assert api.get(f"/traces/{msg_id}")["reason"] == "unknown_message"
     assert "No such message" in html(page, f"{HOME}{msg_id}/")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.traces.drawing import LANE_HEIGHT, TICKS, WIDTH_MIN, Resent, draw, steps
+from console.traces.drawing import LANE_HEIGHT, TICKS, WIDTH_MIN, Seen, SeenKind, draw, steps
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 
@@ -50,7 +50,8 @@ def test_a_journey_without_times_has_no_drawing() -> None:
 
 
 def test_an_attempt_is_one_step_with_its_outcome() -> None:
-    found = steps(journey(), {("cg", 2500): "LETTER"}, [Resent(2600, "cg", "ada")])
+    resent = Seen(SeenKind.RESENT, 2600, "cg", by="ada")
+    found = steps(journey(), {("cg", 2500): "LETTER"}, [resent])
     assert [each.kind for each in found] == [
         "sent",
         "failed",

@@ -22,8 +22,17 @@ ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-
 PORT_MAX = 65535
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
-INGEST_MINUTES_DEFAULT = 10
-DAY_MINUTES = 24 * 60
+# Numbers of the jobs and of analytics: least, most, default.
+NUMBERS = {
+    "INGEST_MINUTES": (0, 24 * 60, 10),
+    "COMPACT_HOURS": (0, 24 * 31, 24),
+    "LAKE_DAYS": (1, 3_650, 30),
+    "JOB_FILE_DAYS": (1, 365, 7),
+    "JOB_FILES_MB": (1, 1_000_000, 1_024),
+    "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
+    "ANALYTICS_THREADS": (1, 64, 2),
+    "ANALYTICS_SECONDS": (1, 600, 15),
+}
 AUDIT_DAYS_DEFAULT = 365
 AUDIT_DAYS_MAX = 3_650
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -46,6 +55,13 @@ class Environment:
     secret_key: str
     spark_master: str
     ingest_minutes: int
+    compact_hours: int
+    lake_days: int
+    job_file_days: int
+    job_files_mb: int
+    analytics_memory_mb: int
+    analytics_threads: int
+    analytics_seconds: int
     audit_days: int
     time_zone: str
     allowed_hosts: tuple[str, ...]
@@ -107,7 +123,9 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     redis_url = read.url("REDIS_URL", REDIS_SCHEMES)
     database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
     https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
-    ingest_minutes = read.number("CONSOLE_INGEST_MINUTES", 0, DAY_MINUTES, INGEST_MINUTES_DEFAULT)
+    numbers = {
+        name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
+    }
     audit_days = read.number("CONSOLE_AUDIT_DAYS", 1, AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)
     if read.problems:
         raise EnvironmentProblem("\n".join(read.problems))
@@ -119,7 +137,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         database_url=database_url,
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
-        ingest_minutes=ingest_minutes,
+        **numbers,
         audit_days=audit_days,
         time_zone=time_zone,
         allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),

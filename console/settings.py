@@ -1,7 +1,10 @@
 """Django's settings. What an operator may change comes from the environment; see `environment.py`.
 
 Variables: NAMESRV_ADDR or CONSOLE_CLUSTERS, GANTRY_HOME, DATABASE_URL, REDIS_URL, SECRET_KEY,
-SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_AUDIT_DAYS, CONSOLE_HTTPS, CONSOLE_ALLOWED_HOSTS,
+SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_COMPACT_HOURS, CONSOLE_LAKE_DAYS,
+CONSOLE_JOB_FILE_DAYS, CONSOLE_JOB_FILES_MB, CONSOLE_ANALYTICS_MEMORY_MB,
+CONSOLE_ANALYTICS_THREADS, CONSOLE_ANALYTICS_SECONDS, CONSOLE_AUDIT_DAYS, CONSOLE_HTTPS,
+CONSOLE_ALLOWED_HOSTS,
 CONSOLE_TRUSTED_ORIGINS, CONSOLE_TIME_ZONE, CONSOLE_DEBUG.
 
 An area of the console (topics, groups, …) is one Django app listed in AREAS; see `areas.py`.
@@ -33,7 +36,14 @@ CONSOLE_CLUSTERS = ENVIRONMENT.clusters
 CONSOLE_CLUSTERS_FROM = ENVIRONMENT.clusters_from
 REDIS_URL = ENVIRONMENT.redis_url
 SPARK_MASTER = ENVIRONMENT.spark_master
-INGEST_MINUTES = ENVIRONMENT.ingest_minutes
+LAKE_DAYS = ENVIRONMENT.lake_days
+JOB_FILE_DAYS = ENVIRONMENT.job_file_days
+JOB_FILES_MB = ENVIRONMENT.job_files_mb
+ANALYTICS_MEMORY_MB = ENVIRONMENT.analytics_memory_mb
+ANALYTICS_THREADS = ENVIRONMENT.analytics_threads
+ANALYTICS_SECONDS = ENVIRONMENT.analytics_seconds
+# Kinds of jobs on schedule: minutes between two; 0 leaves them to the button.
+JOB_MINUTES = {"ingest": ENVIRONMENT.ingest_minutes, "compact": ENVIRONMENT.compact_hours * 60}
 AUDIT_DAYS = ENVIRONMENT.audit_days
 AUDIT_ROWS_MAX = 200_000
 
@@ -270,17 +280,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(hours=6),
         "options": {"expires": 3600},
     },
-    **(
-        {
-            "ingest-traces": {
-                "task": "console.jobs.ingest_all",
-                "schedule": timedelta(minutes=INGEST_MINUTES),
-                "options": {"expires": INGEST_MINUTES * 60},
-            }
+    **{
+        f"{kind}-on-schedule": {
+            "task": "console.jobs.start_everywhere",
+            "args": (kind,),
+            "schedule": timedelta(minutes=minutes),
+            "options": {"expires": minutes * 60},
         }
-        if INGEST_MINUTES
-        else {}
-    ),
+        for kind, minutes in JOB_MINUTES.items()
+        if minutes
+    },
 }
 
 LOGGING = {

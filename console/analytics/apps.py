@@ -13,3 +13,8 @@ class AnalyticsConfig(AreaConfig):
     title = _("Analytics")
     icon = "chart-line"
     start = "overview"
+
+    def ready(self) -> None:
+        from console.analytics.trace_jobs import register_kinds
+
+        register_kinds()

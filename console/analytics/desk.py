@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from console.analytics.duck import LakeReader, TooSlowError, reading
-from console.analytics.questions import Scope
+from console.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
+from console.analytics.figures import KIND_NUMBERS, Scope
 from console.analytics.ranges import read_range
 from console.gateway import GatewayError
 from console.jobs.places import lake_of
@@ -30,13 +32,28 @@ class QueryTooSlow(GatewayError):
     title = _("The query took too long")
 
 
+class LakeBusy(GatewayError):
+    status = 503
+    kind = "lake-busy"
+    title = _("Too many questions at once")
+
+
 def read_scope(params: Mapping[str, str], now_ms: int) -> Scope:
-    """Range, topic and group of a query string; raises ValueError when the range is none."""
+    """Range, topic, group and kind of a query string; raises ValueError that says what is wrong."""
+    kind = params.get("kind", "") or None
+    if kind is not None and kind not in KIND_NUMBERS:
+        names = ", ".join(KIND_NUMBERS)
+        raise ValueError(gettext("The kind must be one of %(names)s.") % {"names": names})
     return Scope(
-        read_range(params, now_ms),
-        params.get("topic", "")[:NAME_CHARS_MAX] or None,
-        params.get("group", "")[:NAME_CHARS_MAX] or None,
+        read_range(params, now_ms, timezone.get_current_timezone()),
+        _name(params.get("topic", "")),
+        _name(params.get("group", "")),
+        kind,
     )
+
+
+def _name(text: str) -> str | None:
+    return text.replace("\x00", "")[:NAME_CHARS_MAX] or None
 
 
 @contextmanager
@@ -51,5 +68,13 @@ def asking(cluster: str) -> Iterator[LakeReader]:
             str(error),
             hint=_("Move the folder away; the next job reads again what the broker still has."),
         ) from error
+    except TooBusyError as error:
+        raise LakeBusy(str(error), hint=_("Ask again in a moment.")) from error
     except TooSlowError as error:
-        raise QueryTooSlow(str(error), hint=_("Choose a shorter time range.")) from error
+        raise QueryTooSlow(
+            str(error),
+            hint=_(
+                "Choose a shorter time range, or raise CONSOLE_ANALYTICS_SECONDS or "
+                "CONSOLE_ANALYTICS_MEMORY_MB."
+            ),
+        ) from error

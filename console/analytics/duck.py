@@ -1,8 +1,9 @@
 """DuckDB over the lake: read only, shut in, with an end to every query.
 
 A connection may open files of its lake and nothing else, writes nowhere, loads no extensions and
-has bounded memory and time. A file that cannot be read is left out and named, so that one broken
-file does not take the page with it.
+has bounded memory, threads and time; only so many work at once. A job may replace files while we
+read: what vanished is asked for again in the newest snapshot. A file that cannot be read is left
+out and named, so that one broken file does not take the page with it.
 """
 
 from __future__ import annotations
@@ -16,62 +17,88 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+from django.conf import settings
 
-from trace.lake import HourIndex, Lake, Snapshot
+from console.analytics.ranges import TimeRange
+from console.analytics.summaries import files_of
+from trace.lake import Lake, Snapshot
 
 logger = logging.getLogger(__name__)
 
-THREADS: Final = 2
-MEMORY: Final = "512MB"
-QUERY_SECONDS_MAX: Final = 15.0
+READERS_MAX: Final = 4
+"""So many connections of a console process at once; each has the memory of the settings."""
+READER_WAIT_S: Final = 10.0
 BROKEN_NAMED_MAX: Final = 10
+VANISHED_TRIES_MAX: Final = 3
+"""So often files may be replaced under one question."""
 
 Row = tuple[Any, ...]
+_readers = threading.BoundedSemaphore(READERS_MAX)
 
 
 class TooSlowError(Exception):
     """A query was stopped; a shorter range may do."""
 
 
+class TooBusyError(Exception):
+    """All connections are in use."""
+
+
 @dataclass(slots=True)
 class LakeReader:
-    """Answers questions about one snapshot of a lake."""
+    """Answers questions about a lake."""
 
     lake: Lake
     snapshot: Snapshot
     connection: duckdb.DuckDBPyConnection
     broken: list[str] = field(default_factory=list)
     """Files that could not be read, as paths below the lake."""
+    files_read: int = 0
 
     def rows(
         self,
         sql: str,
         dataset: str,
-        hours: Sequence[HourIndex],
+        range_: TimeRange,
         parameters: Mapping[str, object] | None = None,
     ) -> list[Row]:
-        """Run `sql`, in which {files} stands for the table of `dataset` in `hours`."""
-        files = self._files(dataset, hours)
-        if not files:
-            return []
-        try:
-            return self._execute(sql, files, parameters or {})
-        except duckdb.InterruptException as error:
-            raise TooSlowError(f"The query took longer than {QUERY_SECONDS_MAX:.0f} s.") from error
-        except duckdb.Error as error:
-            logger.warning("a query on %s failed: %s", self.lake.root, error)
-        sound = [path for path in files if self._is_sound(sql, path, parameters or {})]
-        return self._execute(sql, sound, parameters or {}) if sound else []
-
-    def _files(self, dataset: str, hours: Sequence[HourIndex]) -> list[str]:
-        folders = self.lake.folders(dataset, self.snapshot.parts.get(dataset, {}), hours)
-        files: list[str] = []
-        for folder in folders:
-            found = sorted(str(path) for path in folder.glob("*.parquet"))
-            if not found:
+        """Run `sql`, in which {files} stands for the table of `dataset` in the range."""
+        given = parameters or {}
+        for _attempt in range(VANISHED_TRIES_MAX):
+            files, gone = self._files(dataset, range_)
+            if gone and self._moves_on():
+                continue
+            try:
+                found = self._execute(sql, files, given) if files else []
+            except duckdb.Error as error:
+                logger.warning("a query on %s failed: %s", self.lake.root, error)
+                if not all(Path(path).is_file() for path in files) and self._moves_on():
+                    continue
+                break
+            for folder in gone:
                 self._name_broken(folder)
-            files += found
-        return files
+            return found
+        sound = [path for path in files if self._is_sound(sql, path, given)]
+        return self._execute(sql, sound, given) if sound else []
+
+    def _moves_on(self) -> bool:
+        """Take the newest snapshot; False when it is the one we have."""
+        newest = self.lake.snapshot()
+        moves_on = newest.run != self.snapshot.run
+        self.snapshot = newest
+        return moves_on
+
+    def _files(self, dataset: str, range_: TimeRange) -> tuple[list[str], list[Path]]:
+        """What to read, and the folders that should be there and are not."""
+        files: list[str] = []
+        gone: list[Path] = []
+        for path in files_of(self.lake, self.snapshot, dataset, range_.hours, range_.step_ms):
+            found = [path] if path.suffix == ".parquet" else sorted(path.glob("*.parquet"))
+            files += map(str, found)
+            if not found:
+                gone.append(path)
+        self.files_read += len(files)
+        return files, gone
 
     def _is_sound(self, sql: str, path: str, parameters: Mapping[str, object]) -> bool:
         try:
@@ -90,32 +117,41 @@ class LakeReader:
         self, sql: str, files: Sequence[str], parameters: Mapping[str, object]
     ) -> list[Row]:
         table = "read_parquet($files, hive_partitioning = false)"
-        guard = threading.Timer(QUERY_SECONDS_MAX, self.connection.interrupt)
+        guard = threading.Timer(settings.ANALYTICS_SECONDS, self.connection.interrupt)
         guard.start()
         try:
             given = {"files": list(files), **parameters}
             return self.connection.execute(sql.replace("{files}", table), given).fetchall()
+        except duckdb.InterruptException as error:
+            text = f"The query took longer than {settings.ANALYTICS_SECONDS} s."
+            raise TooSlowError(text) from error
+        except duckdb.OutOfMemoryException as error:
+            text = f"The query needs more than {settings.ANALYTICS_MEMORY_MB} MB."
+            raise TooSlowError(text) from error
         finally:
             guard.cancel()
 
 
 @contextmanager
 def reading(lake: Lake, snapshot: Snapshot) -> Iterator[LakeReader]:
-    """A reader for as long as the block runs."""
-    connection = duckdb.connect(":memory:")
+    """A reader for as long as the block runs. Raises TooBusyError when too many read already."""
+    if not _readers.acquire(timeout=READER_WAIT_S):
+        raise TooBusyError(f"{READERS_MAX} questions are being answered already.")
     try:
-        folder = str(lake.root).replace("'", "''")
-        for setting in (
-            f"threads = {THREADS}",
-            f"memory_limit = '{MEMORY}'",
-            "temp_directory = ''",
-            "autoinstall_known_extensions = false",
-            "autoload_known_extensions = false",
-            f"allowed_directories = ['{folder}']",
-            "enable_external_access = false",
-            "lock_configuration = true",
-        ):
-            connection.execute(f"SET {setting}")
-        yield LakeReader(lake, snapshot, connection)
+        with duckdb.connect(":memory:") as connection:
+            folder = str(lake.root).replace("'", "''")
+            for setting in (
+                f"threads = {settings.ANALYTICS_THREADS}",
+                f"memory_limit = '{settings.ANALYTICS_MEMORY_MB}MB'",
+                "temp_directory = ''",
+                "preserve_insertion_order = false",
+                "autoinstall_known_extensions = false",
+                "autoload_known_extensions = false",
+                f"allowed_directories = ['{folder}']",
+                "enable_external_access = false",
+                "lock_configuration = true",
+            ):
+                connection.execute(f"SET {setting}")
+            yield LakeReader(lake, snapshot, connection)
     finally:
-        connection.close()
+        _readers.release()

@@ -1,196 +1,226 @@
-"""The questions of the analytics pages and resources, as SQL over the rollups.
+"""The questions of the analytics pages and resources, as SQL over the tables of the lake.
 
 Percentiles come from the histograms (see `trace.latency`), since those of single minutes cannot be
-added up; they are within 1 % of the true ones. What nobody recorded is None, never 0.
+added up; they are within 1 % of the true ones. Each table is read once per answer, however many
+ways it is cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from console.analytics.duck import LakeReader, Row
-from console.analytics.ranges import TimeRange
+from console.analytics.figures import (
+    Counts,
+    Edge,
+    Figures,
+    Overview,
+    Scope,
+    SlowDelivery,
+    Spread,
+    Step,
+    funnel_of,
+)
+from trace.lake import EDGES, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_value_ms
+from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_REASON
 
 SLOW_SHOWN: Final = 50
+SLOW_MAX: Final = 500
 ROWS_SHOWN: Final = 200
 """Topics or groups in one table, the busiest first."""
+EDGES_MAX: Final = 2_000
 
 _WHERE: Final = """
-    WHERE minute_ms >= $begin AND minute_ms < $end
+    WHERE {time} >= $begin AND {time} < $end
       AND ($topic IS NULL OR topic = $topic)
       AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
+      AND ($msg_type IS NULL OR msg_type = $msg_type)
 """
-# In the templates {key} is one of this module's own expressions; what a person asked for comes in
-# as parameters only. {{files}} stays for the reader to fill in.
+# In the templates {sets} and {key} are this module's own expressions; what a person asked for comes
+# in as parameters only. {{files}} stays for the reader to fill in.
 _COUNTS: Final = """
-    SELECT {key} AS key, sum(sends)::BIGINT, sum(send_failures)::BIGINT, sum(bytes)::BIGINT,
-           sum(attempts)::BIGINT, sum(successes)::BIGINT, sum(failures)::BIGINT,
-           sum(retries)::BIGINT
-    FROM {{files}} {where} GROUP BY key
+    SELECT {key} AS key, {which} AS which, sum(sends)::BIGINT, sum(send_failures)::BIGINT,
+           sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(successes)::BIGINT,
+           sum(failures)::BIGINT, sum(retries)::BIGINT, sum(dead_letters)::BIGINT,
+           sum(deliveries)::BIGINT, sum(consumed)::BIGINT
+    FROM {{files}} {where} GROUP BY {sets}
 """
 _PERCENTILES: Final = """
-    WITH counted AS (
-        SELECT {key} AS key, measure, bucket, sum(count) AS n FROM {{files}} {where}
+    WITH read AS (
+        SELECT {cells}, measure, bucket, sum(count) AS n FROM {{files}} {where}
         GROUP BY ALL
+    ), counted AS (
+        SELECT {key} AS key, {which} AS which, measure, bucket, sum(n) AS n FROM read
+        GROUP BY {sets}
     ), running AS (
-        SELECT key, measure, bucket,
-               sum(n) OVER (PARTITION BY key, measure ORDER BY bucket) AS upto,
-               sum(n) OVER (PARTITION BY key, measure) AS total
+        SELECT key, which, measure, bucket,
+               sum(n) OVER (PARTITION BY key, which, measure ORDER BY bucket) AS upto,
+               sum(n) OVER (PARTITION BY key, which, measure) AS total
         FROM counted
     )
-    SELECT key, measure,
+    SELECT key, which, measure,
            min(bucket) FILTER (upto >= 0.50 * total), min(bucket) FILTER (upto >= 0.95 * total),
            min(bucket) FILTER (upto >= 0.99 * total), max(bucket)
-    FROM running GROUP BY key, measure
+    FROM running GROUP BY key, which, measure
 """
+_CELLS: Final = "topic, consumer_group, msg_type"
+_WHICH: Final = "grouping_id(topic, consumer_group, msg_type)"
+_KEY: Final = "coalesce(topic, consumer_group, msg_type::VARCHAR)"
+_COUNT_SETS: Final = "GROUPING SETS ((), (topic), (consumer_group), (msg_type))"
+_SPREAD_SETS: Final = (
+    "GROUPING SETS ((measure, bucket), (topic, measure, bucket), "
+    "(consumer_group, measure, bucket), (msg_type, measure, bucket))"
+)
+TOTAL, BY_TOPIC, BY_GROUP, BY_KIND = 0b111, 0b011, 0b101, 0b110
 
-_SLOWEST: Final = """
-    SELECT start_ms, topic, producer_group, consumer_group, msg_id, stored_ms, latency_ms,
-           duration_ms, success
-    FROM {files}
-    WHERE start_ms >= $begin AND start_ms < $end
+_BUCKETS: Final = """
+    SELECT minute_ms // {step} * {step} AS point, bucket, sum(count)::BIGINT
+    FROM {{files}} {where} AND measure = $measure GROUP BY point, bucket
+"""
+_SLOW_ROWS: Final = """
+    SELECT at_ms, reason, topic, producer_group, consumer_group, msg_type, msg_id, stored_ms,
+           start_ms, latency_ms, end_to_end_ms, duration_ms, attempts, success
+    FROM {files} WHERE at_ms >= $begin AND at_ms < $end AND reason = $reason
       AND ($topic IS NULL OR topic = $topic)
       AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
-    ORDER BY latency_ms DESC, msg_id LIMIT $limit
+      AND ($msg_type IS NULL OR msg_type = $msg_type)
+    ORDER BY latency_ms DESC NULLS FIRST, at_ms DESC, msg_id LIMIT $limit
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What to look at: a time range, and maybe one topic and one consumer group."""
-
-    range: TimeRange
-    topic: str | None = None
-    consumer_group: str | None = None
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        return {
-            "begin": self.range.begin_ms,
-            "end": self.range.end_ms,
-            "topic": self.topic,
-            "consumer_group": self.consumer_group,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What was sent and consumed. A batch counts as its messages."""
-
-    sends: int = 0
-    send_failures: int = 0
-    bytes: int = 0
-    attempts: int = 0
-    successes: int = 0
-    failures: int = 0
-    retries: int = 0
-
-    @property
-    def send_success(self) -> float | None:
-        return 1 - self.send_failures / self.sends if self.sends else None
-
-    @property
-    def consume_success(self) -> float | None:
-        """Of the attempts whose end was recorded."""
-        ended = self.successes + self.failures
-        return self.successes / ended if ended else None
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Percentiles in milliseconds."""
-
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    max: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Everything about one point in time, topic or group. `name` None: nobody recorded which."""
-
-    name: str | int | None
-    counts: Counts
-    latency: Spread
-    """From stored to the first time a listener had it."""
-    send_cost: Spread
-
-
-@dataclass(frozen=True, slots=True)
-class SlowDelivery:
-    start_ms: int
-    topic: str | None
-    producer_group: str | None
-    consumer_group: str | None
-    msg_id: str
-    stored_ms: int
-    latency_ms: int
-    duration_ms: int | None
-    success: bool | None
+_EDGE_ROWS: Final = """
+    SELECT any_value(producer_group), topic, consumer_group, sum(messages)::BIGINT,
+           sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(failures)::BIGINT,
+           sum(dead_letters)::BIGINT, sum(never_consumed)::BIGINT, max(last_ms)
+    FROM {files} WHERE hour_ms >= $begin_hour AND hour_ms < $end
+      AND ($topic IS NULL OR topic = $topic)
+      AND ($consumer_group IS NULL OR consumer_group = $consumer_group
+           OR consumer_group IS NULL
+              AND topic IN (SELECT topic FROM {files} WHERE consumer_group = $consumer_group))
+    GROUP BY topic, consumer_group,
+             CASE WHEN consumer_group IS NULL THEN producer_group ELSE '' END
+    ORDER BY sum(messages) DESC, topic, consumer_group LIMIT $limit
+"""
 
 
 def series(reader: LakeReader, scope: Scope) -> list[Figures]:
     """One entry per point of the range's grid; a point nothing was recorded for has counts 0."""
     step = scope.range.step_ms
-    found = _figures(reader, scope, f"minute_ms // {step} * {step}", consumers_only=False)
-    by_point = {entry.name: entry for entry in found}
-    nothing = (Counts(), Spread(), Spread())
-    return [by_point.get(point) or Figures(point, *nothing) for point in scope.range.points]
-
-
-def totals(reader: LakeReader, scope: Scope) -> Figures:
-    """Over the whole range."""
-    found = _figures(reader, scope, "0", consumers_only=False)
-    return found[0] if found else Figures(0, Counts(), Spread(), Spread())
-
-
-def topics(reader: LakeReader, scope: Scope) -> list[Figures]:
-    """By topic, the busiest first."""
-    found = _figures(reader, scope, "topic", consumers_only=False)
-    return _busiest(found, lambda entry: entry.counts.sends + entry.counts.attempts)
-
-
-def groups(reader: LakeReader, scope: Scope) -> list[Figures]:
-    """By consumer group, the busiest first."""
-    found = _figures(reader, scope, "consumer_group", consumers_only=True)
-    return _busiest(found, lambda entry: entry.counts.attempts)
-
-
-def slowest(reader: LakeReader, scope: Scope) -> list[SlowDelivery]:
-    """The deliveries that waited longest, of those the job keeps from each hour."""
-    parameters = {**scope.parameters, "limit": SLOW_SHOWN}
-    rows = reader.rows(_SLOWEST, "slow", scope.range.hours, parameters)
-    return [SlowDelivery(*row) for row in rows]
-
-
-def _figures(reader: LakeReader, scope: Scope, key: str, *, consumers_only: bool) -> list[Figures]:
-    where = _WHERE + ("AND consumer_group IS NOT NULL" if consumers_only else "")
-    hours, parameters = scope.range.hours, scope.parameters
-    counted = reader.rows(_COUNTS.format(key=key, where=where), "minute", hours, parameters)
-    percentiles = _PERCENTILES.format(key=key, where=where)
-    spreads = _spreads(reader.rows(percentiles, "latency", hours, parameters))
+    point = f"minute_ms // {step} * {step}"
+    counted = reader.rows(
+        _COUNTS.format(key=point, which="0", sets="ALL", where=_where("minute_ms")),
+        MINUTE,
+        scope.range,
+        scope.parameters,
+    )
+    by_point = {row[0]: row for row in counted}
+    found = _percentiles(
+        reader, scope, cells=f"{point} AS point", key="point", which="0", sets="ALL"
+    )
     return [
-        Figures(
-            name,
-            Counts(*counts),
-            spreads.get((name, "latency"), Spread()),
-            spreads.get((name, "send_cost"), Spread()),
-        )
-        for name, *counts in counted
+        _figures(at, by_point.get(at), {name: found.get((at, 0, name)) for name in MEASURES})
+        for at in scope.range.points
     ]
 
 
-def _spreads(rows: Iterable[Row]) -> dict[tuple[Any, str], Spread]:
+def overview(reader: LakeReader, scope: Scope) -> Overview:
+    """The whole range, and its topics, groups and kinds."""
+    counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
+    counted = reader.rows(counts, MINUTE, scope.range, scope.parameters)
+    spreads = _percentiles(
+        reader,
+        scope,
+        cells=_CELLS,
+        key=_KEY,
+        which=_WHICH,
+        sets=_SPREAD_SETS,
+    )
+
+    def cut(which: int) -> list[Figures]:
+        return [
+            _figures(row[0], row, {name: spreads.get((row[0], which, name)) for name in MEASURES})
+            for row in counted
+            if row[1] == which
+        ]
+
+    total = cut(TOTAL)
+    groups = [entry for entry in cut(BY_GROUP) if entry.name is not None]
+    return Overview(
+        total[0] if total else Figures(None),
+        _busiest(cut(BY_TOPIC), lambda counts: counts.sends + counts.attempts),
+        _busiest(groups, lambda counts: counts.attempts),
+        _busiest(
+            [_named_kind(entry) for entry in cut(BY_KIND)],
+            lambda counts: counts.sends + counts.attempts,
+        ),
+    )
+
+
+def buckets(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int, int]]:
+    """Point, bucket (see `trace.latency`) and count of a measure."""
+    sql = _BUCKETS.format(step=scope.range.step_ms, where=_where("minute_ms"))
+    rows = reader.rows(sql, LATENCY, scope.range, {**scope.parameters, "measure": measure})
+    return [(point, bucket, count) for point, bucket, count in rows]
+
+
+def slowest(
+    reader: LakeReader, scope: Scope, *, never_consumed: bool = False, limit: int = SLOW_SHOWN
+) -> list[SlowDelivery]:
+    """The deliveries that waited longest, of those the job keeps from each hour; or the messages
+    that a group never had, the newest first."""
+    reason = NEVER_CONSUMED_REASON if never_consumed else SLOW_REASON
+    parameters = {**scope.parameters, "reason": reason, "limit": min(limit, SLOW_MAX)}
+    rows = reader.rows(_SLOW_ROWS, SLOW, scope.range, parameters)
+    return [SlowDelivery(*row) for row in rows]
+
+
+def edges(reader: LakeReader, scope: Scope) -> list[Edge]:
+    """Who sends to whom, the busiest first. Edges are kept by the hour, so the hours that the
+    range touches count whole; the kind of messages is not told apart."""
+    wanted = ("end", "topic", "consumer_group")
+    parameters = {name: scope.parameters[name] for name in wanted}
+    parameters |= {"begin_hour": scope.range.hours[0] * 3_600_000, "limit": EDGES_MAX}
+    return [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
+
+
+def funnel(reader: LakeReader, scope: Scope, total: Figures) -> list[Step]:
+    """From sent to succeeded. What a group never had is known from the edges, which tell no kinds
+    of messages apart: for one kind it is None."""
+    missed = None
+    if scope.kind is None:
+        missed = sum(edge.never_consumed for edge in edges(reader, scope))
+    return funnel_of(total.counts, missed)
+
+
+def _percentiles(
+    reader: LakeReader, scope: Scope, *, cells: str, key: str, which: str, sets: str
+) -> dict[tuple[Any, int, str], Spread]:
+    sql = _PERCENTILES.format(
+        cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
+    )
+    rows = reader.rows(sql, LATENCY, scope.range, scope.parameters)
     return {
-        (key, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in buckets))
-        for key, measure, *buckets in rows
+        (name, cut, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in row))
+        for name, cut, measure, *row in rows
     }
 
 
-def _busiest(found: Sequence[Figures], weight: Callable[[Figures], int]) -> list[Figures]:
-    ordered = sorted(found, key=lambda entry: (-weight(entry), str(entry.name)))
+def _where(time_column: str) -> str:
+    return _WHERE.format(time=time_column)
+
+
+def _figures(
+    name: str | int | None, row: Row | None, spreads: Mapping[str, Spread | None]
+) -> Figures:
+    counts = Counts(*(value or 0 for value in row[2:])) if row else Counts()
+    return Figures(name, counts, **{key: spread or Spread() for key, spread in spreads.items()})
+
+
+def _named_kind(entry: Figures) -> Figures:
+    name = None if entry.name is None else MESSAGE_KINDS.get(int(entry.name), str(entry.name))
+    return Figures(name, entry.counts, entry.latency, entry.send_cost, entry.end_to_end)
+
+
+def _busiest(found: Sequence[Figures], weight: Callable[[Counts], int]) -> list[Figures]:
+    ordered = sorted(found, key=lambda entry: (-weight(entry.counts), str(entry.name)))
     return ordered[:ROWS_SHOWN]

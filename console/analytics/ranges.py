@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from typing import Final
 
+from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
 from trace.lake import HOUR_MS, HourIndex, hour_of
@@ -14,6 +16,7 @@ MINUTE_MS: Final = 60_000
 DAY_MS: Final = 24 * HOUR_MS
 POINTS_MAX: Final = 120
 RANGE_MS_MAX: Final = 366 * DAY_MS
+TEXT_CHARS_MAX: Final = 40
 
 STEPS_MS: Final = tuple(
     minutes * MINUTE_MS for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440, 4320, 10080)
@@ -49,20 +52,21 @@ class TimeRange:
         return list(range(hour_of(self.begin_ms), hour_of(self.end_ms - 1) + 1))
 
 
-def read_range(params: Mapping[str, str], now_ms: int) -> TimeRange:
-    """From `range=6h`, or from `begin_ms` and `end_ms`; raises ValueError that says what is wrong.
+def read_range(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> TimeRange:
+    """From `range=6h`; from `begin_ms` and `end_ms`; or from `begin` and `end`, local times of
+    `zone` as a form gives them. Raises ValueError that says what is wrong.
 
     A range by name ends with the minute that runs now.
     """
-    if params.get("begin_ms") or params.get("end_ms"):
-        begin_ms = _moment("begin_ms", params.get("begin_ms", ""))
-        end_ms = _moment("end_ms", params.get("end_ms") or str(now_ms))
-        if not begin_ms < end_ms <= begin_ms + RANGE_MS_MAX:
-            raise ValueError("begin_ms must be before end_ms, and at most a year before it")
-        return on_grid(begin_ms, end_ms)
+    begin, end = _end(params, "begin", zone), _end(params, "end", zone)
+    if begin is not None or end is not None:
+        end_ms = now_ms if end is None else end
+        if begin is None or not begin < end_ms <= begin + RANGE_MS_MAX:
+            raise ValueError(_now("The begin must be before the end, and at most a year before."))
+        return on_grid(begin, end_ms)
     span = params.get("range") or SPAN_DEFAULT
     if span not in SPANS:
-        raise ValueError(f"range must be one of {', '.join(SPANS)}")
+        raise ValueError(_now("The range must be one of %(names)s.") % {"names": ", ".join(SPANS)})
     length_ms = SPANS[span][0]
     end_ms = (now_ms // MINUTE_MS + 1) * MINUTE_MS
     return on_grid(end_ms - length_ms, end_ms, span)
@@ -78,7 +82,25 @@ def on_grid(begin_ms: int, end_ms: int, span: str = "") -> TimeRange:
     return TimeRange(begin, end, step_ms, span)
 
 
-def _moment(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 14):
-        raise ValueError(f"{name} must be a time in milliseconds since 1970")
-    return int(text)
+def _end(params: Mapping[str, str], name: str, zone: tzinfo) -> int | None:
+    """One end of the range, in milliseconds; None when it is not given."""
+    text = params.get(f"{name}_ms", "")
+    if text:
+        if not (text.isascii() and text.isdigit() and len(text) <= 14):
+            told = _now("%(name)s must be a time in milliseconds since 1970.")
+            raise ValueError(told % {"name": f"{name}_ms"})
+        return int(text)
+    local = params.get(name, "")
+    if not local:
+        return None
+    try:
+        moment = datetime.fromisoformat(local[:TEXT_CHARS_MAX])
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        found = int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        found = -1
+    if found < 0:
+        told = _now("%(name)s must be a date and time, such as 2026-11-05T13:00.")
+        raise ValueError(told % {"name": name})
+    return found

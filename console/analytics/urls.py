@@ -8,4 +8,8 @@ from console.analytics import views
 
 app_name = "analytics"
 
-urlpatterns = [path("analytics/", views.AnalyticsPage.as_view(), name="overview")]
+urlpatterns = [
+    path("analytics/", views.OverviewPage.as_view(), name="overview"),
+    path("analytics/graph/", views.GraphPage.as_view(), name="graph"),
+    path("analytics/slow/", views.SlowPage.as_view(), name="slow"),
+]

@@ -12,8 +12,3 @@ class JobsConfig(AreaConfig):
     label = "jobs"
     title = _("Jobs")
     icon = "player-play"
-
-    def ready(self) -> None:
-        from console.jobs.trace_kinds import register_kinds
-
-        register_kinds()

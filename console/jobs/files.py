@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from console.jobs.places import job_files
@@ -25,13 +26,11 @@ FILES_MAX: Final = 100
 """Of one job."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 HALF: Final = ".half"
-BYTES_MAX: Final = 1024 * 1024 * 1024
-"""Of all files of one job."""
-KEPT_S: Final = 7 * 24 * 3600
-"""How long files can be fetched."""
+MEGABYTE: Final = 1024 * 1024
+DAY_S: Final = 24 * 3600
 
 TOO_LARGE: Final = gettext_noop(
-    "The files of the job would be larger, or more, than one job may keep."
+    "The files of the job would be larger (CONSOLE_JOB_FILES_MB), or more, than a job may keep."
 )
 
 
@@ -49,7 +48,7 @@ class JobFile:
 
     @property
     def expires_ms(self) -> int:
-        return self.written_ms + KEPT_S * 1000
+        return self.written_ms + settings.JOB_FILE_DAYS * DAY_S * 1000
 
 
 class BoundedFile:
@@ -75,7 +74,7 @@ def writing(job_id: int, name: str) -> Iterator[BoundedFile]:
     there = listing(job_id)
     if len(there) >= FILES_MAX:
         raise FilesTooLarge(TOO_LARGE)
-    left_bytes = BYTES_MAX - sum(file.size_bytes for file in there)
+    left_bytes = settings.JOB_FILES_MB * MEGABYTE - sum(file.size_bytes for file in there)
     folder = job_files(job_id)
     folder.mkdir(parents=True, exist_ok=True)
     half = folder / f"{name}{HALF}"
@@ -111,7 +110,7 @@ def forget_files(job_id: int) -> None:
 
 def expire(now_s: float | None = None) -> int:
     """Delete the folders whose newest change is older than files are kept; returns how many."""
-    horizon = (time.time() if now_s is None else now_s) - KEPT_S
+    horizon = (time.time() if now_s is None else now_s) - settings.JOB_FILE_DAYS * DAY_S
     gone = 0
     with suppress(FileNotFoundError):
         for folder in job_files(0).parent.iterdir():

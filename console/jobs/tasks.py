@@ -1,7 +1,7 @@
 """Celery's side of the jobs: the tasks, the way into the queue, and the clock.
 
-`celery -A console worker` runs the tasks; `celery -A console beat` calls `ingest_all` every
-CONSOLE_INGEST_MINUTES minutes and `reap_lost` every minute.
+`celery -A console worker` runs the tasks; `celery -A console beat` calls `start_everywhere` for
+each kind of `settings.JOB_MINUTES`, and `reap_lost` every minute.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import close_old_connections
 from kombu.exceptions import OperationalError
 
-from console.jobs import control, files, ledger, runner, spark
+from console.jobs import control, files, kinds, ledger, runner, spark
 from console.jobs.errors import AlreadyActive, NotContinuable, QueueDown
 from console.jobs.feed import announce
 from console.jobs.models import Job, Origin
 from console.jobs.states import State
-from console.jobs.trace_kinds import INGEST
 from console.services import redis_problem
 
 logger = logging.getLogger(__name__)
@@ -75,20 +74,20 @@ def run_job(job_id: int) -> None:
         close_old_connections()
 
 
-@shared_task(name="console.jobs.ingest_all")
-def ingest_all() -> None:
-    """Start the ingest of every cluster, unless Spark cannot run here or one is running."""
-    if not settings.INGEST_MINUTES:  # switched off since the schedule was written down
+@shared_task(name="console.jobs.start_everywhere")
+def start_everywhere(name: str) -> None:
+    """Start a job of a kind on every cluster, where none is at work and the machine can run it."""
+    kind = kinds.find(name)
+    if kind is None or not settings.JOB_MINUTES.get(name):  # switched off since the clock knows it
         return
-    availability = spark.availability()
-    if not availability.usable:
-        logger.info("no ingest on schedule: %s", availability.reason)
+    if kind.uses_spark and not (availability := spark.availability()).usable:
+        logger.info("no %s on schedule: %s", name, availability.reason)
         return
     for cluster in settings.CONSOLE_CLUSTERS:
         try:
-            start(cluster, INGEST, origin=Origin.SCHEDULE)
+            start(cluster, name, origin=Origin.SCHEDULE)
         except AlreadyActive as active:
-            logger.info("no ingest of %s on schedule: %s", cluster, active.detail)
+            logger.info("no %s of %s on schedule: %s", name, cluster, active.detail)
 
 
 @shared_task(name="console.jobs.reap_lost")

@@ -68,7 +68,7 @@ class JobListPage(ClusterPage):
             kind=kind,
             state=state,
             by_hand=[(each, may(request.user, each.need)) for each in kinds.by_hand()],
-            minutes=settings.INGEST_MINUTES,
+            minutes=settings.JOB_MINUTES.get("ingest"),
             redis_problem=redis_problem(),
             spark=None if getattr(request, "htmx", False) else spark.availability(),
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from console.jobs import spark
 from console.jobs.places import lake_of
 from console.jobs.spark import Availability
-from tests.unit.analytics.lakes import BEGIN_MS, latency, make_lake, minute, slow
+from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, Snapshot, part_path
 
 if TYPE_CHECKING:
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from trace.lake import Lake
 
 PATH = "/clusters/local/analytics/"
+RESOURCES = [
+    *("", "/series", "/topics", "/groups", "/kinds", "/latency", "/heatmap", "/funnel"),
+    *("/edges", "/slow"),
+]
 RANGE = f"begin_ms={BEGIN_MS}&end_ms={BEGIN_MS + HOUR_MS}"
 
 
@@ -41,8 +48,16 @@ def lake() -> Lake:
             minute(1, "<script>", sends=3),
         ],
         latency=[latency(0, "orders", "billing", 40, 45)],
-        slow=[slow(1, "AC11000100", 5000)],
+        slow=[slow(1, "AC11000100", 5000), never(2, "AC11000200")],
+        edges=[
+            edge("shop", "orders", None, 90, failures=10),
+            edge("shop", "orders", "<b>billing", 60, never_consumed=1),
+            edge("=crm", "mail", None, 7),
+        ],
     )
+
+
+KNOWN = [("orders", "billing", 100), ("orders", "mailer", 1000), ("mail", "mailer", 10)]
 
 
 def test_before_the_first_job(api: Api, page: Client) -> None:
@@ -50,9 +65,11 @@ def test_before_the_first_job(api: Api, page: Client) -> None:
     assert shown.status_code == 200
     assert b"No traces have been read yet" in shown.content
     assert b"start-ingest" in shown.content
-    for resource in ("", "/series", "/topics", "/groups", "/slow"):
+    for resource in RESOURCES:
         answer = api.get(f"/analytics{resource}")
         assert answer["committed_ms"] is None
+    for name in ("graph", "slow"):
+        assert b"No traces have been read yet" in page.get(f"{PATH}{name}/").content
     assert len(api.get("/analytics/series")["items"]) == 60
     assert api.get("/analytics/topics")["items"] == []
 
@@ -95,6 +112,104 @@ def test_one_topic_one_group(api: Api, page: Client, lake: Lake) -> None:
     assert b"Nothing in this range" in page.get(f"{PATH}?{RANGE}&topic=nothing").content
 
 
+@pytest.mark.must_beat(15)
+def test_latency_matches_a_known_data_set(api: Api, page: Client) -> None:
+    waited = [(topic, group, ms) for topic, group, low in KNOWN for ms in range(low, low + 100)]
+    make_lake(
+        lake_of("local"),
+        minute=[
+            minute(0, topic, group, attempts=100, successes=75, failures=25)
+            for topic, group, _low in KNOWN
+        ],
+        latency=[latency(ms % 60, topic, group, ms, 1) for topic, group, ms in waited],
+        slow=[slow(1, "AC11000100", 1099)],
+    )
+    answer = api.get(f"/analytics/latency?{RANGE}&topic=orders")
+    assert (answer["by"], answer["measure"]) == ("group", "latency")
+    found = {item["name"]: item for item in answer["items"]}
+    assert set(found) == {"billing", "mailer"}
+    assert found["billing"]["p50"] == pytest.approx(149, rel=0.011)
+    assert found["billing"]["p95"] == pytest.approx(194, rel=0.011)
+    assert found["mailer"]["p99"] == pytest.approx(1098, rel=0.011)
+    assert found["mailer"]["error_rate"] == 0.25
+    assert answer["total"]["p50"] == pytest.approx(199, rel=0.011)
+    hours = api.get(f"/analytics/latency?{RANGE}&topic=orders&by=hour")["items"]
+    assert [(item["at_ms"], item["attempts"]) for item in hours] == [(BEGIN_MS, 200)]
+    topics = api.get(f"/analytics/latency?{RANGE}&by=topic")["items"]
+    assert {item["name"] for item in topics} == {"orders", "mail"}
+    [slowest] = api.get(f"/analytics/slow?{RANGE}&topic=orders")["items"]
+    assert slowest["latency_ms"] == 1099
+
+
+def test_every_resource_can_be_fetched_as_a_file(api: Api, lake: Lake) -> None:
+    for resource in RESOURCES[1:]:
+        for kind in ("csv", "json", "parquet"):
+            answer = api("get", f"/analytics{resource}?{RANGE}&export={kind}")
+            assert answer.status_code == 200, (resource, kind, answer.content)
+            assert f'.{kind}"' in answer.headers["Content-Disposition"]
+    csv = api("get", f"/analytics/edges?{RANGE}&export=csv").content.decode()
+    assert csv.splitlines()[0].startswith("origin,target,kind,messages")
+    assert "'=crm" in csv
+    table = pq.read_table(
+        io.BytesIO(api("get", f"/analytics/topics?{RANGE}&export=parquet").content)
+    )
+    assert table.column("latency_p50").to_pylist()[0] == pytest.approx(40, rel=0.011)
+    assert api("get", "/analytics/topics?range=1h&export=csv").content == b""
+    assert api("get", f"/analytics/topics?{RANGE}&export=xlsx").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query", ["slow?limit=0", "slow?limit=x", "slow?limit=501", "slow?reason=bad", "latency?by=x"]
+)
+def test_wrong_choices(query: str, api: Api, lake: Lake) -> None:
+    assert api("get", f"/analytics/{query}").status_code == 400
+
+
+def test_funnel_edges_and_heat_map(api: Api, page: Client, lake: Lake) -> None:
+    steps = {step["name"]: step["count"] for step in api.get(f"/analytics/funnel?{RANGE}")["items"]}
+    assert (steps["sent"], steps["stored"], steps["never_consumed"]) == (103, 93, 1)
+    edges = api.get(f"/analytics/edges?{RANGE}&topic=orders")["items"]
+    assert [(edge["origin"], edge["target"]) for edge in edges] == [
+        ("shop", "orders"),
+        ("orders", "<b>billing"),
+    ]
+    [cell] = api.get(f"/analytics/heatmap?{RANGE}")["items"]
+    assert (cell["at_ms"], cell["from_ms"], cell["to_ms"], cell["count"]) == (BEGIN_MS, 20, 50, 45)
+    [kind] = api.get(f"/analytics/kinds?{RANGE}")["items"]
+    assert (kind["name"], kind["sends"]) == ("normal", 103)
+    shown = page.get(f"{PATH}?{RANGE}").content.decode()
+    assert "heat-table" in shown
+    assert "funnel-table" in shown
+
+
+def test_the_graph_has_a_drawing_and_a_table(page: Client, lake: Lake) -> None:
+    shown = page.get(f"{PATH}graph/?{RANGE}").content.decode()
+    assert shown.count('class="graph-line') == 3
+    assert "&lt;b&gt;billing" in shown
+    assert "<b>billing" not in shown
+    assert 'id="edges-table"' in shown
+    assert b"Nothing in this range" in page.get(f"{PATH}graph/?range=1h").content
+
+
+def test_slow_and_never_consumed_messages_lead_to_their_journey(page: Client, lake: Lake) -> None:
+    shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()
+    assert "/clusters/local/traces/AC11000100" in shown
+    assert "/clusters/local/traces/AC11000200" in shown
+
+
+def test_the_page_says_until_when_its_data_reaches(page: Client, lake: Lake) -> None:
+    assert 'id="behind"' in page.get(PATH).content.decode()
+    before = f"begin_ms={BEGIN_MS - HOUR_MS}&end_ms={BEGIN_MS}"
+    assert 'id="behind"' not in page.get(f"{PATH}?{before}").content.decode()
+
+
+def test_a_range_in_the_readers_zone(api: Api, page: Client, lake: Lake) -> None:
+    begin = datetime.fromtimestamp(BEGIN_MS / 1000, UTC)
+    query = f"begin={begin:%Y-%m-%dT%H:%M}&end={begin + timedelta(hours=1):%Y-%m-%dT%H:%M}"
+    assert api.get(f"/analytics?{query}")["total"]["sends"] == 103
+    assert '<b id="total-sends">103</b>' in page.get(f"{PATH}?{query}").content.decode()
+
+
 def test_names_from_clients_are_text(page: Client, lake: Lake) -> None:
     shown = page.get(f"{PATH}?{RANGE}").content.decode()
     assert "<script>" not in shown.replace('<script src="', "")
@@ -103,7 +218,10 @@ def test_names_from_clients_are_text(page: Client, lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["range=forever", "begin_ms=x", "begin_ms=5&end_ms=5", "end_ms=1", f"begin_ms={'9' * 30}"],
+    [
+        *("range=forever", "begin_ms=x", "begin_ms=5&end_ms=5", "end_ms=1"),
+        *(f"begin_ms={'9' * 30}", "begin=soon&end=later", "kind=every", "kind=normal%00"),
+    ],
 )
 def test_a_wrong_range(query: str, api: Api, page: Client, lake: Lake) -> None:
     answer = api("get", f"/analytics?{query}")

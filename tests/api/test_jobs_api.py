@@ -9,13 +9,13 @@ import pytest
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from console.analytics.trace_jobs import INGEST
 from console.jobs import files, kinds, ledger, spark, tasks
 from console.jobs.errors import QueueDown
 from console.jobs.models import Job, Origin
 from console.jobs.reports import Done, Moved
 from console.jobs.spark import Availability
 from console.jobs.states import State
-from console.jobs.trace_kinds import INGEST
 from tests.api.conftest import Api, browser
 
 if TYPE_CHECKING:
@@ -191,17 +191,17 @@ def test_the_schedule_is_quiet_without_spark_or_when_switched_off(
     db: None, queue: list[int], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.CONSOLE_CLUSTERS = {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}
-    settings.INGEST_MINUTES = 10
+    settings.JOB_MINUTES = {INGEST: 10}
     monkeypatch.setattr(spark, "availability", lambda: Availability(usable=False, reason="no Java"))
-    tasks.ingest_all()
+    tasks.start_everywhere(INGEST)
     assert queue == []
     monkeypatch.setattr(spark, "availability", lambda: USABLE)
-    settings.INGEST_MINUTES = 0
-    tasks.ingest_all()
+    settings.JOB_MINUTES = {INGEST: 0}
+    tasks.start_everywhere(INGEST)
     assert queue == []
-    settings.INGEST_MINUTES = 10
-    tasks.ingest_all()
-    tasks.ingest_all()
+    settings.JOB_MINUTES = {INGEST: 10}
+    tasks.start_everywhere(INGEST)
+    tasks.start_everywhere(INGEST)
     assert len(queue) == 2
     assert set(Job.objects.values_list("origin", flat=True)) == {Origin.SCHEDULE}
 

@@ -11,10 +11,10 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from console.analytics.trace_jobs import INGEST
 from console.asgi import application
 from console.jobs.feed import announce
 from console.jobs.models import Job
-from console.jobs.trace_kinds import INGEST
 from tests.api.conftest import browser
 from tests.support.sockets import Socket
 

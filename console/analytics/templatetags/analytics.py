@@ -6,7 +6,10 @@ from math import floor
 
 from django import template
 
-from console.formats import UNKNOWN
+from console.analytics.figures import Step
+from console.analytics.heatmap import Band, HeatMap
+from console.analytics.labels import KIND_TITLES, STEPS
+from console.formats import UNKNOWN, duration
 
 register = template.Library()
 
@@ -19,3 +22,55 @@ def success(ratio: float | None) -> str:
     if ratio >= 1:
         return "100 %"
     return f"{floor(ratio * 10_000) / 100:.2f} %"
+
+
+@register.filter
+def kind_title(name: str | None) -> str:
+    """A kind of messages in the reader's language."""
+    return UNKNOWN if name is None else str(KIND_TITLES.get(name, name))
+
+
+@register.filter
+def step_title(step: Step) -> str:
+    return str(STEPS[step.name][0])
+
+
+@register.filter
+def step_meaning(step: Step) -> str:
+    return str(STEPS[step.name][1])
+
+
+@register.filter
+def band_title(band: Band) -> str:
+    """From where to where a band of the heat map goes."""
+    if band.to_ms is None:
+        return f"≥ {duration(band.from_ms)}"
+    if not band.from_ms:
+        return f"< {duration(band.to_ms)}"
+    return f"{duration(band.from_ms)} … {duration(band.to_ms)}"
+
+
+@register.filter
+def times(value: float, factor: float) -> float:
+    """For places in a drawing."""
+    return round(value * factor, 2)
+
+
+@register.filter
+def share_of(count: int | None, most: int) -> float:
+    """In percent of the longest bar, at least so much that it can be seen."""
+    if not count or not most:
+        return 0.0
+    return round(max(0.5, 100 * count / most), 1)
+
+
+@register.filter
+def at(points: list[int], index: int) -> int:
+    """The time of a column of the heat map."""
+    return points[index]
+
+
+@register.filter
+def fullest(heat: HeatMap, band: Band) -> int:
+    """When a band held most."""
+    return max(zip(band.cells, heat.points, strict=True), key=lambda pair: pair[0].count)[1]

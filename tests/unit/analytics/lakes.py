@@ -7,39 +7,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from console.analytics.summaries import COUNTS
 from trace.lake import HOUR_MS, Lake, Snapshot, hour_of, part_path
 from trace.latency import bucket_of
+from trace.tables import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 BEGIN_MS = 489_563 * HOUR_MS
-KEYS = {
-    "minute_ms": pa.int64(),
-    "topic": pa.string(),
-    "producer_group": pa.string(),
-    "consumer_group": pa.string(),
+ARROW = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "string": pa.string(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
 }
-COUNTS = ("sends", "send_failures", "bytes", "attempts", "successes", "failures", "retries")
-SCHEMAS = {
-    "minute": pa.schema({**KEYS, **dict.fromkeys(COUNTS, pa.int64())}),
-    "latency": pa.schema(
-        {**KEYS, "measure": pa.string(), "bucket": pa.int32(), "count": pa.int64()}
-    ),
-    "slow": pa.schema(
-        {
-            "start_ms": pa.int64(),
-            "topic": pa.string(),
-            "producer_group": pa.string(),
-            "consumer_group": pa.string(),
-            "msg_id": pa.string(),
-            "stored_ms": pa.int64(),
-            "latency_ms": pa.int64(),
-            "duration_ms": pa.int64(),
-            "success": pa.bool_(),
-        }
-    ),
-}
+
+
+def schema_of(name: str) -> pa.Schema:
+    return pa.schema({column.name: ARROW[column.type] for column in TABLES[name].columns})
 
 
 def minute(at: int, topic: str | None, group: str | None = None, **counts: int) -> dict[str, Any]:
@@ -50,6 +37,7 @@ def minute(at: int, topic: str | None, group: str | None = None, **counts: int) 
         "producer_group": "shop",
         "consumer_group": group,
         **dict.fromkeys(COUNTS, 0),
+        "msg_type": 0,
         **counts,
     }
 
@@ -63,6 +51,7 @@ def latency(
         "topic": topic,
         "producer_group": "shop",
         "consumer_group": group,
+        "msg_type": 0,
         "measure": measure,
         "bucket": bucket_of(ms),
         "count": count,
@@ -73,7 +62,10 @@ def slow(at: int, msg_id: str, latency_ms: int, topic: str = "orders") -> dict[s
     """A row of `slow`."""
     start_ms = BEGIN_MS + at * 60_000
     return {
+        "at_ms": start_ms,
+        "reason": "slow",
         "start_ms": start_ms,
+        "msg_type": 0,
         "topic": topic,
         "producer_group": "shop",
         "consumer_group": "billing",
@@ -85,6 +77,32 @@ def slow(at: int, msg_id: str, latency_ms: int, topic: str = "orders") -> dict[s
     }
 
 
+def never(at: int, msg_id: str, topic: str = "orders") -> dict[str, Any]:
+    """A row of `slow` about a message that its group never had."""
+    gone = dict.fromkeys(("start_ms", "latency_ms", "duration_ms", "success"))
+    told = {"reason": "never_consumed", "at_ms": BEGIN_MS + at * 60_000, "attempts": 0}
+    return {**slow(at, msg_id, 0, topic), **gone, **told, "stored_ms": told["at_ms"]}
+
+
+def edge(
+    producer: str | None, topic: str | None, group: str | None, messages: int, **more: int
+) -> dict[str, Any]:
+    """A row of `edges` in the hour of BEGIN_MS."""
+    counted = dict.fromkeys(("bytes", "failures", "dead_letters", "never_consumed"), 0)
+    return {
+        "hour_ms": BEGIN_MS,
+        "producer_group": producer,
+        "topic": topic,
+        "consumer_group": group,
+        "messages": messages,
+        "attempts": messages,
+        **counted,
+        "first_ms": BEGIN_MS,
+        "last_ms": BEGIN_MS + 1,
+        **more,
+    }
+
+
 def make_lake(root: Path, **datasets: list[dict[str, Any]]) -> Lake:
     """A lake with one committed run that holds these rows."""
     lake = Lake(root)
@@ -92,11 +110,11 @@ def make_lake(root: Path, **datasets: list[dict[str, Any]]) -> Lake:
     for name, rows in datasets.items():
         by_hour: dict[int, list[dict[str, Any]]] = {}
         for row in rows:
-            by_hour.setdefault(hour_of(row.get("minute_ms") or row["start_ms"]), []).append(row)
+            by_hour.setdefault(hour_of(row[TABLES[name].time_column]), []).append(row)
         for hour, of_hour in by_hour.items():
             folder = lake.dataset(name) / part_path(hour, 1)
             folder.mkdir(parents=True)
-            table = pa.Table.from_pylist(of_hour, schema=SCHEMAS[name])
+            table = pa.Table.from_pylist(of_hour, schema=schema_of(name))
             pq.write_table(table, folder / "part-0.parquet")
             parts.setdefault(name, {})[hour] = [1]
     lake.commit(Snapshot(topic="T", run=1, committed_ms=BEGIN_MS, parts=parts, records=1))

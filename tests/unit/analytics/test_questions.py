@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from console.analytics import questions
 from console.analytics.duck import reading
-from console.analytics.questions import Counts, Scope, Spread
+from console.analytics.figures import Counts, Figures, Scope, Spread
 from console.analytics.ranges import on_grid
-from tests.unit.analytics.lakes import BEGIN_MS, latency, make_lake, minute, slow
+from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, part_path
 
 if TYPE_CHECKING:
@@ -41,7 +42,17 @@ def lake(tmp_path: Path) -> Lake:
             latency(2, "orders", "billing", 5000, 2),
             latency(0, "orders", None, 3, 100, "send_cost"),
         ],
-        slow=[slow(1, "A", 50), slow(2, "B", 5000), slow(3, "C", 700, "mail"), slow(61, "D", 9)],
+        slow=[
+            *(slow(1, "A", 50), slow(2, "B", 5000), slow(3, "C", 700, "mail"), slow(61, "D", 9)),
+            *(never(4, "N"), never(5, "M"), never(6, "O", "mail")),
+        ],
+        edges=[
+            edge("shop", "orders", None, 90, failures=10),
+            edge("shop", "orders", "billing", 60, never_consumed=3),
+            edge("crm", "orders", "billing", 5),
+            edge("crm", "mail", None, 7),
+            edge(None, None, "billing", 1),
+        ],
     )
 
 
@@ -51,12 +62,16 @@ def reader(lake: Lake) -> Iterator[LakeReader]:
         yield made
 
 
+def totals(reader: LakeReader, scope: Scope) -> Figures:
+    return questions.overview(reader, scope).total
+
+
 def about(value: float) -> object:
     return pytest.approx(value, rel=0.011)
 
 
 def test_totals_add_up_counts_and_histograms(reader: LakeReader) -> None:
-    total = questions.totals(reader, HOUR)
+    total = totals(reader, HOUR)
     assert total.counts == Counts(107, 10, 9070, 51, 31, 10, 5)
     assert total.counts.send_success == 97 / 107
     assert total.counts.consume_success == 31 / 41
@@ -71,7 +86,8 @@ def test_a_series_has_every_point_of_its_grid(reader: LakeReader) -> None:
     assert len(points) == 60
     assert points[0].counts.sends == 100
     assert points[1].counts == Counts()
-    assert points[1].latency == Spread()
+    assert points[1].latency.p50 == about(100)
+    assert points[4].latency == Spread()
     assert points[2].counts.consume_success is None
     assert points[3].counts.sends == 7
 
@@ -83,22 +99,22 @@ def test_a_coarser_grid_gathers_minutes(reader: LakeReader) -> None:
 
 
 def test_tables_by_topic_and_group(reader: LakeReader) -> None:
-    by_topic = {entry.name: entry for entry in questions.topics(reader, TWO_HOURS)}
+    by_topic = {entry.name: entry for entry in questions.overview(reader, TWO_HOURS).topics}
     assert list(by_topic) == ["orders", "mail", None]
     assert by_topic["orders"].counts.sends == 105
     assert by_topic["orders"].latency.p50 == about(10)
     assert by_topic["mail"].latency == Spread()
-    [group] = questions.groups(reader, TWO_HOURS)
+    [group] = questions.overview(reader, TWO_HOURS).groups
     assert (group.name, group.counts.attempts, group.counts.sends) == ("billing", 51, 0)
 
 
 def test_one_topic_and_one_group(reader: LakeReader) -> None:
     orders = Scope(HOUR.range, topic="orders")
-    assert questions.totals(reader, orders).counts == Counts(100, 10, 9000, 50, 30, 10, 5)
+    assert totals(reader, orders).counts == Counts(100, 10, 9000, 50, 30, 10, 5)
     billing = Scope(HOUR.range, consumer_group="billing")
-    assert questions.totals(reader, billing).counts == Counts(0, 0, 0, 51, 31, 10, 5)
+    assert totals(reader, billing).counts == Counts(0, 0, 0, 51, 31, 10, 5)
     nobody = Scope(HOUR.range, topic="' OR 1=1 --")
-    assert questions.totals(reader, nobody).counts == Counts()
+    assert totals(reader, nobody).counts == Counts()
 
 
 def test_the_slowest_come_first_and_only_those_of_the_range(reader: LakeReader) -> None:
@@ -107,10 +123,78 @@ def test_the_slowest_come_first_and_only_those_of_the_range(reader: LakeReader) 
     assert [row.msg_id for row in questions.slowest(reader, mail)] == ["C"]
 
 
+def test_kinds_of_messages(lake: Lake) -> None:
+    order = {**minute(0, "orders", sends=3), "msg_type": 4}
+    unknown = {**minute(0, None, "billing", attempts=1), "msg_type": None}
+    made = make_lake(lake.root.parent / "kinds", minute=[order, minute(0, "a", sends=9), unknown])
+    with reading(made, made.snapshot()) as reader:
+        found = {entry.name: entry.counts for entry in questions.overview(reader, HOUR).kinds}
+        assert list(found) == ["normal", "order", None]
+        assert found["order"].sends == 3
+        only = Scope(HOUR.range, kind="order")
+        assert totals(reader, only).counts.sends == 3
+
+
+def test_never_consumed_messages_come_newest_first(reader: LakeReader) -> None:
+    found = questions.slowest(reader, HOUR, never_consumed=True)
+    assert [row.msg_id for row in found] == ["O", "M", "N"]
+    assert (found[0].latency_ms, found[0].start_ms, found[0].kind) == (None, None, "normal")
+    assert len(questions.slowest(reader, HOUR, limit=2)) == 2
+
+
+def test_edges_are_added_up_per_pair(reader: LakeReader) -> None:
+    found = {
+        (
+            edge.producer_group if not edge.is_consuming else "",
+            edge.topic,
+            edge.consumer_group,
+        ): edge
+        for edge in questions.edges(reader, HOUR)
+    }
+    assert found["shop", "orders", None].failure_rate == 10 / 90
+    assert found["", "orders", "billing"].messages == 65
+    assert found["", None, "billing"].messages == 1
+    assert len(found) == 4
+    billing = questions.edges(reader, Scope(HOUR.range, consumer_group="billing"))
+    assert {edge.topic for edge in billing} == {"orders", None}
+    mail = questions.edges(reader, Scope(HOUR.range, topic="mail"))
+    assert [edge.producer_group for edge in mail] == ["crm"]
+
+
+def test_the_funnel_goes_from_sent_to_succeeded(reader: LakeReader) -> None:
+    steps = questions.funnel(reader, HOUR, totals(reader, HOUR))
+    counts = {step.name: step.count for step in steps}
+    assert (counts["sent"], counts["stored"], counts["retried"]) == (107, 97, 5)
+    assert counts["never_consumed"] == 3
+    order = Scope(HOUR.range, kind="order")
+    assert questions.funnel(reader, order, totals(reader, order))[-1].count is None
+
+
+def test_buckets_by_point(reader: LakeReader) -> None:
+    found = questions.buckets(reader, HOUR, "latency")
+    assert sorted((point - BEGIN_MS, count) for point, _bucket, count in found) == [
+        (0, 94),
+        (60_000, 4),
+        (120_000, 2),
+    ]
+
+
+def test_a_file_that_vanished_is_asked_for_in_the_newest_snapshot(lake: Lake) -> None:
+    old = lake.snapshot()
+    hour = BEGIN_MS // HOUR_MS
+    before, after = (lake.dataset("minute") / part_path(hour, run) for run in (1, 2))
+    parts = {**old.parts, "minute": {**old.parts["minute"], hour: [2]}}
+    with reading(lake, old) as reader:
+        before.rename(after)
+        lake.commit(msgspec.structs.replace(old, run=2, parts=parts))
+        assert totals(reader, HOUR).counts.sends == 107
+        assert reader.broken == []
+
+
 def test_a_range_without_data_is_empty_not_an_error(reader: LakeReader) -> None:
     later = Scope(on_grid(BEGIN_MS + 9 * HOUR_MS, BEGIN_MS + 10 * HOUR_MS))
-    assert questions.totals(reader, later).counts == Counts()
-    assert questions.topics(reader, later) == []
+    assert totals(reader, later).counts == Counts()
+    assert questions.overview(reader, later).topics == []
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 no parquet PAR1", b"PAR1" + b"\0" * 500])
@@ -118,7 +202,7 @@ def test_a_broken_file_is_left_out_and_named(lake: Lake, content: bytes) -> None
     folder = lake.dataset("minute") / part_path(BEGIN_MS // HOUR_MS, 1)
     (folder / "part-1.parquet").write_bytes(content)
     with reading(lake, lake.snapshot()) as reader:
-        assert questions.totals(reader, HOUR).counts.sends == 107
+        assert totals(reader, HOUR).counts.sends == 107
         assert reader.broken == [f"minute/{part_path(BEGIN_MS // HOUR_MS, 1)}/part-1.parquet"]
 
 
@@ -128,7 +212,7 @@ def test_a_file_cut_in_the_middle_is_left_out(lake: Lake) -> None:
     for size in range(0, len(whole), 97):
         (folder / "part-1.parquet").write_bytes(whole[:size])
         with reading(lake, lake.snapshot()) as reader:
-            assert questions.totals(reader, HOUR).counts.sends == 107
+            assert totals(reader, HOUR).counts.sends == 107
             assert len(reader.broken) == 1
 
 
@@ -137,7 +221,7 @@ def test_a_file_with_other_columns_is_left_out(lake: Lake) -> None:
     other = lake.dataset("slow") / part_path(BEGIN_MS // HOUR_MS, 1) / "part-0.parquet"
     (folder / "part-1.parquet").write_bytes(other.read_bytes())
     with reading(lake, lake.snapshot()) as reader:
-        assert questions.totals(reader, HOUR).counts.sends == 107
+        assert totals(reader, HOUR).counts.sends == 107
         assert len(reader.broken) == 1
 
 
@@ -145,7 +229,7 @@ def test_a_folder_that_is_gone_is_named(lake: Lake) -> None:
     folder = lake.dataset("minute") / part_path(BEGIN_MS // HOUR_MS, 1)
     (folder / "part-0.parquet").unlink()
     with reading(lake, lake.snapshot()) as reader:
-        assert questions.totals(reader, HOUR).counts == Counts()
+        assert totals(reader, HOUR).counts == Counts()
         assert reader.broken == [f"minute/{part_path(BEGIN_MS // HOUR_MS, 1)}"]
 
 
@@ -155,7 +239,7 @@ def test_folders_that_do_not_count_are_not_read(lake: Lake) -> None:
     unfinished.mkdir()
     (unfinished / "part-0.parquet").write_bytes((counting / "part-0.parquet").read_bytes())
     with reading(lake, lake.snapshot()) as reader:
-        assert questions.totals(reader, HOUR).counts.sends == 107
+        assert totals(reader, HOUR).counts.sends == 107
 
 
 def test_nothing_outside_of_the_lake_can_be_read(reader: LakeReader, tmp_path: Path) -> None:

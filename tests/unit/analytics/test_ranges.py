@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +25,7 @@ NOW_MS = 1_762_300_012_345
 
 @pytest.mark.parametrize("span", SPANS)
 def test_a_named_range_ends_with_the_minute_that_runs(span: str) -> None:
-    found = read_range({"range": span}, NOW_MS)
+    found = read_range({"range": span}, NOW_MS, UTC)
     assert found.begin_ms <= NOW_MS + MINUTE_MS - SPANS[span][0]
     assert found.end_ms > NOW_MS
     assert len(found.points) <= POINTS_MAX + 2
@@ -30,7 +33,7 @@ def test_a_named_range_ends_with_the_minute_that_runs(span: str) -> None:
 
 
 def test_the_default_is_an_hour_by_minutes() -> None:
-    found = read_range({}, NOW_MS)
+    found = read_range({}, NOW_MS, UTC)
     assert (found.step_ms, len(found.points)) == (MINUTE_MS, 60)
     assert len(found.hours) == 2
 
@@ -47,11 +50,25 @@ def test_the_default_is_an_hour_by_minutes() -> None:
         {"begin_ms": "0", "end_ms": str(RANGE_MS_MAX + 1)},
         {"begin_ms": "9" * 40},
         {"begin_ms": "٣"},
+        {"begin": "yesterday"},
+        {"begin": "2026-11-05T13:00", "end": "2026-11-05T12:00"},
+        {"begin": "0001-01-01T00:00", "end": "2026-11-05T12:00"},
+        {"begin": "2026-11-05T13:00" + "0" * 100_000},
+        {"end": "2026-11-05T12:00"},
     ],
 )
 def test_what_is_no_range_is_refused(params: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        read_range(params, NOW_MS)
+    with pytest.raises(ValueError, match=r"must be|be before"):
+        read_range(params, NOW_MS, UTC)
+
+
+def test_local_times_are_of_the_readers_zone() -> None:
+    given = {"begin": "2026-11-05T13:00", "end": "2026-11-05T14:00"}
+    shanghai = read_range(given, NOW_MS, ZoneInfo("Asia/Shanghai"))
+    assert shanghai.end_ms - shanghai.begin_ms == 3_600_000
+    assert read_range(given, NOW_MS, UTC).begin_ms - shanghai.begin_ms == 8 * 3_600_000
+    with_zone = {name: f"{text}+08:00" for name, text in given.items()}
+    assert read_range(with_zone, NOW_MS, UTC) == shanghai
 
 
 @given(st.integers(0, 10**13), st.integers(1, RANGE_MS_MAX))

@@ -29,6 +29,7 @@ KIND = "count"
 @pytest.fixture(autouse=True)
 def _home(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.GANTRY_HOME = tmp_path
+    settings.JOB_FILES_MB = 1
     monkeypatch.setattr(controls, "POLL_S", 0.0)
     monkeypatch.setattr(controls, "HEARTBEAT_S", 0.0)
     yield
@@ -184,7 +185,7 @@ def test_a_kind_that_nobody_knows_any_more() -> None:
 
 
 def test_a_file_that_grows_too_large_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BYTES_MAX", 10)
+    monkeypatch.setattr(files, "MEGABYTE", 10)
 
     def work(job: Job, control: Control) -> Done:
         with files.writing(job.pk, "a.txt") as file:

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
 
 
+KEPT_S = 3 * 24 * 3600
+
+
 @pytest.fixture(autouse=True)
 def _home(settings: Settings, tmp_path: Path) -> None:
+    settings.JOB_FILE_DAYS, settings.JOB_FILES_MB = 3, 1
     settings.GANTRY_HOME = tmp_path
 
 
@@ -29,7 +33,7 @@ def test_a_file_is_there_when_it_is_whole() -> None:
         assert files.listing(7) == []
     [found] = files.listing(7)
     assert (found.name, found.size_bytes) == ("orders.jsonl", 3)
-    assert found.expires_ms - found.written_ms == files.KEPT_S * 1000
+    assert found.expires_ms - found.written_ms == KEPT_S * 1000
     path = files.path_of(7, "orders.jsonl")
     assert path is not None
     assert path.read_bytes() == b"{}\n"
@@ -68,7 +72,7 @@ def test_a_link_out_of_the_folder_is_a_file_of_the_console_only() -> None:
 
 
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BYTES_MAX", 10)
+    monkeypatch.setattr(files, "MEGABYTE", 10)
     monkeypatch.setattr(files, "FILES_MAX", 2)
     with files.writing(7, "a") as file:
         file.write(b"123456")
@@ -85,7 +89,7 @@ def test_files_expire() -> None:
     for number in (7, 8):
         with files.writing(number, "a"):
             pass
-    old_s = time.time() - files.KEPT_S - 60
+    old_s = time.time() - KEPT_S - 60
     os.utime(job_files(7) / "a", (old_s, old_s))
     assert files.listing(7) == []
     assert files.path_of(7, "a") is None
@@ -93,7 +97,7 @@ def test_files_expire() -> None:
     assert files.expire() == 1
     assert not job_files(7).exists()
     assert files.listing(8)
-    assert files.expire(time.time() + files.KEPT_S + 60) == 1
+    assert files.expire(time.time() + KEPT_S + 60) == 1
     assert files.expire() == 0
 
 

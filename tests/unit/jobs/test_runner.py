@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from console.jobs import control, kinds, ledger, runner, trace_kinds
+from console.analytics import trace_jobs
+from console.jobs import control, kinds, ledger, runner
 from console.jobs.models import Job, Origin
 from console.jobs.program import run_program
 from console.jobs.states import State
@@ -150,7 +151,7 @@ def test_a_task_that_comes_twice_finds_the_job_taken() -> None:
 
 def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
     settings.SPARK_MASTER = "spark://m:7077"
-    command = trace_kinds.command_of("ingest", "local", "127.0.0.1:9876")
+    command = trace_jobs.command_of("ingest", "local", "127.0.0.1:9876")
     assert command[1:4] == ["-m", "spark_jobs", "ingest"]
     assert command[command.index("--lake") + 1].endswith("/lake/local")
     assert command[command.index("--master") + 1] == "spark://m:7077"
@@ -159,11 +160,12 @@ def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
 
 def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_S", 0.01)
+    monkeypatch.setattr(trace_jobs, "summarise", lambda cluster, moved: 0)
     command = [sys.executable, "-c", 'print(\'{"event": "done", "rows": 5}\')']
-    monkeypatch.setattr(trace_kinds, "command_of", lambda *_: command)
+    monkeypatch.setattr(trace_jobs, "command_of", lambda *_: command)
     first = ledger.enqueue("local", "ingest", by=None, origin=Origin.PERSON)
     assert ledger.claim(first.pk, "another worker") is not None
-    kinds.register(KIND, trace_kinds.run_spark, title="Second", uses_spark=True)
+    kinds.register(KIND, trace_jobs.run_spark, title="Second", uses_spark=True)
     second = enqueued()
     heard: list[str] = []
 

@@ -1,14 +1,15 @@
-"""The jobs of the trace lake: Spark programs (`python -m spark_jobs …`), registered as kinds."""
+"""The jobs of the trace lake: Spark programs (`python -m spark_jobs …`), as kinds of jobs."""
 
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from console.analytics.summaries import summarise
 from console.jobs import kinds
 from console.jobs.control import Control
 from console.jobs.models import Job
@@ -18,49 +19,79 @@ from console.jobs.reports import Done
 from console.jobs.states import State
 
 INGEST: Final = "ingest"
+COMPACT: Final = "compact"
 
+TITLES: Final[dict[str, tuple[Any, Any]]] = {
+    INGEST: (
+        _("Read traces"),
+        _("Brings what clients have written to the trace topic since the last time into the lake."),
+    ),
+    "rollup": (
+        _("Make figures again"),
+        _("Makes the figures per minute of all hours that changed since they were made."),
+    ),
+    "edges": (
+        _("Make the graph again"),
+        _("Makes the table of who sends to whom, of all hours that changed."),
+    ),
+    "slow": (
+        _("Make slow lists again"),
+        _("Makes the lists of slow and never-consumed messages, of all hours that changed."),
+    ),
+    COMPACT: (
+        _("Tidy the lake"),
+        _("Makes one file of many small ones, and lets go of hours older than CONSOLE_LAKE_DAYS."),
+    ),
+}
 STAGES: Final = {
     "wait": _("Waiting for another job of the lake"),
     "plan": _("Looking what is new"),
     "start": _("Starting Spark"),
     "read": _("Reading and decoding"),
     "rollup": _("Rolling up"),
+    "compact": _("Joining files"),
     "commit": _("Committing"),
+    "summaries": _("Summing up days"),
 }
 OUTPUTS: Final = {
     "records": _("Trace records"),
     "broken": _("Could not be decoded"),
     "lost": _("Expired in the broker before they could be read"),
     "hours": _("Hours of the lake made anew"),
+    "files": _("Files"),
     "seconds": _("Seconds"),
+    "days": _("Days summed up"),
 }
 
 
 def register_kinds() -> None:
-    kinds.register(
-        INGEST,
-        run_spark,
-        title=_("Read traces"),
-        about=_(
-            "Brings what clients have written to the trace topic since the last time into the lake."
-        ),
-        unit=_("messages"),
-        by_hand=True,
-        uses_spark=True,
-        stages=STAGES,
-        outputs=OUTPUTS,
-    )
+    for name, (title, about) in TITLES.items():
+        kinds.register(
+            name,
+            run_spark,
+            title=title,
+            about=about,
+            unit=_("messages") if name == INGEST else "",
+            by_hand=True,
+            uses_spark=True,
+            stages=STAGES,
+            outputs=OUTPUTS,
+        )
 
 
 def run_spark(job: Job, control: Control) -> Done:
-    """The work of all Spark jobs: the program of the same name, alone with the lake."""
+    """The work of all of them: the program of the same name, alone with the lake. A run that was
+    killed left nothing that counts, so the next one just goes on."""
     while _others_at_work(job):
         control.moved(stage="wait")
         control.wait(1.0)
     namesrv = settings.CONSOLE_CLUSTERS.get(job.cluster, "")
-    job.inputs = {**job.inputs, "namesrv": namesrv, "lake": str(lake_of(job.cluster))}
+    told = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
+    job.inputs = {**job.inputs, **told, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
-    return run_program(job, control, command_of(job.kind, job.cluster, namesrv))
+    done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
+    days = summarise(job.cluster, lambda: control.moved(stage="summaries", done=done.done))
+    return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
 
 
 def _others_at_work(job: Job) -> bool:
@@ -75,9 +106,11 @@ def command_of(kind: str, cluster: str, namesrv: str) -> list[str]:
     """The program that does a kind of job."""
     master = ["--master", settings.SPARK_MASTER] if settings.SPARK_MASTER else []
     source = ["--namesrv", namesrv] if kind == INGEST else []
+    kept = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
     return [
         *(sys.executable, "-m", "spark_jobs", kind),
         *source,
+        *kept,
         *("--lake", str(lake_of(cluster))),
         *("--run-dir", str(spark_run_dir())),
         *master,

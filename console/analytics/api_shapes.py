@@ -1,0 +1,159 @@
+"""What the REST resources of analytics answer with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class ScopedSerializer(serializers.Serializer[Any]):
+    """What was looked at, and how fresh it is."""
+
+    begin_ms = serializers.IntegerField()
+    end_ms = serializers.IntegerField()
+    step_ms = serializers.IntegerField()
+    committed_ms = serializers.IntegerField(
+        allow_null=True, help_text="When the last job brought data; null when none did yet."
+    )
+    broken_files = serializers.ListField(
+        child=serializers.CharField(), help_text="Files that could not be read and are missing."
+    )
+
+
+class SpreadSerializer(serializers.Serializer[Any]):
+    """Milliseconds, within 1 %; null where nothing was recorded."""
+
+    p50 = serializers.FloatField(allow_null=True)
+    p95 = serializers.FloatField(allow_null=True)
+    p99 = serializers.FloatField(allow_null=True)
+    max = serializers.FloatField(allow_null=True)
+
+
+class FiguresSerializer(serializers.Serializer[Any]):
+    """Counts, success rates (0 to 1) and latencies."""
+
+    sends = serializers.IntegerField(source="counts.sends", help_text="Tries to send.")
+    send_failures = serializers.IntegerField(source="counts.send_failures")
+    send_success = serializers.FloatField(source="counts.send_success", allow_null=True)
+    bytes = serializers.IntegerField(source="counts.bytes")
+    attempts = serializers.IntegerField(source="counts.attempts", help_text="Calls of a listener.")
+    successes = serializers.IntegerField(source="counts.successes")
+    failures = serializers.IntegerField(source="counts.failures")
+    retries = serializers.IntegerField(source="counts.retries")
+    dead_letters = serializers.IntegerField(source="counts.dead_letters")
+    deliveries = serializers.IntegerField(
+        source="counts.deliveries", help_text="Messages that a group had for the first time."
+    )
+    consumed = serializers.IntegerField(
+        source="counts.consumed", help_text="Messages that a group consumed with success."
+    )
+    consume_success = serializers.FloatField(source="counts.consume_success", allow_null=True)
+    latency = SpreadSerializer(help_text="From stored to the first time a listener had it.")
+    end_to_end = SpreadSerializer(help_text="From the send to the end of the first success.")
+    send_cost = SpreadSerializer(help_text="How long the producer waited for the broker.")
+
+
+class PointSerializer(FiguresSerializer):
+    at_ms = serializers.IntegerField(source="name")
+
+
+class NamedSerializer(FiguresSerializer):
+    name = serializers.CharField(allow_null=True, help_text="Null: nobody recorded which.")
+
+
+class SlowDeliverySerializer(serializers.Serializer[Any]):
+    msg_id = serializers.CharField()
+    reason = serializers.CharField(help_text="slow or never_consumed")
+    topic = serializers.CharField(allow_null=True)
+    producer_group = serializers.CharField(allow_null=True)
+    consumer_group = serializers.CharField(allow_null=True)
+    kind = serializers.CharField(allow_null=True)
+    at_ms = serializers.IntegerField()
+    stored_ms = serializers.IntegerField(allow_null=True)
+    start_ms = serializers.IntegerField(
+        allow_null=True, help_text="When the first listener had it; null when none did."
+    )
+    latency_ms = serializers.IntegerField(allow_null=True)
+    end_to_end_ms = serializers.IntegerField(allow_null=True)
+    duration_ms = serializers.IntegerField(allow_null=True)
+    attempts = serializers.IntegerField(allow_null=True)
+    success = serializers.BooleanField(allow_null=True)
+
+
+class EdgeSerializer(serializers.Serializer[Any]):
+    """From a producer group to a topic, or from a topic to a consumer group."""
+
+    origin = serializers.SerializerMethodField(help_text="Null: nobody recorded which.")
+    target = serializers.SerializerMethodField()
+    kind = serializers.SerializerMethodField(help_text="sends or consumes")
+    messages = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    attempts = serializers.IntegerField()
+    failures = serializers.IntegerField()
+    failure_rate = serializers.FloatField(allow_null=True)
+    dead_letters = serializers.IntegerField()
+    never_consumed = serializers.IntegerField()
+    last_ms = serializers.IntegerField()
+
+    def get_origin(self, edge: Any) -> str | None:
+        return edge.topic if edge.is_consuming else edge.producer_group
+
+    def get_target(self, edge: Any) -> str | None:
+        return edge.consumer_group if edge.is_consuming else edge.topic
+
+    def get_kind(self, edge: Any) -> str:
+        return "consumes" if edge.is_consuming else "sends"
+
+
+class StepSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(
+        help_text="sent, stored, delivered, succeeded; beside the way: retried, dead, …"
+    )
+    count = serializers.IntegerField(allow_null=True)
+
+
+class HeatCellSerializer(serializers.Serializer[Any]):
+    at_ms = serializers.IntegerField()
+    from_ms = serializers.IntegerField()
+    to_ms = serializers.IntegerField(allow_null=True)
+    count = serializers.IntegerField()
+
+
+class SummarySerializer(ScopedSerializer):
+    total = FiguresSerializer()
+    records = serializers.IntegerField(help_text="Trace records in the lake, of all time.")
+    broken_records = serializers.IntegerField()
+    lost_messages = serializers.IntegerField()
+
+
+class SeriesSerializer(ScopedSerializer):
+    items = PointSerializer(many=True)
+
+
+class NamedListSerializer(ScopedSerializer):
+    items = NamedSerializer(many=True)
+
+
+class LatencySerializer(ScopedSerializer):
+    by = serializers.CharField()
+    measure = serializers.CharField()
+    total = SpreadSerializer()
+    items = serializers.ListField(child=serializers.DictField())
+
+
+class SlowListSerializer(ScopedSerializer):
+    items = SlowDeliverySerializer(many=True)
+
+
+class EdgeListSerializer(ScopedSerializer):
+    items = EdgeSerializer(many=True)
+
+
+class FunnelSerializer(ScopedSerializer):
+    items = StepSerializer(many=True)
+
+
+class HeatMapSerializer(ScopedSerializer):
+    measure = serializers.CharField()
+    items = HeatCellSerializer(many=True)

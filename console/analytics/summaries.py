@@ -1,0 +1,158 @@
+"""Sums of whole days, so that a month does not mean reading every minute of it.
+
+    <lake>/days/<dataset>/<level in hours>/2026-11-05-<digest>.parquet
+
+A file holds what the minutes of one UTC day say, added up by the hour or by six hours; its
+`minute_ms` is the first millisecond of that. The digest stands for the very files it was made of:
+when a job makes an hour again, the file no longer fits and is not used any more, and the next job
+makes a new one. So a missing or old file costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from django.conf import settings
+
+from console.jobs.places import lake_of
+from trace.lake import HOUR_MS, LATENCY, MINUTE, HourIndex, Lake, Snapshot
+from trace.tables import TABLES
+
+logger = logging.getLogger(__name__)
+
+DAY_HOURS: Final = 24
+LEVELS_HOURS: Final = (6, 1)
+"""Of what length the sums are, the longest first."""
+KEPT_S: Final = 3600
+"""So long an old file stays for whoever is reading it."""
+
+_KEYS: Final = ("topic", "producer_group", "consumer_group", "msg_type")
+COUNTS: Final = tuple(
+    column.name
+    for column in TABLES[MINUTE].columns
+    if column.type == "bigint" and column.name != "minute_ms"
+)
+_SUMS: Final = {
+    MINUTE: (_KEYS, COUNTS),
+    LATENCY: ((*_KEYS, "measure", "bucket"), ("count",)),
+}
+
+
+def summary_of(
+    lake: Lake, snapshot: Snapshot, dataset: str, day: int, level_hours: int
+) -> Path | None:
+    """Where the sums of a day (since 1970) are, when they fit the snapshot; None without any
+    data. The file may not be there."""
+    parts = snapshot.parts.get(dataset, {})
+    hours = range(day * DAY_HOURS, (day + 1) * DAY_HOURS)
+    made_of = [(hour, parts[hour]) for hour in hours if hour in parts]
+    if dataset not in _SUMS or not made_of:
+        return None
+    digest = hashlib.blake2b(repr(made_of).encode(), digest_size=8).hexdigest()
+    name = f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}-{digest}.parquet"
+    return lake.root / "days" / dataset / str(level_hours) / name
+
+
+def level_for(step_ms: int) -> int | None:
+    """The longest sums that a grid of `step_ms` can be drawn from; None for the minutes."""
+    return next((hours for hours in LEVELS_HOURS if step_ms % (hours * HOUR_MS) == 0), None)
+
+
+def files_of(
+    lake: Lake, snapshot: Snapshot, dataset: str, hours: Sequence[HourIndex], step_ms: int
+) -> list[Path]:
+    """What to read for `hours` on a grid of `step_ms`: folders of minutes, and sums where they are
+    there. The grid begins and ends on its own step."""
+    parts = snapshot.parts.get(dataset, {})
+    level = level_for(step_ms)
+    if level is None or dataset not in _SUMS:
+        return lake.folders(dataset, parts, hours)
+    found: list[Path] = []
+    for day in sorted({hour // DAY_HOURS for hour in hours if hour in parts}):
+        summary = summary_of(lake, snapshot, dataset, day, level)
+        if summary is not None and summary.is_file():
+            found.append(summary)
+        else:
+            of_day = [hour for hour in hours if hour // DAY_HOURS == day]
+            found += lake.folders(dataset, parts, of_day)
+    return found
+
+
+def summarise(cluster: str, moved: Callable[[], None]) -> int:
+    """Make the sums that are missing, and delete those nobody needs; returns how many days were
+    made. A day that cannot be read is left out: its minutes are read instead."""
+    lake = Lake(lake_of(cluster))
+    snapshot = lake.snapshot()
+    made, wanted = set(), set()
+    for dataset in _SUMS:
+        days = {hour // DAY_HOURS for hour in snapshot.parts.get(dataset, {})}
+        for day in sorted(days):
+            moved()
+            files = {
+                level: summary_of(lake, snapshot, dataset, day, level) for level in LEVELS_HOURS
+            }
+            wanted |= set(files.values())
+            if all(path is not None and path.is_file() for path in files.values()):
+                continue
+            try:
+                _make(lake, snapshot, dataset, day)
+                made.add(day)
+            except duckdb.Error as error:
+                logger.warning("no sums of day %s of %s: %s", day, lake.root, error)
+    _sweep(lake, wanted)
+    return len(made)
+
+
+def _make(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
+    """The sums of one day in every length; the longer ones are made of the shorter."""
+    hours = range(day * DAY_HOURS, (day + 1) * DAY_HOURS)
+    folders = lake.folders(dataset, snapshot.parts[dataset], hours)
+    source = [str(path) for folder in folders for path in sorted(folder.glob("*.parquet"))]
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"SET threads = {settings.ANALYTICS_THREADS}")
+        connection.execute(f"SET memory_limit = '{settings.ANALYTICS_MEMORY_MB}MB'")
+        for level in reversed(LEVELS_HOURS):
+            path = summary_of(lake, snapshot, dataset, day, level)
+            assert path is not None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            half = path.with_suffix(".half")
+            connection.execute(_sql(dataset, level, half), {"files": source})
+            half.rename(path)
+            source = [str(path)]
+
+
+def _sql(dataset: str, level_hours: int, path: Path) -> str:
+    """With all columns of the table; what cannot be added up is null."""
+    keys, counts = _SUMS[dataset]
+    length_ms = level_hours * HOUR_MS
+    columns = [f"minute_ms // {length_ms} * {length_ms} AS minute_ms", *keys]
+    for column in TABLES[dataset].columns[1:]:
+        if column.name in counts:
+            columns.append(f'sum("{column.name}")::BIGINT AS "{column.name}"')
+        elif column.name not in keys:
+            columns.append(f'NULL::{column.type} AS "{column.name}"')
+    target = str(path).replace("'", "''")
+    # Everything that is put in is this module's own.
+    return f"""
+        COPY (
+            SELECT {", ".join(columns)}
+            FROM read_parquet($files, hive_partitioning = false) GROUP BY ALL
+        ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)
+    """  # noqa: S608
+
+
+def _sweep(lake: Lake, wanted: set[Path | None]) -> None:
+    """Delete what no longer fits and nobody can be reading any more."""
+    horizon = time.time() - KEPT_S
+    for path in (lake.root / "days").glob("*/*/*"):
+        with suppress(FileNotFoundError):
+            if path not in wanted and path.stat().st_mtime < horizon:
+                path.unlink()

@@ -1,0 +1,113 @@
+"""Sums of days: the same answers from fewer files, and none that do not fit."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from console.analytics import questions, summaries
+from console.analytics.duck import reading
+from console.analytics.figures import Scope
+from console.analytics.ranges import DAY_MS, on_grid
+from console.analytics.summaries import summarise
+from console.jobs.places import lake_of
+from tests.unit.analytics.lakes import BEGIN_MS, latency, make_lake, minute
+from trace.lake import HOUR_MS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+    from trace.lake import Lake
+
+MONTH = Scope(on_grid(BEGIN_MS - 20 * DAY_MS, BEGIN_MS + 10 * DAY_MS))
+WEEK = Scope(on_grid(BEGIN_MS - 2 * DAY_MS, BEGIN_MS + 5 * DAY_MS))
+
+
+@pytest.fixture
+def lake(settings: Settings, tmp_path: Path) -> Lake:
+    settings.GANTRY_HOME = tmp_path
+    hours = range(-30, 40)
+    return make_lake(
+        lake_of("local"),
+        minute=[minute(60 * hour + 7, "orders", sends=hour + 100, bytes=5) for hour in hours],
+        latency=[latency(60 * hour, "orders", "billing", 10 + hour % 7, 3) for hour in hours],
+    )
+
+
+def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
+    """Everything the lake says about a scope, and how many files that took."""
+    with reading(lake, lake.snapshot()) as reader:
+        said = (
+            questions.overview(reader, scope),
+            questions.series(reader, scope),
+            sorted(questions.buckets(reader, scope, "latency")),
+        )
+        return said, reader.files_read
+
+
+@pytest.mark.parametrize("scope", [MONTH, WEEK], ids=["month", "week"])
+def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None:
+    before, many = answers(lake, scope)
+    assert summarise("local", lambda: None) == 4
+    after, few = answers(lake, scope)
+    assert after == before
+    assert few < many / 10
+    assert summarise("local", lambda: None) == 0
+
+
+def test_minutes_are_read_where_a_chart_shows_minutes(lake: Lake) -> None:
+    scope = Scope(on_grid(BEGIN_MS, BEGIN_MS + HOUR_MS))
+    before, files = answers(lake, scope)
+    summarise("local", lambda: None)
+    assert answers(lake, scope) == (before, files)
+    assert files == 5
+
+
+def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:
+    summarise("local", lambda: None)
+    old = lake.snapshot()
+    again = make_lake(lake.root.parent / "again", minute=[minute(0, "orders", sends=1)], latency=[])
+    hour = BEGIN_MS // HOUR_MS
+    [folder] = again.folders("minute", again.snapshot().parts["minute"], [hour])
+    target = lake.dataset("minute") / folder.relative_to(again.dataset("minute")).parent / "run=2"
+    folder.rename(target)
+    parts = {**old.parts, "minute": {**old.parts["minute"], hour: [2]}}
+    lake.commit(msgspec.structs.replace(old, run=2, parts=parts))
+    with reading(lake, lake.snapshot()) as reader:
+        sends = questions.overview(reader, MONTH).total.counts.sends
+    assert sends == sum(hour + 100 for hour in range(-30, 40)) - 99
+    assert summarise("local", lambda: None) == 1
+    assert answers(lake, MONTH)[1] < 40
+
+
+def test_old_sums_go_when_nobody_can_be_reading_them(lake: Lake) -> None:
+    summarise("local", lambda: None)
+    stray = lake.root / "days" / "minute" / "6" / "2020-01-01-0000.parquet"
+    stray.write_bytes(b"")
+    summarise("local", lambda: None)
+    assert stray.exists()
+    os.utime(stray, (0, 0))
+    summarise("local", lambda: None)
+    assert not stray.exists()
+    assert summarise("local", lambda: None) == 0
+
+
+def test_a_day_that_cannot_be_read_is_left_to_its_minutes(lake: Lake) -> None:
+    [folder] = lake.folders("minute", lake.snapshot().parts["minute"], [BEGIN_MS // HOUR_MS])
+    (folder / "part-0.parquet").write_bytes(b"half")
+    assert summarise("local", lambda: None) == 4
+    with reading(lake, lake.snapshot()) as reader:
+        sends = questions.overview(reader, MONTH).total.counts.sends
+        assert sends == sum(hour + 100 for hour in range(-30, 40)) - 100
+        assert len(reader.broken) == 1
+
+
+def test_no_sums_without_a_lake(settings: Settings, tmp_path: Path) -> None:
+    settings.GANTRY_HOME = tmp_path
+    assert summarise("local", lambda: None) == 0
+    assert summaries.level_for(60_000) is None

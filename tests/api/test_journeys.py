@@ -12,8 +12,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from console.gateway import NotThere
 from console.gateway import traces as questions
 from console.gateway.desk import Desk
+from console.gateway.queue_slices import topic_queues
 from core_broker.client import AdminClient, LocalTransactionState, SendResult, TransactionProducer
 from core_broker.errors import RequestRefused
 from core_broker.message.model import Message, MessageExt
@@ -219,10 +221,9 @@ def test_four_causes_have_four_texts_and_four_codes(
 
     async def no_topic(desk: Desk, name: str) -> Any:
         if name == TRACE_TOPIC:
-            raise questions.NotThere("no such topic")
+            raise NotThere("no such topic")
         return await topic_queues(desk, name)
 
-    topic_queues = questions.topic_queues
     look("client_off", "This message was not traced")
     with monkeypatch.context() as patched:
         patched.setattr(questions, "kept_since_ms", since_tomorrow)

@@ -159,7 +159,7 @@ class FindForm(TablerForm):
     q = forms.CharField(
         label=_("Id or key"),
         max_length=SEARCH_CHARS_MAX,
-        widget=code_field(),
+        widget=code_field(placeholder=_("id, key, or topic/queue/offset")),
     )
     topic = forms.CharField(
         label=_("Topic"),

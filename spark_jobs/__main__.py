@@ -119,13 +119,24 @@ RETAIN_DAYS_OPTION = click.option(
 
 @main.command()
 @click.option(
-    "--namesrv", "-n", envvar="NAMESRV_ADDR", required=True, help="host:port;… [NAMESRV_ADDR]"
+    "--namesrv", "-n", envvar="NAMESRV_ADDR", default="", help="host:port;… [NAMESRV_ADDR]"
+)
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Read this store folder of a broker in place of a cluster.",
 )
 @click.option("--topic", default=TRACE_TOPIC, show_default=True, help="Topic with the traces.")
 @click.option("--messages-per-round", type=POSITIVE, default=MESSAGES_PER_ROUND, show_default=True)
 @RETAIN_DAYS_OPTION
 @click.option(
     "--retry-seconds", type=POSITIVE, default=60, show_default=True, help="Wait so for brokers."
+)
+@click.option(
+    "--retry-times-max",
+    multiple=True,
+    metavar="GROUP=N",
+    help="Where clients set their own number.",
 )
 @click.option("--events-only", is_flag=True, help="Leave the tables to the jobs that make them.")
 @click.option(
@@ -135,16 +146,22 @@ RETAIN_DAYS_OPTION = click.option(
 def ingest(
     *,
     namesrv: str,
+    store: Path | None,
     lake: Path,
     topic: str,
     messages_per_round: int,
     retain_days: int,
     retry_seconds: int,
+    retry_times_max: tuple[str, ...],
     events_only: bool,
     follow: int | None,
     **shell: Any,
 ) -> None:
     """Bring what is new in the trace topic into the lake."""
+    if not namesrv and store is None:
+        raise click.UsageError("--namesrv or --store is needed.")
+    if store is not None and follow is not None:
+        raise click.UsageError("A store folder cannot be followed; --follow needs --namesrv.")
     job = Ingest(
         namesrv,
         lake.resolve(),
@@ -153,6 +170,8 @@ def ingest(
         retain_days=retain_days,
         retry_timeout_ms=retry_seconds * 1000,
         events_only=events_only,
+        store=store,
+        retry_times_max=_limits(retry_times_max),
     )
 
     def work(progress: Progress, start_spark: StartSpark) -> Result:
@@ -265,6 +284,16 @@ def _reason(error: Exception) -> str:
     raised_by_worker = re.search(r"^(?:core_broker|spark_jobs)\.[\w.]+: (.+)$", text, re.MULTILINE)
     reason = raised_by_worker.group(1) if raised_by_worker else text.strip().partition("\n")[0]
     return (reason or type(error).__name__)[:REASON_CHARS_MAX]
+
+
+def _limits(given: tuple[str, ...]) -> dict[str, int]:
+    limits = {}
+    for entry in given:
+        group, _, times = entry.rpartition("=")
+        if not group or not (times.isascii() and times.isdigit() and len(times) < 7):
+            raise click.BadParameter(f"{entry!r} is not GROUP=N", param_hint="--retry-times-max")
+        limits[group] = int(times)
+    return limits
 
 
 def _settings(conf: tuple[str, ...]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The columns of the data source, and messages turned into Arrow batches of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core_broker.errors import ClientError, ProtocolError
@@ -44,13 +44,14 @@ COLUMNS: Final[dict[str, Column]] = {
     "flag": Column("int", "int32", lambda m: m.flag),
     "sys_flag": Column("int", "int32", lambda m: m.sys_flag),
     "store_size": Column("int", "int32", lambda m: m.store_size),
+    "physical_offset": Column("bigint", "int64", lambda m: m.offset_physical),
 }
 """`body` is decompressed; what does not unpack is given as it was stored."""
 
 
-def spark_schema(names: Sequence[str] = ()) -> str:
+def spark_schema(names: Sequence[str] = (), columns: Mapping[str, Column] = COLUMNS) -> str:
     """The schema as Spark writes it, of `names` or of all columns."""
-    return ", ".join(f"{name} {COLUMNS[name].spark_type}" for name in names or COLUMNS)
+    return ", ".join(f"{name} {columns[name].spark_type}" for name in names or columns)
 
 
 def arrow_type(column: Column) -> "pyarrow.DataType":

@@ -7,9 +7,9 @@ gaps and without doubles.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +50,12 @@ class Ingest:
     retry_timeout_ms: int = 60_000
     events_only: bool = False
     """Leave the tables to the jobs that make them."""
+    store: Path | None = None
+    """A store folder to read in place of the cluster."""
+    broker_name: str = "store"
+    """What the messages of the store folder count as coming from."""
+    retry_times_max: Mapping[str, int] = field(default_factory=dict)
+    """Retries before the dead letter, of groups whose clients set their own number."""
 
 
 @dataclass(slots=True)
@@ -77,16 +83,20 @@ def run_ingest(job: Ingest, progress: Progress, start_spark: StartSpark, now_ms:
     with only_writer(Lake(job.lake)) as writer:
         snapshot = own_snapshot(writer.lake, job.topic)
         sweep(writer.lake, snapshot)
-        ranges = _new_ranges(job, snapshot, result)
+        ranges = [] if job.store else _new_ranges(job, snapshot, result)
         progress.rows_total = sum(part.count for part in ranges)
         has_stale = not job.events_only and any(snapshot.stale.values())
-        if not progress.rows_total and not has_stale:
+        if not progress.rows_total and not has_stale and not job.store:
             return result
         snapshot = with_retry_limits(snapshot, job)
         progress.enter(Stage.START)
-        with start_spark(progress.rows_total <= SHORT_RUN_MESSAGES_MAX) as spark:
+        is_short = not job.store and progress.rows_total <= SHORT_RUN_MESSAGES_MAX
+        with start_spark(is_short) as spark:
             progress.spark_is_at(spark.sparkContext.uiWebUrl)
-            snapshot = _read(spark, job, writer, snapshot, ranges, progress, result, now_ms)
+            if job.store:
+                snapshot = _read_store(spark, job, writer, snapshot, progress, result, now_ms)
+            else:
+                snapshot = _read(spark, job, writer, snapshot, ranges, progress, result, now_ms)
             make_tables(spark, job, writer, snapshot, progress, result, now_ms)
     return result
 
@@ -101,8 +111,10 @@ def own_snapshot(lake: Lake, topic: str) -> Snapshot:
 
 def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     """What the cluster now says about the retries of its groups goes with the next commit."""
-    limits = fetch_retry_limits(job.namesrv, retry_timeout_ms=job.retry_timeout_ms)
-    return msgspec.structs.replace(snapshot, retry_times_max=snapshot.retry_times_max | limits)
+    limits = dict(snapshot.retry_times_max)
+    if not job.store:
+        limits |= fetch_retry_limits(job.namesrv, retry_timeout_ms=job.retry_timeout_ms)
+    return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
 
 
 def make_tables(
@@ -179,6 +191,41 @@ def _read(
         result.lost += lost
         result.records += tally.records
         result.broken += tally.broken
+    return snapshot
+
+
+def _read_store(
+    spark: "SparkSession",
+    job: Ingest,
+    writer: LakeWriter,
+    snapshot: Snapshot,
+    progress: Progress,
+    result: Result,
+    now_ms: Clock,
+) -> Snapshot:
+    from pyspark.sql import functions as F
+
+    from spark_jobs.commitlog import CommitLogDataSource
+    from spark_jobs.round import MESSAGE_COLUMNS, ingest_round
+    from spark_jobs.watch import watching
+
+    spark.dataSource.register(CommitLogDataSource)
+    messages = (
+        spark.read.format("commitlog")
+        .option("path", str(job.store))
+        .option("topic", job.topic)
+        .option("brokerName", job.broker_name)
+        .option("columns", MESSAGE_COLUMNS)
+        .load()
+    )
+    for queue_id, offset in snapshot.offsets.get(job.broker_name, {}).items():
+        messages = messages.where(
+            (F.col("queue_id") != queue_id) | (F.col("queue_offset") >= offset)
+        )
+    progress.enter(Stage.READ)
+    with watching(spark, progress):
+        snapshot, tally = ingest_round(spark, job, writer, snapshot, messages, now_ms())
+    result.rows, result.records, result.broken = tally.rows, tally.records, tally.broken
     return snapshot
 
 

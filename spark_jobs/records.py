@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core_broker.errors import ClientError, ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.compression import decompress
+from core_broker.message.model import MessageExt
 from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1, decode_record
 from spark_jobs.columns import COLUMNS, arrow_type
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 # Size, magic, body checksum, queue, flag, queue offset, position, system flag, born at and where,
 # stored at and where, reconsume times, prepared transaction, body length.
-_HEAD: Final = Struct(">IIIiiqqiq4siq4siiqI")
-_V6_HOSTS: Final = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
+HEAD: Final = Struct(">IIIiiqqiq4siq4siiqI")
+V6_HOSTS: Final = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
 # Where a column stands in the head, and by how much it is multiplied: timestamps are microseconds.
 _PLACES: Final = {
@@ -34,17 +35,20 @@ _PLACES: Final = {
     "flag": (4, 1),
     "sys_flag": (7, 1),
     "store_size": (0, 1),
+    "physical_offset": (6, 1),
 }
+_ATTRIBUTES: Final = {"physical_offset": "offset_physical"}
 HEAD_COLUMNS: Final = frozenset({*_PLACES, "topic", "broker_name", "body"})
 """A read of these columns alone is a fast one."""
 
 
 class HeadRows:
-    """Rows of the fast columns, gathered from any number of buffers of records of one topic."""
+    """Rows of the fast columns, gathered record by record or from buffers full of them."""
 
     def __init__(self) -> None:
         self._heads: list[tuple[Any, ...]] = []
         self._bodies: list[bytes] = []
+        self._topics: list[str] = []
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -53,18 +57,18 @@ class HeadRows:
     def add(self, buffer: bytes, start: int, end: int) -> None:
         """Add the records that follow one another in `buffer`, those with queue offsets from
         `start` up to and without `end`. Raises ProtocolError at a broken one."""
-        unpack, heads, bodies = _HEAD.unpack_from, self._heads, self._bodies
+        unpack, heads, bodies = HEAD.unpack_from, self._heads, self._bodies
         at, length = 0, len(buffer)
         while at < length:
             try:
                 head = unpack(buffer, at)
             except error as fault:
                 raise ProtocolError(f"broken record at {at}: {fault}") from None
-            size, sys_flag, body_at = head[0], head[7], at + _HEAD.size
+            size, sys_flag, body_at = head[0], head[7], at + HEAD.size
             body_end = body_at + head[16]
-            if head[1] != RECORD_MAGIC_V1 or sys_flag & _V6_HOSTS:
-                head, body = _general(buffer, at)
-                size = head[0]
+            if head[1] != RECORD_MAGIC_V1 or sys_flag & V6_HOSTS:
+                message = decode_record(buffer, at)
+                head, body, size = general_head(message), message.body, message.store_size
             elif size < RECORD_BYTES_MIN or at + size > length or body_end > at + size:
                 raise ProtocolError(f"a record of {size} bytes at {at} does not fit")
             else:
@@ -75,17 +79,28 @@ class HeadRows:
                 self.bytes += size
             at += size
 
+    def take(self, head: tuple[Any, ...], body: bytes, topic: str) -> None:
+        """Add one record whose topic differs from others'."""
+        self._heads.append(head)
+        self._bodies.append(unpacked(body, head[7]) if head[7] & sysflag.COMPRESSED else body)
+        self._topics.append(topic)
+        self.bytes += head[0]
+
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
-        """A record batch with the columns `names`, all of them in HEAD_COLUMNS."""
+        """A record batch with the columns `names`, all of them in HEAD_COLUMNS. `topic` is that of
+        records that were not taken with their own."""
         import pyarrow
 
         count = len(self._heads)
         by_place = list(zip(*self._heads, strict=True)) if count else [()] * 17
-        constants = {"topic": topic, "broker_name": broker_name}
+        given: dict[str, Sequence[Any]] = {
+            "topic": self._topics or [topic] * count,
+            "broker_name": [broker_name] * count,
+        }
         arrays = []
         for name in names:
-            if name in constants:
-                values: Sequence[Any] = [constants[name]] * count
+            if name in given:
+                values = given[name]
             elif name == "body":
                 values = self._bodies
             else:
@@ -104,10 +119,9 @@ def unpacked(body: bytes, sys_flag: int) -> bytes:
         return body
 
 
-def _general(buffer: bytes, at: int) -> tuple[tuple[Any, ...], bytes]:
-    """The head of a record with wide hosts or a long topic, with the places of `_HEAD`."""
-    message = decode_record(buffer, at)
+def general_head(message: MessageExt) -> tuple[Any, ...]:
+    """The head of a record with wide hosts or a long topic, with the places of `HEAD`."""
     head = [0] * 17
     for name, (place, _) in _PLACES.items():
-        head[place] = getattr(message, name)
-    return tuple(head), message.body
+        head[place] = getattr(message, _ATTRIBUTES.get(name, name))
+    return tuple(head)

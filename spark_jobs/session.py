@@ -41,6 +41,7 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 SHORT_RUN: Final[Mapping[str, str]] = {
     # A short run is mostly start-up: without the optimizing compiler it takes half the CPU time.
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
 }
 """Settings for a job of seconds, to be merged into the others."""
 

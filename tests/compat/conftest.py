@@ -92,7 +92,8 @@ class Maker:
     ) -> ForeignClient:
         """Start a push consumer; `fails` makes it fail every message.
 
-        Other wishes: `orderly`, `broadcasting`, `sql` (the expression is SQL92), and `replies`.
+        Other wishes: `orderly`, `broadcasting`, `sql` (the expression is SQL92), `replies`, and
+        `trace`.
         """
         client = self.start()
         client.tell(

@@ -9,7 +9,8 @@ Commands, on its standard input:
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…
-        also, where wanted: "fails", "orderly", "broadcasting", "sql", "replies", each true;
+        also, where wanted: "fails", "orderly", "broadcasting", "sql", "replies", and "trace"
+        (Java), each true;
         with "replies" it replies to messages that begin with "question"
     {"do":"request","topic":T,"body":B}                          -> replied (Java)
     {"do":"query","topic":T,"key":K}                             -> message…, queried (Java)

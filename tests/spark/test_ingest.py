@@ -18,6 +18,7 @@ import pytest
 
 from spark_jobs.ingest import Ingest, Result, run_ingest
 from spark_jobs.progress import Progress, Stage
+from tests.spark.stops import StopHere
 from tests.spark.traffic import send, trace_bodies
 from trace.codec import decode_trace
 from trace.lake import DATASETS, EVENTS, HOUR_MS, MINUTE, Lake, LakeError, Snapshot
@@ -33,10 +34,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SEED = 20261105
 PROCESS_DEADLINE_S = 90.0
-
-
-class StopHere(Exception):
-    """Stands for the end of the process."""
 
 
 class StopsAt(Progress):

@@ -22,7 +22,8 @@ final class Consuming {
 
     void start(JSONObject command) throws Exception {
         fails = command.getBooleanValue("fails");
-        consumer = new DefaultMQPushConsumer(command.getString("group"));
+        consumer = new DefaultMQPushConsumer(
+            command.getString("group"), command.getBooleanValue("trace"), null);
         consumer.setNamesrvAddr(command.getString("namesrv"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (command.getBooleanValue("broadcasting")) {

@@ -1,0 +1,120 @@
+"""Traces that foreign clients write, read to the last field.
+
+The Java clients of both lines trace by themselves. The C++ and Node clients have no trace of their
+own: what they can do is carry trace records that an application made, as the body of a message.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from core_broker.client import PullStatus
+from core_broker.message.model import MessageExt
+from core_broker.message.topics import TRACE_TOPIC
+from tests.compat.conftest import Maker
+from tests.compat.looking import ask, create_topic, eventually, stored
+from tests.support.cluster import Cluster
+from trace.codec import DecodedTrace, Pub, SubAfter, SubBefore, decode_trace, encode_trace
+from trace.timeline import EventKind, Outcome, Timeline, build_timeline
+
+StartClients = Callable[[str, str], Maker]
+PULL_COUNT = 32
+
+
+def messages_of(cluster: Cluster, topic: str) -> list[MessageExt]:
+    """All messages of a topic."""
+    found: list[MessageExt] = []
+    for queue_id, (offset, end) in stored(cluster, topic).items():
+        at = offset
+        while at < end:
+            pulled = ask(
+                cluster,
+                lambda admin, at=at, queue_id=queue_id: admin.pull(
+                    cluster.broker_addr, topic, queue_id, at, PULL_COUNT
+                ),
+            )
+            assert pulled.status is PullStatus.FOUND
+            found += pulled.messages
+            at = pulled.next_offset
+    return found
+
+
+def traces_of(cluster: Cluster) -> list[DecodedTrace]:
+    """What the trace topic holds, decoded."""
+    found = messages_of(cluster, TRACE_TOPIC)
+    return [decode_trace(message.decompressed_body()) for message in found]
+
+
+def timeline_of(cluster: Cluster, msg_id: str) -> Timeline:
+    records = [record for trace in traces_of(cluster) for record in trace.records]
+    return build_timeline(records, msg_id=msg_id)
+
+
+@pytest.mark.parametrize("kind", ["java", "java5"])
+def test_traces_of_java_decode_fully(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Traced-{kind}", queues=1)
+    group = f"CG-traced-{kind}"
+    consumer = clients.consumer(group, topic, trace=True)
+    producer = clients.producer(f"PG-traced-{kind}", trace=True)
+    sent = producer.send(topic, [{"body": f"b{n}", "keys": f"k{n}", "tag": "T"} for n in range(3)])
+    consumer.wait_for("message", 3)
+    for each in sent:
+        eventually(
+            lambda each=each: timeline_of(shared_cluster, each["id"]).outcome is Outcome.CONSUMED,
+            f"the traces of {each['id']}",
+            30,
+        )
+    timeline = timeline_of(shared_cluster, sent[1]["id"])
+    assert [event.kind for event in timeline.events] == [
+        EventKind.SENT,
+        EventKind.CONSUME_STARTED,
+        EventKind.CONSUMED,
+    ]
+    traces = traces_of(shared_cluster)
+    assert [broken for trace in traces for broken in trace.broken] == []
+    about = {
+        type(record): record
+        for trace in traces
+        for record in trace.records
+        if record.msg_id == sent[1]["id"]
+    }
+    pub, before, after = about[Pub], about[SubBefore], about[SubAfter]
+    assert isinstance(pub, Pub)
+    assert isinstance(before, SubBefore)
+    assert isinstance(after, SubAfter)
+    assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_bytes, pub.success) == (
+        f"PG-traced-{kind}",
+        topic,
+        "T",
+        "k1",
+        2,
+        True,
+    )
+    assert pub.store_host == shared_cluster.broker_addr
+    assert pub.offset_msg_id
+    assert (before.group, before.retry_times, before.keys) == (group, 0, "k1")
+    assert before.request_id == after.request_id
+    assert (after.success, after.context_code, after.group) == (True, 0, group)
+    assert after.timestamp_ms is not None
+    assert after.timestamp_ms >= before.timestamp_ms
+
+
+@pytest.mark.parametrize("kind", ["cpp", "node"])
+def test_trace_records_in_bodies_of_clients_without_a_trace(
+    kind: str, shared_cluster: Cluster, start_clients: StartClients
+) -> None:
+    clients = start_clients(kind, shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, f"Carried-{kind}", queues=1)
+    records = [
+        Pub(timestamp_ms=n, group="g", topic="t", msg_id=f"{kind}-{n}", body_bytes=n, cost_ms=1)
+        for n in range(200)
+    ]
+    text = encode_trace(records).decode()
+    clients.producer(f"PG-carried-{kind}").send(topic, [{"body": text}])
+    eventually(lambda: bool(stored(shared_cluster, topic)), "the message", 10)
+    (message,) = messages_of(shared_cluster, topic)
+    decoded = decode_trace(message.decompressed_body())
+    assert (decoded.records, decoded.broken_count) == (records, 0)

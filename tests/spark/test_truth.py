@@ -1,0 +1,104 @@
+"""A world with known truth through the jobs: from a store folder, as a stream, and interrupted.
+
+`make trace-truth` does the same with 5 million records and real kills.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.trace_check import differences
+from benchmarks.trace_store import fill
+from benchmarks.trace_truth import is_complete, make_world, serving
+from benchmarks.trace_world import LIMITS
+from spark_jobs.follow import run_follow
+from spark_jobs.ingest import Ingest, run_ingest
+from tests.spark.stops import StopHere, StopsAfter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from benchmarks.processes import Cluster
+    from benchmarks.trace_world import Truth
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+SEED = 20261121
+RECORDS = 50_000
+STREAM_SECONDS_MAX = 300.0
+SMALL = {
+    "mapped_file_size_commit_log": 8 * 1024 * 1024,
+    "max_hash_slot_num": 5000,
+    "max_index_num": 20_000,
+}
+SMALL_TEXT = "mappedFileSizeCommitLog=8388608\nmaxHashSlotNum=5000\nmaxIndexNum=20000\n"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    """A store folder below the first, and what is true of it."""
+    folder = tmp_path_factory.mktemp("world")
+    made = make_world(SEED, RECORDS)
+    fill(folder / "store", made, **SMALL)
+    assert made.truth.records >= RECORDS
+    assert made.truth.broken
+    assert made.truth.never_consumed
+    return folder, made.truth
+
+
+@pytest.fixture(scope="module")
+def cluster(world: tuple[Path, Truth]) -> Iterator[Cluster]:
+    with serving(world[0], SMALL_TEXT) as served:
+        yield served
+
+
+def test_a_store_folder_tells_the_truth(
+    spark: SparkSession, world: tuple[Path, Truth], tmp_path: Path
+) -> None:
+    folder, truth = world
+    job = Ingest("", tmp_path, store=folder / "store", retry_times_max=LIMITS)
+    for _ in range(2):  # the second run finds nothing new
+        run_ingest(job, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+        assert differences(tmp_path, truth) == []
+
+
+def test_a_stream_tells_the_truth(
+    spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
+) -> None:
+    truth = world[1]
+    deadline = time.monotonic() + STREAM_SECONDS_MAX
+
+    def is_over() -> bool:
+        assert time.monotonic() < deadline
+        return is_complete(tmp_path, truth.bodies)
+
+    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_round=truth.bodies // 2)
+    run_follow(job, 1, StopsAfter(None), lambda _: nullcontext(spark), now_ms, is_over=is_over)
+    assert differences(tmp_path, truth) == []
+
+
+def test_interrupted_runs_tell_the_truth(
+    spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
+) -> None:
+    truth, luck = world[1], random.Random(SEED)
+    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_round=truth.bodies // 3 + 1)
+    for stop_after in (3, luck.randint(4, 6), None):
+        try:
+            run_ingest(job, StopsAfter(stop_after), lambda _: nullcontext(spark), now_ms)
+        except StopHere:
+            assert stop_after is not None
+        else:
+            assert stop_after is None
+    assert differences(tmp_path, truth) == []

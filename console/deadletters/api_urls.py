@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.deadletters import api, replay_api
+from console.deadletters import api, direct, replay_api
 
 urlpatterns = [
     path("dlq", api.DeadLetterGroupList.as_view(), name="api-dlq"),
@@ -14,6 +14,11 @@ urlpatterns = [
     path("dlq/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
     path("dlq/<str:group>/discard", api.DeadLetterDiscard.as_view(), name="api-dlq-discard"),
     path("dlq/<str:group>/restore", api.DeadLetterRestore.as_view(), name="api-dlq-restore"),
+    path(
+        "dlq/<str:group>/messages/<str:offset_msg_id>/try",
+        direct.LetterTry.as_view(),
+        name="api-dlq-try",
+    ),
     path("dlq/<str:group>/replays", replay_api.ReplayList.as_view(), name="api-dlq-replays"),
     path(
         "dlq/<str:group>/replays/<int:number>",

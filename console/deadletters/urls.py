@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.deadletters import replaying, sending, views
+from console.deadletters import direct, replaying, sending, views
 
 app_name = "deadletters"
 urlpatterns = [
@@ -20,5 +20,6 @@ urlpatterns = [
         name="replay_outcomes",
     ),
     path("dlq/<str:group>/<str:offset_msg_id>/", views.LetterPage.as_view(), name="letter"),
+    path("dlq/<str:group>/<str:offset_msg_id>/try/", direct.TryPage.as_view(), name="try"),
     path("dlq/<str:group>/<str:offset_msg_id>/edit/", sending.EditPage.as_view(), name="edit"),
 ]

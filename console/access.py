@@ -20,6 +20,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
+from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from rest_framework.permissions import BasePermission
@@ -145,9 +146,9 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     htmx = getattr(request, "htmx", None)
     if htmx:
         # The part that was asked for is not a page: come back to the page that asked for it.
-        query = urlencode({"next": htmx.current_url_abs_path or "/"})
+        query = urlencode({"next": htmx.current_url_abs_path or get_script_prefix()})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login}?{query}"})
-    target = request.get_full_path() if request.method in SAFE_METHODS else "/"
+    target = request.get_full_path() if request.method in SAFE_METHODS else get_script_prefix()
     return HttpResponseRedirect(f"{login}?{urlencode({'next': target})}")
 
 

@@ -12,6 +12,7 @@ _django = get_asgi_application()  # loads the apps, so what needs them is import
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
 
 from console.gateway import gateway  # noqa: E402
 from console.live.routing import feed_router  # noqa: E402
@@ -19,6 +20,7 @@ from console.live.sampler import stop_samplers  # noqa: E402
 from console.messages.tails import stop_tails  # noqa: E402
 from console.security import SameOrigin  # noqa: E402
 from console.static_files import StaticFilesApp  # noqa: E402
+from console.sub_path import SubPath  # noqa: E402
 
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -34,12 +36,15 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "lifespan.startup.complete"})
 
 
-application = StaticFilesApp(
-    ProtocolTypeRouter(
-        {
-            "http": _django,
-            "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
-            "lifespan": lifespan,
-        }
-    )
+application = SubPath(
+    StaticFilesApp(
+        ProtocolTypeRouter(
+            {
+                "http": _django,
+                "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
+                "lifespan": lifespan,
+            }
+        )
+    ),
+    settings.PREFIX,
 )

@@ -20,6 +20,7 @@ NAMESRV_DEFAULT = "127.0.0.1:9876"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 PORT_MAX = 65535
+PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
 # Numbers of the jobs and of analytics: least, most, default.
@@ -64,6 +65,7 @@ class Environment:
     analytics_seconds: int
     audit_days: int
     time_zone: str
+    prefix: str
     allowed_hosts: tuple[str, ...]
     trusted_origins: tuple[str, ...]
     https: bool
@@ -127,6 +129,9 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
     }
     audit_days = read.number("CONSOLE_AUDIT_DAYS", 1, AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)
+    prefix = read.text("CONSOLE_PREFIX").rstrip("/")
+    if prefix and not PREFIX.fullmatch(prefix):
+        read.complain("CONSOLE_PREFIX", prefix, "a path such as /mq/")
     if read.problems:
         raise EnvironmentProblem("\n".join(read.problems))
     return Environment(
@@ -140,6 +145,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         **numbers,
         audit_days=audit_days,
         time_zone=time_zone,
+        prefix=prefix,
         allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),
         trusted_origins=origins,
         https=https,

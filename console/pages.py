@@ -162,14 +162,14 @@ def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.path.startswith(API_PREFIX):
+    if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "not-found", 404, _("Nothing is at this address."))
     return render(request, "errors/not_found.html", {"title": _("No such page")}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     reason = _("The request cannot be used: %(problem)s") % {"problem": exception}
-    if request.path.startswith(API_PREFIX):
+    if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "bad-request", 400, reason)
     return render(
         request, "errors/forbidden.html", {"title": _("Bad request"), "reason": reason}, status=400
@@ -177,7 +177,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
-    if request.path.startswith(API_PREFIX):
+    if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "fault", 500, _("The console failed; its log has the details."))
     return render(request, "errors/failed.html", {"title": _("The console failed")}, status=500)
 

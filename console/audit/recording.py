@@ -138,7 +138,7 @@ def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
     meta = request.META
     return {
         **facts_of_user(request.user),
-        "via": "api" if request.path.startswith(API_PREFIX) else _via(request),
+        "via": "api" if request.path_info.startswith(API_PREFIX) else _via(request),
         "source": str(meta.get("REMOTE_ADDR") or "")[:64],
         "request_id": str(getattr(request, "request_id", ""))[:64],
     }

@@ -11,6 +11,12 @@ from pathlib import Path
 
 if os.environ.get("GANTRY_KERNEL") == "off":
     raise ImportError("the kernel is switched off by GANTRY_KERNEL=off")
-# The sources are Python to read, but only what Cython makes of them can be run.
-if not any(Path(__file__).with_name(f"sends{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+
+
+def _is_compiled(source: Path) -> bool:
+    return any(source.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
+
+
+# The sources are Python to read, but only what Cython makes of them can be run: of all, or none.
+if not all(_is_compiled(each) for each in Path(__file__).parent.glob("[!_]*.py")):
     raise ImportError("the kernel is not compiled: setup.py build_ext --inplace does it")

@@ -1,0 +1,111 @@
+"""Every page of the console, found by following its links as a person would.
+
+Looks at one page of each kind, in both themes: axe finds nothing serious, nothing is loaded from
+another host, and no link leads nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import Resolver404, resolve
+from playwright.sync_api import Page, Request, Response
+
+from tests.browser.conftest import Gantry
+from tests.browser.traffic import Traffic
+from tests.browser.waiting import wait_until
+
+SERIOUS = {"serious", "critical"}
+PAGES_MAX = 120
+#: What a person reads elsewhere, and what answers with files.
+NOT_PAGES = ("/api/", "/accounts/logout", "/static/")
+CONTRAST = {"runOnly": ["color-contrast"]}
+
+
+class Walk:
+    """Follows links, one address of each kind of page."""
+
+    def __init__(self, page: Page, gantry: Gantry) -> None:
+        self.page, self.root = page, gantry.url
+        self.seen: set[str] = set()
+        self.foreign: list[str] = []
+        self.missing: list[str] = []
+        page.on("request", self._asked)
+        page.on("response", self._answered)
+
+    def pages(self, first: str) -> Iterator[str]:
+        """Go to each page and give its address, while it is shown."""
+        waiting = [first]
+        while waiting:
+            address = waiting.pop(0)
+            kind = self._kind(address)
+            if kind is None or kind in self.seen or len(self.seen) >= PAGES_MAX:
+                continue
+            self.seen.add(kind)
+            headers = self.page.request.head(address).headers
+            if "text/html" not in headers["content-type"] or "content-disposition" in headers:
+                continue
+            self.page.goto(address)
+            yield address
+            hrefs = self.page.eval_on_selector_all(
+                "a[href]:not([download])", "links => links.map(link => link.href)"
+            )
+            waiting += [urldefrag(urljoin(address, href)).url for href in hrefs]
+
+    def _kind(self, address: str) -> str | None:
+        """The route behind an address; None for what is no page of this console."""
+        path = urlsplit(address).path
+        if not address.startswith(self.root) or path.startswith(NOT_PAGES):
+            return None
+        try:
+            return resolve(path).route
+        except Resolver404:
+            self.missing.append(address)
+            return None
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.root, "data:", "blob:")):
+            self.foreign.append(request.url)
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self.missing.append(f"{response.status} {response.url}")
+
+
+@pytest.fixture
+def busy(gantry: Gantry) -> Iterator[Traffic]:
+    """Something to see: a topic, its group, messages, a dead letter."""
+    with Traffic(gantry.namesrv_addr, "walked", "walkers") as traffic:
+        traffic.send(b'{"order": 1}', "walk-1")
+        wait_until(lambda: len(traffic.refused) >= 2, "the message was refused twice")
+        yield traffic
+
+
+@pytest.mark.must_beat(38)
+@pytest.mark.timeout(600)
+def test_every_page_is_accessible_and_complete(page: Page, gantry: Gantry, busy: Traffic) -> None:
+    axe, found = Axe(), []
+    walk = Walk(page, gantry)
+    page.emulate_media(reduced_motion="reduce")  # no colours on their way to others
+    for address in walk.pages(gantry.page()):
+        found += serious(axe.run(page), f"{address} (light)")
+        page.emulate_media(color_scheme="dark")
+        found += serious(axe.run(page, options=CONTRAST), f"{address} (dark)")
+        page.emulate_media(color_scheme="light")
+    assert not found, "\n".join(found)
+    assert not walk.foreign, f"loaded from elsewhere: {walk.foreign}"
+    assert not walk.missing, f"links that lead nowhere: {walk.missing}"
+    assert len(walk.seen) > 20, f"only these pages were found: {sorted(walk.seen)}"
+
+
+def serious(results: object, where: str) -> list[str]:
+    """Serious violations as lines: where, which rule, which element."""
+    return [
+        f"{where}: {violation['id']}: {violation['help']}: {node['html'][:160]}"
+        for violation in results.response["violations"]
+        if violation["impact"] in SERIOUS
+        for node in violation["nodes"][:3]
+    ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from django.utils.text import format_lazy
@@ -15,6 +15,8 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.answers import BrokerFailure
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import Changed, NotThere
+
+T = TypeVar("T")
 
 ETAG_CHARS = 16
 
@@ -66,6 +68,13 @@ def chosen(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[Brok
             hint=format_lazy(_("It has: {names}."), names=", ".join(known) or "—"),
         )
     return [known[name] for name in dict.fromkeys(wanted)]
+
+
+def chosen_of(
+    held: Iterable[tuple[BrokerRef, T]], wanted: Sequence[str] | None
+) -> list[tuple[BrokerRef, T]]:
+    """Of what brokers hold the part of the named ones; all of it when no names are given."""
+    return [(ref, config) for ref, config in held if not wanted or ref.name in wanted]
 
 
 def etag_of(configs: Iterable[tuple[BrokerRef, Any]]) -> str:

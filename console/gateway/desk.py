@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -33,6 +33,7 @@ from core_broker.errors import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S")
 
 REQUEST_TIMEOUT_MS = 3_000
 FAN_OUT_MAX = 32
@@ -62,9 +63,33 @@ class Desk:
         self.answers = AnswerCache()
         self._fan_out = asyncio.Semaphore(FAN_OUT_MAX)
         self._resting: dict[str, tuple[int, TransportError]] = {}
+        self._derived: dict[str, tuple[Any, Any]] = {}
 
     async def close(self) -> None:
         await self.admin.close()
+
+    def derived(self, name: str, source: S, make: Callable[[S], T]) -> T:
+        """What `make` makes of the source, or made of it the last time: comparing thousands of
+        settings is much cheaper than working through them."""
+        known = self._derived.get(name)
+        if known is None or known[0] != source:
+            known = self._derived[name] = source, make(source)
+        value: T = known[1]
+        return value
+
+    def derived_each(
+        self, name: str, sources: Mapping[str, S], make: Callable[[str, S], T]
+    ) -> dict[str, T]:
+        """The same for each of many things by name; what is gone is forgotten."""
+        known: dict[str, tuple[S, T]] = self._derived.get(name, ({}, None))[0]
+        made = {
+            each: old
+            if (old := known.get(each)) is not None and old[0] == source
+            else (source, make(each, source))
+            for each, source in sources.items()
+        }
+        self._derived[name] = made, None
+        return {each: value for each, (_source, value) in made.items()}
 
     async def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Ask, or share the answer of somebody who just asked the same."""

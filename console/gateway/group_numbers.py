@@ -68,11 +68,10 @@ async def known_group_numbers(desk: Desk) -> Partial[Known[GroupNumbers]]:
         told = figures.value[ref].groups if ref in figures.value else {}
         for name in table:
             parts.setdefault(name, []).append(told.get(name))
-    known = {
-        name: _merged([part for part in found if part is not None], members.get(name))
-        for name, found in parts.items()
-        if None not in found
+    complete = {
+        name: (found, members.get(name)) for name, found in parts.items() if None not in found
     }
+    known = desk.derived_each("group_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
     return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
@@ -162,8 +161,11 @@ async def _oldest(desk: Desk, group: str, topic: str, ref: BrokerRef) -> int | N
     return now_ms() - delay_ms if delay_ms > 0 else None
 
 
-def _merged(parts: list[GroupFigures], members: set[str] | None) -> GroupNumbers:
-    """Add up what the brokers of a group told."""
+def _merged(
+    _group: str, told: tuple[Iterable[GroupFigures | None], set[str] | None]
+) -> GroupNumbers:
+    """Add up what the brokers of a group told, and who its members are where that was asked."""
+    parts, members = [part for part in told[0] if part is not None], told[1]
     topics = {name for part in parts for name in part.topics}
     lags = [(name, lag) for part in parts for name, lag in part.topics.items()]
     pending = [part.oldest_pending_timestamp for part in parts]

@@ -86,12 +86,16 @@ async def group_configs(desk: Desk) -> Partial[Configs]:
 async def group_rows(desk: Desk) -> Partial[tuple[GroupRow, ...]]:
     """All groups in order of name."""
     answer = await desk.ask(group_configs)
+    return Partial(desk.derived("group_rows", answer.value, _rows), answer.failures)
+
+
+def _rows(tables: Configs) -> tuple[GroupRow, ...]:
     held: dict[str, dict[str, SubscriptionGroupConfig]] = {}
-    for ref, table in answer.value.items():
+    for ref, table in tables.items():
         for name, config in table.items():
             held.setdefault(name, {})[ref.name] = config
     rows = (group_row(name, found) for name, found in held.items())
-    return Partial(tuple(sorted(rows, key=lambda row: row.name)), answer.failures)
+    return tuple(sorted(rows, key=lambda row: row.name))
 
 
 @question(fresh_for_ms=1_000)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -22,12 +23,20 @@ from console.gateway.changes import (
 from console.gateway.clients import group_clients
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import AlreadyThere, NotAllowedNow
+from console.gateway.numbers import counted
 from console.gateway.questions import command, question
-from console.gateway.topic_numbers import TopicNumbers, topic_numbers
+from console.gateway.topic_numbers import TopicNumbers, topic_numbers_with_lags
 from console.gateway.topics import no_such_topic, own_names, topic_kind
 from core_broker.remoting.bodies import TopicConfig
 
 QUEUES_MAX = 1_024
+#: RocketMQ's names of what can be set, and ours.
+SETTINGS = {
+    "perm": "perm",
+    "write_queue_nums": "write_queues",
+    "read_queue_nums": "read_queues",
+    "order": "order",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +70,18 @@ class TopicImpact:
     brokers: tuple[str, ...]
     queues: int
     online_groups: tuple[tuple[str, int], ...]
+    lag: int | None
+
+    @property
+    def clients(self) -> int:
+        return sum(count for _group, count in self.online_groups)
 
 
 @question(fresh_for_ms=1_000)
 async def topic_impact(desk: Desk, topic: str) -> Partial[TopicImpact]:
     """Messages, queues, groups and connected clients that a deletion would hit."""
     held, failures = await _held(desk, topic)
-    numbers = await desk.ask(topic_numbers, topic)
+    numbers = await desk.ask(topic_numbers_with_lags, topic)
     online, more = [], [failures, numbers.failures]
     for group in numbers.value.groups:
         answer = await desk.ask(group_clients, group)
@@ -80,6 +94,7 @@ async def topic_impact(desk: Desk, topic: str) -> Partial[TopicImpact]:
             tuple(sorted(ref.name for ref in held)),
             sum(max(c.read_queue_nums, c.write_queue_nums) for c in held.values()),
             tuple(online),
+            counted(numbers.value.lags.values()),
         ),
         merge_failures(*more),
     )
@@ -159,11 +174,21 @@ def differences(
     changes = []
     for ref, config in held:
         after = settings.on(config)
-        for field in ("perm", "write_queue_nums", "read_queue_nums", "order"):
+        for field in SETTINGS:
             old, new = getattr(config, field), getattr(after, field)
             if old != new:
                 changes.append(FieldChange(ref.name, field, old, new))
     return tuple(changes)
+
+
+def settings_of(config: TopicConfig) -> dict[str, Any]:
+    """What can be set, by RocketMQ's names."""
+    return {field: getattr(config, field) for field in SETTINGS}
+
+
+def settings_from(fields: Mapping[str, Any]) -> TopicSettings:
+    """Settings by RocketMQ's names; those that are absent stay as they are."""
+    return TopicSettings(**{SETTINGS[field]: value for field, value in fields.items()})
 
 
 async def _held(

@@ -62,11 +62,8 @@ async def known_topic_numbers(desk: Desk) -> Partial[Known[TopicNumbers]]:
         told = figures.value[ref].topics if ref in figures.value else {}
         for name in table:
             parts.setdefault(name, []).append(told.get(name))
-    known = {
-        name: _merged([part for part in found if part is not None])
-        for name, found in parts.items()
-        if None not in found
-    }
+    complete = {name: found for name, found in parts.items() if None not in found}
+    known = desk.derived_each("topic_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
     return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
@@ -163,8 +160,9 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicNumbers:
     )
 
 
-def _merged(parts: list[TopicFigures]) -> TopicNumbers:
+def _merged(_topic: str, told: Iterable[TopicFigures | None]) -> TopicNumbers:
     """Add up what the brokers of a topic told."""
+    parts = [part for part in told if part is not None]
     lags: dict[str, int | None] = {}
     for part in parts:
         for group, lag in part.groups.items():

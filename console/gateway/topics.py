@@ -76,12 +76,18 @@ async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]:
     """All topics in order of name."""
     answer = await desk.ask(topic_configs)
     own = own_names((await desk.ask(cluster_map)).value)
+    rows = desk.derived("topic_rows", (answer.value, own), _rows)
+    return Partial(rows, answer.failures)
+
+
+def _rows(source: tuple[Configs, frozenset[str]]) -> tuple[TopicRow, ...]:
+    tables, own = source
     held: dict[str, dict[str, TopicConfig]] = {}
-    for ref, table in answer.value.items():
+    for ref, table in tables.items():
         for name, config in table.items():
             held.setdefault(name, {})[ref.name] = config
     rows = (topic_row(name, configs, own) for name, configs in held.items())
-    return Partial(tuple(sorted(rows, key=lambda row: row.name)), answer.failures)
+    return tuple(sorted(rows, key=lambda row: row.name))
 
 
 @question(fresh_for_ms=1_000)

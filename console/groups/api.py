@@ -15,17 +15,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.access import Need, needs
+from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
 from console.api.paging import cut, list_parameters
 from console.api.serializers import OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit import audited
+from console.clusters import history
+from console.clusters.models import Kind
+from console.clusters.protection import check_confirmed, check_deletable, is_protected
 from console.gateway import merge_failures
-from console.gateway.changes import etag_of, states
+from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
 from console.gateway.clients import group_clients, queue_owners, running_info
 from console.gateway.group_changes import (
     FIELDS,
     create_group,
     delete_group,
+    differences,
     group_impact,
     update_group,
 )
@@ -79,7 +84,7 @@ class GroupList(ClusterResource):
         numbers.fill(part.rows)
         return Response(
             {
-                "items": [shapes.line_body(line) for line in part.rows],
+                "items": shapes.lines_body(part.rows),
                 "total": part.total,
                 "left_out": numbers.left_out,
                 "next_cursor": part.next_cursor,
@@ -138,14 +143,22 @@ class GroupOne(ClusterResource):
         return Response(body, headers={"ETag": f'"{etag_of(settings.value)}"'})
 
     @extend_schema(
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, DRY_RUN],
         request=shapes.GroupPatchSerializer,
         responses={200: OutcomesSerializer, 207: OutcomesSerializer},
     )
     def patch(self, request: Request, cluster: str, group: str) -> Response:
-        """Change some settings, on all brokers that have the group or on the named ones."""
+        """Change some settings, on all brokers that have the group or on the named ones.
+
+        With `dry_run` nothing is changed, and the answer has the difference.
+        """
         form = shapes.GroupPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
+        held = self.cluster.ask(group_settings, group).value
+        check_unchanged(expected_etag(request), etag_of(held))
+        lines = differences(chosen_of(held, form.validated_data.get("brokers")), form.settings())
+        if read_flag(request, "dry_run"):
+            return Response(dry_run_body(group, lines))
         with audited(request, "group.update", **self.act(group)) as entry:
             outcomes = self.cluster.do(
                 update_group,
@@ -156,17 +169,25 @@ class GroupOne(ClusterResource):
             )
             entry.after = form.settings()
             entry.outcomes(outcomes)
+        history.keep(request.user, cluster, Kind.GROUP, group, lines, outcomes)
         return self.changed(group, outcomes)
 
     @extend_schema(
-        parameters=[IF_MATCH, DEAD_LETTERS],
+        parameters=[IF_MATCH, DEAD_LETTERS, CONFIRM],
         responses={200: OutcomesSerializer, 207: OutcomesSerializer},
     )
     @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str, group: str) -> Response:
-        """Delete the group, its offsets and its retry topic; dead letters only when asked to."""
-        dead_letters = read_flag(request.query_params.get("dead_letters"))
+        """Delete the group, its offsets and its retry topic; dead letters only when asked to.
+
+        409 when it is protected, and when clients are connected but `confirm` does not repeat its
+        name.
+        """
+        dead_letters = read_flag(request, "dead_letters")
         with audited(request, "group.delete", **self.act(group)) as entry:
+            check_deletable(cluster, Kind.GROUP, group)
+            clients = self.cluster.ask(group_impact, group).value.clients
+            check_confirmed(group, request.query_params.get("confirm"), clients)
             outcomes = self.cluster.do(
                 delete_group,
                 group,
@@ -186,7 +207,9 @@ class GroupImpactNow(ClusterResource):
     @extend_schema(responses=shapes.GroupImpactSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """What a deletion would take with it."""
-        return self.answered(self.cluster.ask(group_impact, group), shapes.GroupImpactSerializer)
+        answer = self.cluster.ask(group_impact, group)
+        is_kept = is_protected(cluster, Kind.GROUP, group)
+        return Response({**asdict(answer.value), "protected": is_kept, **told_with(answer)})
 
 
 class ClientList(ClusterResource):
@@ -201,7 +224,7 @@ class ClientOne(ClusterResource):
     @extend_schema(parameters=[STACK], responses=shapes.RunningClientSerializer)
     def get(self, request: Request, cluster: str, group: str, client: str) -> Response:
         """What one consumer says about itself, asked through its broker."""
-        with_stack = read_flag(request.query_params.get("stack"), "stack")
+        with_stack = read_flag(request, "stack")
         answer = self.cluster.ask(running_info, group, client, with_stack)
         member, info = answer.value
         queues: list[dict[str, Any]] = [
@@ -226,12 +249,3 @@ class ClientOne(ClusterResource):
                 **told_with(answer),
             }
         )
-
-
-def read_flag(text: str | None, name: str = "dead_letters") -> bool:
-    """`true` or `false`; anything else is a mistake that must not delete something."""
-    if text in {None, "", "false", "0"}:
-        return False
-    if text in {"true", "1"}:
-        return True
-    raise ValidationError({name: [_("Expected true or false.")]})

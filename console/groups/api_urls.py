@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.groups import api
+from console.groups import api, guarded
 
 urlpatterns = [
     path("groups", api.GroupList.as_view(), name="api-groups"),
@@ -14,4 +14,10 @@ urlpatterns = [
     path(
         "groups/<str:group>/clients/<str:client>", api.ClientOne.as_view(), name="api-group-client"
     ),
+    path(
+        "groups/<str:name>/protection",
+        guarded.GroupProtection.as_view(),
+        name="api-group-protection",
+    ),
+    path("groups:delete", guarded.GroupBulkDelete.as_view(), name="api-groups-delete"),
 ]

@@ -12,6 +12,9 @@ from django.utils.translation import gettext as _
 
 from console.access import Need, needs
 from console.audit import audited
+from console.clusters import history
+from console.clusters.models import Kind
+from console.clusters.protection import check_deletable, is_protected
 from console.gateway import AlreadyThere, BrokerRef, Changed
 from console.gateway.brokers import broker_names
 from console.gateway.changes import etag_of, states
@@ -98,6 +101,7 @@ class GroupEditPage(ClusterPage):
         except Changed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect("groups:edit", cluster=cluster, group=group)
+        history.keep(request.user, cluster, Kind.GROUP, group, changes, outcomes)
         tell_outcomes(request, outcomes, _("Group “%s” is changed.") % group)
         return redirect("groups:detail", cluster=cluster, group=group)
 
@@ -111,6 +115,7 @@ class GroupEditPage(ClusterPage):
             group=group,
             drift=any(config != held[0][1] for _ref, config in held),
             form=form,
+            past=history.recent(self.cluster.name, Kind.GROUP, group),
             etag=etag_of(held),
             **more,
         )
@@ -136,6 +141,7 @@ class GroupDeletePage(ClusterPage):
         with audited(
             request, "group.delete", cluster=cluster, target=group, before=before
         ) as entry:
+            check_deletable(cluster, Kind.GROUP, group)
             outcomes = self.cluster.do(
                 delete_group,
                 group,
@@ -155,6 +161,7 @@ class GroupDeletePage(ClusterPage):
             group=group,
             answer=answer,
             impact=answer.value,
+            protected=is_protected(self.cluster.name, Kind.GROUP, group),
             form=form,
         )
 

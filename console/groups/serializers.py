@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -72,12 +73,16 @@ class GroupLineSerializer(GroupRowSerializer):
     numbers = GroupNumbersSerializer(allow_null=True)
 
 
-def line_body(line: GroupLine) -> dict[str, Any]:
-    """One item of the list."""
-    numbers = None
-    if line.numbers is not None:
-        numbers = {**asdict(line.numbers), "lag_seconds": line.lag_seconds}
-    return {**GroupRowSerializer(line.row).data, "numbers": numbers}
+def lines_body(lines: Sequence[GroupLine]) -> list[dict[str, Any]]:
+    """The items of the list."""
+    rows = GroupRowSerializer([line.row for line in lines], many=True).data
+    return [{**row, "numbers": _numbers(line)} for row, line in zip(rows, lines, strict=True)]
+
+
+def _numbers(line: GroupLine) -> dict[str, Any] | None:
+    if line.numbers is None:
+        return None
+    return {**asdict(line.numbers), "lag_seconds": line.lag_seconds}
 
 
 class GroupPageSerializer(AnsweredSerializer):
@@ -158,6 +163,7 @@ class GroupImpactSerializer(AnsweredSerializer):
     lag = serializers.IntegerField(allow_null=True)
     retry_stored = serializers.IntegerField(allow_null=True)
     dead_letters = serializers.IntegerField(allow_null=True)
+    protected = serializers.BooleanField()
 
 
 class HeldQueueSerializer(serializers.Serializer[Any]):

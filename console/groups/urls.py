@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.groups import changes, views
+from console.groups import changes, guarded, views
 
 app_name = "groups"
 
@@ -14,5 +14,8 @@ urlpatterns = [
     path("groups/<str:group>/edit/", changes.GroupEditPage.as_view(), name="edit"),
     path("groups/<str:group>/delete/", changes.GroupDeletePage.as_view(), name="delete"),
     path("groups/<str:group>/clients/<str:client>/", views.ClientPage.as_view(), name="client"),
+    path("groups/<str:name>/protect/", guarded.GroupProtectPage.as_view(), name="protect"),
+    path("groups/<str:name>/undo/<int:number>/", guarded.GroupUndoPage.as_view(), name="undo"),
+    path("delete-groups/", guarded.GroupBulkDeletePage.as_view(), name="bulk-delete"),
     path("create-group/", changes.GroupCreatePage.as_view(), name="create"),
 ]

@@ -8,6 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.clusters.models import Kind
+from console.clusters.protection import is_protected
 from console.gateway import merge_failures
 from console.gateway.clients import group_clients, queue_owners, running_info
 from console.gateway.deadletters import summary
@@ -74,6 +76,7 @@ class GroupPage(ClusterPage):
             topics=by_topic(held),
             members=clients.value,
             letters=letters.value,
+            protected=is_protected(cluster, Kind.GROUP, group),
         )
 
 

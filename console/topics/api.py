@@ -14,13 +14,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.access import Need, needs
+from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
 from console.api.paging import cut, list_parameters
 from console.api.serializers import OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit import audited
+from console.clusters import history
+from console.clusters.models import Kind
+from console.clusters.protection import check_confirmed, check_deletable, is_protected
 from console.gateway import Answer
-from console.gateway.changes import etag_of, states
-from console.gateway.topic_changes import create_topic, delete_topic, topic_impact, update_topic
+from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
+from console.gateway.topic_changes import (
+    create_topic,
+    delete_topic,
+    differences,
+    topic_impact,
+    update_topic,
+)
 from console.gateway.topic_numbers import TopicNumbers, topic_numbers
 from console.gateway.topics import TopicDetail, TopicRow, topic_detail, topic_rows
 from console.tables import TableQuery
@@ -34,6 +44,7 @@ from console.topics.serializers import (
     TopicQueueSerializer,
     TopicRowSerializer,
     TopicSerializer,
+    lines_body,
 )
 
 TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
@@ -60,13 +71,7 @@ class TopicList(ClusterResource):
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         part = cut(params, listing.COLUMNS, lines)
         numbers.fill(part.rows)
-        items = [
-            {
-                **TopicRowSerializer(line.row).data,
-                "numbers": TopicNumbersSerializer(line.numbers).data if line.numbers else None,
-            }
-            for line in part.rows
-        ]
+        items = lines_body(part.rows)
         body = {"items": items, "total": part.total, "next_cursor": part.next_cursor}
         told = told_with(numbers.told(answer.failures))
         return Response({**body, "left_out": numbers.left_out, **told})
@@ -102,14 +107,23 @@ class TopicOne(ClusterResource):
         return Response(topic_body(answer, numbers), headers={"ETag": f'"{etag}"'})
 
     @extend_schema(
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, DRY_RUN],
         request=TopicPatchSerializer,
         responses={200: OutcomesSerializer, 207: OutcomesSerializer},
     )
     def patch(self, request: Request, cluster: str, topic: str) -> Response:
-        """Change some settings, on all brokers that have the topic or on the named ones."""
+        """Change some settings, on all brokers that have the topic or on the named ones.
+
+        With `dry_run` nothing is changed, and the answer has the difference.
+        """
         form = TopicPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
+        detail = self.cluster.ask(topic_detail, topic).value
+        check_unchanged(expected_etag(request), etag_of(detail.configs))
+        held = chosen_of(detail.configs, form.validated_data.get("brokers"))
+        lines = differences(held, form.settings())
+        if read_flag(request, "dry_run"):
+            return Response(dry_run_body(topic, lines))
         with audited(request, "topic.update", **self.act(topic)) as entry:
             outcomes = self.cluster.do(
                 update_topic,
@@ -120,15 +134,23 @@ class TopicOne(ClusterResource):
             )
             entry.after = form.settings()
             entry.outcomes(outcomes)
+        history.keep(request.user, cluster, Kind.TOPIC, topic, lines, outcomes)
         return self.changed(topic, outcomes)
 
     @extend_schema(
-        parameters=[IF_MATCH], responses={200: OutcomesSerializer, 207: OutcomesSerializer}
+        parameters=[IF_MATCH, CONFIRM], responses={200: OutcomesSerializer, 207: OutcomesSerializer}
     )
     @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str, topic: str) -> Response:
-        """Delete the topic with its messages on every broker, and its route."""
+        """Delete the topic with its messages on every broker, and its route.
+
+        409 when it is protected, and when clients of its groups are connected but `confirm` does
+        not repeat its name.
+        """
         with audited(request, "topic.delete", **self.act(topic)) as entry:
+            check_deletable(cluster, Kind.TOPIC, topic)
+            impact = self.cluster.ask(topic_impact, topic).value
+            check_confirmed(topic, request.query_params.get("confirm"), impact.clients)
             outcomes = self.cluster.do(delete_topic, topic, expected_etag(request))
             entry.outcomes(outcomes)
         return self.changed(topic, outcomes)
@@ -151,6 +173,7 @@ class TopicImpactNow(ClusterResource):
                 "brokers": impact.brokers,
                 "queues": impact.queues,
                 "online_groups": dict(impact.online_groups),
+                "protected": is_protected(cluster, Kind.TOPIC, topic),
                 **told_with(answer),
             }
         )

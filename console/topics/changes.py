@@ -12,6 +12,9 @@ from django.utils.translation import gettext as _
 
 from console.access import Need, needs
 from console.audit import audited
+from console.clusters import history
+from console.clusters.models import Kind
+from console.clusters.protection import check_deletable, is_protected
 from console.forms import TypedNameForm
 from console.gateway import AlreadyThere, Changed
 from console.gateway.brokers import broker_names
@@ -96,6 +99,7 @@ class TopicEditPage(ClusterPage):
         except Changed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect("topics:edit", cluster=cluster, topic=topic)
+        history.keep(request.user, cluster, Kind.TOPIC, topic, changes, outcomes)
         tell_outcomes(request, outcomes, _("Topic “%s” is changed.") % topic)
         return redirect("topics:detail", cluster=cluster, topic=topic)
 
@@ -108,6 +112,7 @@ class TopicEditPage(ClusterPage):
             crumbs=[*topic_crumbs(self.cluster.name, name), Crumb(_("Edit"))],
             status=status,
             topic=detail,
+            past=history.recent(self.cluster.name, Kind.TOPIC, name),
             form=form,
             etag=etag_of(detail.configs),
             **more,
@@ -135,6 +140,7 @@ class TopicDeletePage(ClusterPage):
         with audited(
             request, "topic.delete", cluster=cluster, target=topic, before=before
         ) as entry:
+            check_deletable(cluster, Kind.TOPIC, topic)
             outcomes = self.cluster.do(delete_topic, topic, etag)
             entry.outcomes(outcomes)
         tell_outcomes(request, outcomes, _("Topic “%s” is deleted.") % topic)
@@ -149,6 +155,7 @@ class TopicDeletePage(ClusterPage):
             topic_name=topic,
             answer=answer,
             impact=answer.value,
+            protected=is_protected(self.cluster.name, Kind.TOPIC, topic),
             form=form,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -9,7 +10,7 @@ from rest_framework import serializers
 
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.gateway.topic_changes import QUEUES_MAX, TopicSettings
-from console.topics.listing import KINDS
+from console.topics.listing import KINDS, TopicLine
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
 
@@ -51,6 +52,20 @@ class TopicLineSerializer(TopicRowSerializer):
     """A topic of a list. `numbers` is null for a topic that was deleted a moment ago."""
 
     numbers = TopicNumbersSerializer(allow_null=True)
+
+
+def lines_body(lines: Sequence[TopicLine]) -> list[dict[str, Any]]:
+    """The items of the list."""
+    rows = TopicRowSerializer([line.row for line in lines], many=True).data
+    return [{**row, "numbers": _numbers(line)} for row, line in zip(rows, lines, strict=True)]
+
+
+def _numbers(line: TopicLine) -> dict[str, Any] | None:
+    found = line.numbers
+    return None if found is None else {name: getattr(found, name) for name in NUMBERS}
+
+
+NUMBERS = tuple(TopicNumbersSerializer().fields)
 
 
 class TopicPageSerializer(AnsweredSerializer):
@@ -100,6 +115,7 @@ class TopicImpactSerializer(AnsweredSerializer):
     online_groups = serializers.DictField(
         child=serializers.IntegerField(), help_text="Connected clients by group."
     )
+    protected = serializers.BooleanField()
 
 
 class TopicChangeSerializer(BodySerializer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from console.topics import changes, views
+from console.topics import changes, guarded, views
 
 app_name = "topics"
 
@@ -13,5 +13,8 @@ urlpatterns = [
     path("topics/<str:topic>/", views.TopicPage.as_view(), name="detail"),
     path("topics/<str:topic>/edit/", changes.TopicEditPage.as_view(), name="edit"),
     path("topics/<str:topic>/delete/", changes.TopicDeletePage.as_view(), name="delete"),
+    path("topics/<str:name>/protect/", guarded.TopicProtectPage.as_view(), name="protect"),
+    path("topics/<str:name>/undo/<int:number>/", guarded.TopicUndoPage.as_view(), name="undo"),
+    path("delete-topics/", guarded.TopicBulkDeletePage.as_view(), name="bulk-delete"),
     path("create-topic/", changes.TopicCreatePage.as_view(), name="create"),
 ]

@@ -6,6 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.clusters.models import Kind
+from console.clusters.protection import is_protected
 from console.gateway import merge_failures
 from console.gateway.readers import readers_of
 from console.gateway.topic_numbers import topic_numbers
@@ -59,5 +61,6 @@ class TopicPage(ClusterPage):
             failures=merge_failures(answer.failures, numbers.failures, readers.failures),
             topic=detail,
             numbers=numbers.value,
+            protected=is_protected(cluster, Kind.TOPIC, topic),
             readers=readers,
         )

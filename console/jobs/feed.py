@@ -4,32 +4,39 @@
 
     {"id": 7, "kind": "ingest", "state": "running", "stage": "read", "percent": 31.5, …}
 
-Workers are other processes, so this goes through the shared channel layer.
+Workers are other processes, so this goes through the shared channel layer. {"redis": "lost"} says
+that its Redis does not answer, so that nothing may be heard of, and {"redis": "back"} that it does
+again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any, Final
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
+from django.conf import settings
 from redis import RedisError
 
 from console.jobs.models import Job
 from console.live.feed import ClusterFeed
+from console.live.redis_watch import redis_answers
 
 logger = logging.getLogger(__name__)
 
 GROUP: Final = "jobs"
 NOT_AVAILABLE: Final = 1013
 """Try again later: the channel layer does not answer."""
+WATCH_S: Final = 1.0
 
 
 class JobsFeed(ClusterFeed):
     """Every change of the cluster's jobs."""
 
     joined_group = False
+    watching: asyncio.Task[None] | None = None
 
     async def joined(self) -> None:
         try:
@@ -38,8 +45,23 @@ class JobsFeed(ClusterFeed):
             await self.close(code=NOT_AVAILABLE)
             return
         self.joined_group = True
+        if settings.REDIS_URL:
+            self.watching = asyncio.create_task(self.watch_redis())
+
+    async def watch_redis(self) -> None:
+        """Tell when Redis goes away and when it is back."""
+        was_there = True
+        while True:
+            is_there = await redis_answers()
+            if is_there != was_there:
+                await self.send_json({"redis": "back" if is_there else "lost"})
+            was_there = is_there
+            await asyncio.sleep(WATCH_S)
 
     async def disconnect(self, code: int) -> None:
+        if self.watching is not None:
+            self.watching.cancel()
+            await asyncio.gather(self.watching, return_exceptions=True)
         if self.joined_group:
             await self.channel_layer.group_discard(GROUP, self.channel_name)
 

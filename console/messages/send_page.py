@@ -114,9 +114,9 @@ class SentPage(ClusterPage):
         crumbs = [
             Crumb(_("Messages"), list_url(self)),
             Crumb(_("Send"), reverse("message:send", kwargs={"cluster": cluster})),
-            Crumb(_("Sent")),
+            Crumb(_("Sent messages")),
         ]
-        return self.show(title=_("Sent"), crumbs=crumbs, sent=sent)
+        return self.show(title=_("Sent messages"), crumbs=crumbs, sent=sent)
 
 
 def told(draft: Draft, sent: tuple[Sent, ...]) -> dict[str, Any]:

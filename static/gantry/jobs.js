@@ -11,6 +11,8 @@
   let refreshedAt = 0;
   let waiting = 0;
 
+  const lost = document.getElementById("jobs-lost");
+
   const part = () => document.getElementById("jobs-part");
   const isActive = () => part()?.dataset.active === "yes";
 
@@ -31,11 +33,17 @@
     socket = new WebSocket(address);
     socket.addEventListener("open", () => {
       reconnectMs = 1000;
+      lost.hidden = true;
       refresh(); // what happened before the socket was open
     });
-    socket.addEventListener("message", refresh);
+    socket.addEventListener("message", (event) => {
+      const { redis } = JSON.parse(event.data);
+      if (redis) lost.hidden = redis === "back";
+      refresh();
+    });
     socket.addEventListener("close", (event) => {
       socket = null;
+      lost.hidden = false;
       if (event.code >= 4400 && event.code < 4500) return; // signed out, or no such cluster
       setTimeout(connect, reconnectMs);
       reconnectMs = Math.min(reconnectMs * 2, RECONNECT_MS_MAX);

@@ -47,6 +47,8 @@ class Gantry:
     url: str
     namesrv_addr: str
     cluster: str = "local"
+    pid: int = 0
+    """Of the program that started the others and watches them."""
 
     def page(self, path: str = "") -> str:
         return f"{self.url}/clusters/{self.cluster}/{path}"
@@ -113,7 +115,7 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
     try:
         namesrv_addr = output.wait_for(r"name server\s+(\S+:\d+)", READY_TIMEOUT_S)[1]
         url = output.wait_for(r"Gantry is ready: (http://\S+)", READY_TIMEOUT_S)[1]
-        yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","))
+        yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","), pid=process.pid)
     finally:
         process.send_signal(signal.SIGINT)
         try:

@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-java profile crash sim soak lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-java profile crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(WORKERS)
 
 help: ## list the targets
 	@echo 'make TARGET [ARGS="…"]'
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
 
 up: $(READY) ## start everything: name server, broker, console, jobs (ARGS="--help" lists the options)
 	@exec $(PY) manage.py up $(ARGS)
@@ -54,6 +54,9 @@ lint: $(READY) ## style, types, layers and house rules
 format: $(READY) ## put the source in the house's format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+trace-truth: $(READY) ## do the trace jobs say what really happened? 5 million records (ARGS="--records 500000")
+	$(PY) -m benchmarks.trace_truth $(ARGS)
 
 bench: $(READY) ## measure the broker and write bench.json
 	$(PY) -m benchmarks $(ARGS)

@@ -11,7 +11,6 @@ from core_broker.message.topics import TRACE_TOPIC
 from core_broker.store import MessageStore
 
 PER_TURN = 64
-QUEUES = 2
 
 
 def fill(folder: Path, world: World, **settings: Any) -> None:
@@ -39,7 +38,7 @@ async def _fill(config: BrokerConfig, world: World) -> None:
 def _message(number: int, now_ms: int, body: bytes) -> MessageInner:
     return MessageInner(
         TRACE_TOPIC,
-        number % QUEUES,
+        0,  # a broker gives the topic one queue
         body,
         {"UNIQ_KEY": f"7F0000010000{number:020X}"},
         born_timestamp=now_ms,

@@ -26,10 +26,9 @@ from pathlib import Path
 
 from benchmarks.processes import Cluster, running
 from benchmarks.trace_check import differences
-from benchmarks.trace_store import QUEUES, fill
+from benchmarks.trace_store import fill
 from benchmarks.trace_world import HOUR_MS, LIMITS, RECORDS_PER_MESSAGE, World
-from core_broker.client import AdminClient, SubscriptionGroupConfig, TopicConfig
-from core_broker.message.topics import TRACE_TOPIC
+from core_broker.client import AdminClient, SubscriptionGroupConfig
 from trace.lake import Lake, LakeError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,15 +156,11 @@ def serving(folder: Path, settings: str = "") -> Iterator[Cluster]:
 
     async def tell(cluster: Cluster) -> None:
         async with AdminClient(cluster.namesrv_addr) as admin:
-            config = TopicConfig(
-                topic_name=TRACE_TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES
-            )
-            await admin.create_topic(cluster.broker_addr, config)
             for group, times in LIMITS.items():
                 wanted = SubscriptionGroupConfig(group_name=group, retry_max_times=times)
                 await admin.create_group(cluster.broker_addr, wanted)
 
-    with running(folder, settings) as cluster:
+    with running(folder, f"traceTopicEnable=true\n{settings}") as cluster:
         asyncio.run(tell(cluster))
         yield cluster
 

@@ -14,7 +14,15 @@ from core_broker.message.topics import TRACE_TOPIC
 from tests.compat.conftest import Maker
 from tests.compat.looking import ask, create_topic, eventually, stored
 from tests.support.cluster import Cluster
-from trace.codec import DecodedTrace, Pub, SubAfter, SubBefore, decode_trace, encode_trace
+from trace.codec import (
+    DecodedTrace,
+    Pub,
+    SubAfter,
+    SubBefore,
+    TraceRecord,
+    decode_trace,
+    encode_trace,
+)
 from trace.timeline import EventKind, Outcome, Timeline, build_timeline
 
 StartClients = Callable[[str, str], Maker]
@@ -50,41 +58,30 @@ def timeline_of(cluster: Cluster, msg_id: str) -> Timeline:
     return build_timeline(records, msg_id=msg_id)
 
 
+def records_about(cluster: Cluster, msg_id: str) -> dict[type[TraceRecord], TraceRecord]:
+    """The records about a message by kind; none of any message may be broken."""
+    traces = traces_of(cluster)
+    assert [broken for trace in traces for broken in trace.broken] == []
+    every = (record for trace in traces for record in trace.records)
+    return {type(record): record for record in every if record.msg_id == msg_id}
+
+
 @pytest.mark.parametrize("kind", ["java", "java5"])
-def test_traces_of_java_decode_fully(
+def test_sends_traced_by_java_decode_fully(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
     topic = create_topic(shared_cluster, f"Traced-{kind}", queues=1)
-    group = f"CG-traced-{kind}"
-    consumer = clients.consumer(group, topic, trace=True)
     producer = clients.producer(f"PG-traced-{kind}", trace=True)
     sent = producer.send(topic, [{"body": f"b{n}", "keys": f"k{n}", "tag": "T"} for n in range(3)])
-    consumer.wait_for("message", 3)
     for each in sent:
         eventually(
-            lambda each=each: timeline_of(shared_cluster, each["id"]).outcome is Outcome.CONSUMED,
-            f"the traces of {each['id']}",
+            lambda each=each: Pub in records_about(shared_cluster, each["id"]),
+            f"the trace of {each['id']}",
             30,
         )
-    timeline = timeline_of(shared_cluster, sent[1]["id"])
-    assert [event.kind for event in timeline.events] == [
-        EventKind.SENT,
-        EventKind.CONSUME_STARTED,
-        EventKind.CONSUMED,
-    ]
-    traces = traces_of(shared_cluster)
-    assert [broken for trace in traces for broken in trace.broken] == []
-    about = {
-        type(record): record
-        for trace in traces
-        for record in trace.records
-        if record.msg_id == sent[1]["id"]
-    }
-    pub, before, after = about[Pub], about[SubBefore], about[SubAfter]
+    pub = records_about(shared_cluster, sent[1]["id"])[Pub]
     assert isinstance(pub, Pub)
-    assert isinstance(before, SubBefore)
-    assert isinstance(after, SubAfter)
     assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_bytes, pub.success) == (
         f"PG-traced-{kind}",
         topic,
@@ -94,10 +91,34 @@ def test_traces_of_java_decode_fully(
         True,
     )
     assert pub.store_host == shared_cluster.broker_addr
-    assert pub.offset_msg_id
-    assert (before.group, before.retry_times, before.keys) == (group, 0, "k1")
+    assert pub.offset_msg_id == sent[1]["offsetId"]
+
+
+def test_a_journey_traced_by_java(shared_cluster: Cluster, start_clients: StartClients) -> None:
+    clients = start_clients("java", shared_cluster.namesrv_addr)
+    topic = create_topic(shared_cluster, "Traced-journey", queues=1)
+    consumer = clients.consumer("CG-traced", topic, trace=True)
+    (sent,) = clients.producer("PG-traced", trace=True).send(topic, [{"body": "b", "keys": "k1"}])
+    consumer.wait_for("message", 1)
+    eventually(
+        lambda: records_about(shared_cluster, sent["id"]).keys() >= {Pub, SubBefore, SubAfter},
+        "the traces of both sides",
+        30,
+    )
+    timeline = timeline_of(shared_cluster, sent["id"])
+    assert timeline.outcome is Outcome.CONSUMED
+    assert [event.kind for event in timeline.events] == [
+        EventKind.SENT,
+        EventKind.CONSUME_STARTED,
+        EventKind.CONSUMED,
+    ]
+    about = records_about(shared_cluster, sent["id"])
+    before, after = about[SubBefore], about[SubAfter]
+    assert isinstance(before, SubBefore)
+    assert isinstance(after, SubAfter)
+    assert (before.group, before.retry_times, before.keys) == ("CG-traced", 0, "k1")
     assert before.request_id == after.request_id
-    assert (after.success, after.context_code, after.group) == (True, 0, group)
+    assert (after.success, after.context_code, after.group) == (True, 0, "CG-traced")
     assert after.timestamp_ms is not None
     assert after.timestamp_ms >= before.timestamp_ms
 

@@ -1,0 +1,257 @@
+"""Trace analytics: `python -m benchmarks.traces [--records N]`, or `measure` from `make bench`.
+
+    decode-python    bodies decoded by `trace.codec`, one process, nothing written
+    pull-bare        pulls of the trace topic by one process, bodies not looked at
+    source-read      the data source's reader alone, one process, Arrow batches thrown away
+    ingest           `spark_jobs ingest --events-only` on local[2], from the broker
+    rollup           `spark_jobs rollup` on local[2] over the same lake
+    duckdb-rollup    the counts and percentiles per minute by DuckDB alone on the same Parquet
+    appearance       from a message's consumption to its row in the table `minute`
+
+Rates are trace records per second (pulls: messages per second). Spark's start is not part of them:
+its seconds stand beside.
+"""
+
+import argparse
+import asyncio
+import json
+import mmap
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.processes import Cluster
+from benchmarks.trace_check import rows
+from benchmarks.trace_store import fill
+from benchmarks.trace_truth import ROOT, make_world, serving
+from core_broker.client import AdminClient, Message, PullStatus
+from core_broker.message.topics import TRACE_TOPIC
+from spark_jobs.offsets import QueueRange
+from spark_jobs.options import ReadOptions
+from spark_jobs.pull import read_slice
+from spark_jobs.queues import fetch_bounds
+from spark_jobs.segments import Found, log_slices, scan
+from trace.codec import Pub, SubAfter, SubBefore, decode_trace, encode_trace
+from trace.lake import EVENTS, MINUTE, Lake
+
+SEED: Final = 20261121
+RECORDS: Final = 1_000_000
+MASTER: Final = "local[2]"
+PULLS_TOGETHER: Final = 8
+PULL_COUNT: Final = 32
+APPEARANCE_SECONDS_MAX: Final = 120.0
+SLICE_BYTES: Final = 64 * 1024 * 1024
+NARROW: Final = ("broker_name", "queue_id", "queue_offset", "store_timestamp", "body")
+
+
+def measure(folder: Path, records: int = RECORDS) -> dict[str, Any]:
+    """All figures, from a world of its own in `folder`."""
+    world = make_world(SEED, records)
+    fill(folder / "store", world)
+    truth = world.truth
+    figures: dict[str, Any] = {"records": truth.records, "messages": truth.bodies}
+    figures["decode-python"] = decode_python(folder, truth.records)
+    with serving(folder) as cluster:
+        figures["pull-bare"] = timed(truth.bodies, lambda: asyncio.run(pull_bare(cluster)))
+        figures["source-read"] = timed(truth.bodies, lambda: source_read(cluster))
+        lake = folder / "lake"
+        source = ("ingest", "-n", cluster.namesrv_addr, "--events-only")
+        figures["ingest"] = spark_job(folder, lake, truth.records, *source)
+        figures["rollup"] = spark_job(folder, lake, truth.records, "rollup")
+        figures["duckdb-rollup"] = timed(truth.records, lambda: duckdb_rollup(lake))
+        figures["appearance"] = appearance(folder, cluster)
+    return figures
+
+
+def timed(count: int, work: Callable[[], object]) -> dict[str, float]:
+    """Seconds and rate of one run."""
+    began = time.perf_counter()
+    work()
+    took = time.perf_counter() - began
+    return {"seconds": round(took, 2), "rate": round(count / took)}
+
+
+def decode_python(folder: Path, records: int) -> dict[str, float]:
+    """One process, the plain codec, bodies already in memory."""
+    bodies = []
+    for part in log_slices(folder / "store", SLICE_BYTES):
+        with Path(part.path).open("rb") as file:
+            log = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            found = scan(part, log, check_crc=False)
+            bodies += [each.body for each in found if isinstance(each, Found)]
+    return timed(records, lambda: [len(decode_trace(body).records) for body in bodies])
+
+
+async def pull_bare(cluster: Cluster) -> None:
+    """What one core can pull when it does nothing with it."""
+    async with AdminClient(cluster.namesrv_addr) as admin:
+        (queue,) = await topic_ends(admin, cluster)
+        step = PULL_COUNT * PULLS_TOGETHER
+        for begin in range(0, queue, step):
+            starts = range(begin, min(begin + step, queue), PULL_COUNT)
+            answers = await asyncio.gather(
+                *(
+                    admin.pull_raw(cluster.broker_addr, TRACE_TOPIC, 0, start, PULL_COUNT)
+                    for start in starts
+                )
+            )
+            assert all(answer.status is PullStatus.FOUND for answer in answers)
+
+
+async def topic_ends(admin: AdminClient, cluster: Cluster) -> list[int]:
+    """One after the last offset of each queue."""
+    stats = await admin.topic_stats(cluster.broker_addr, TRACE_TOPIC)
+    return [offsets.max_offset for offsets in stats.values()]
+
+
+def source_read(cluster: Cluster) -> None:
+    """The reader as a Spark worker runs it."""
+    options = ReadOptions(cluster.namesrv_addr, TRACE_TOPIC)
+    for queue in fetch_bounds(cluster.namesrv_addr, TRACE_TOPIC):
+        part = QueueRange(queue.broker_name, queue.queue_id, queue.offset_min, queue.offset_max)
+        for _ in read_slice(options, part, NARROW):
+            pass
+
+
+def spark_job(folder: Path, lake: Path, records: int, *arguments: str) -> dict[str, float]:
+    """A job as a program; the time from its first stage after the start of Spark."""
+    command = [
+        *(sys.executable, "-m", "spark_jobs", *arguments, "--lake", str(lake)),
+        *("--run-dir", str(folder / "run"), "--master", MASTER, "--progress-json"),
+        *("--conf", "spark.ui.enabled=false"),
+    ]
+    began = ready = time.perf_counter()
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        for line in job.stdout:
+            if ready == began and json.loads(line).get("stage") in {"read", "rollup"}:
+                ready = time.perf_counter()
+        ended = time.perf_counter()
+    if job.returncode != 0:
+        raise SystemExit(f"{arguments[0]} failed: {line}")
+    return {
+        "seconds": round(ended - ready, 2),
+        "start_seconds": round(ready - began, 2),
+        "rate": round(records / (ended - ready)),
+    }
+
+
+def duckdb_rollup(lake: Path) -> None:
+    """The same figures without Spark; it does not write them."""
+    rows(Lake(lake), EVENTS, DUCKDB_SENDS)
+    rows(Lake(lake), EVENTS, DUCKDB_CONSUMPTION)
+
+
+DUCKDB_SENDS: Final = """
+    SELECT event_ms // 60000 AS minute, topic, group_name, msg_type, count(*), sum(body_bytes),
+           count(*) FILTER (NOT success), quantile_cont(cost_ms, [0.5, 0.95, 0.99]), max(cost_ms)
+    FROM (SELECT DISTINCT event_ms, topic, group_name, msg_type, msg_id, body_bytes, cost_ms,
+                          success FROM {} WHERE kind = 'Pub')
+    GROUP BY ALL
+"""
+DUCKDB_CONSUMPTION: Final = """
+    WITH sent AS (
+        SELECT msg_id, min_by(topic, event_ms) AS topic, min_by(group_name, event_ms) AS producer,
+               min_by(msg_type, event_ms) AS msg_type, min(event_ms) AS sent_ms,
+               min(event_ms + cost_ms // 2) FILTER (success) AS stored_ms
+        FROM {} WHERE kind = 'Pub' GROUP BY msg_id
+    ), attempts AS (
+        SELECT msg_id, request_id, max(group_name) AS consumer,
+               min(event_ms) FILTER (kind = 'SubBefore') AS start_ms, max(retry_times) AS retry,
+               min(event_ms) FILTER (kind = 'SubAfter') AS end_ms, bool_or(success) AS success
+        FROM {} WHERE kind IN ('SubBefore', 'SubAfter') GROUP BY msg_id, request_id
+    ), placed AS (
+        SELECT *, row_number() OVER (PARTITION BY msg_id, consumer ORDER BY retry) AS place
+        FROM attempts
+    )
+    SELECT start_ms // 60000 AS minute, topic, producer, consumer, msg_type, count(*),
+           count(*) FILTER (success), count(*) FILTER (NOT success), count(*) FILTER (retry > 0),
+           quantile_cont(start_ms - stored_ms, [0.5, 0.95, 0.99]) FILTER (place = 1),
+           quantile_cont(end_ms - sent_ms, [0.5, 0.95, 0.99]) FILTER (success)
+    FROM placed LEFT JOIN sent USING (msg_id) GROUP BY ALL
+"""
+
+
+def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
+    """Follow the topic, tell of one consumption, and wait for its minute; the time that a client
+    keeps its records back (5 s at most) is not part of it."""
+    lake = folder / "lake-follow"
+    command = [
+        *(sys.executable, "-m", "spark_jobs", "ingest", "-n", cluster.namesrv_addr),
+        *("--follow", "1", "--lake", str(lake), "--run-dir", str(folder / "run")),
+        *("--master", MASTER, "--conf", "spark.ui.enabled=false"),
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as job:
+        try:
+            wait_until(partial(has_group, lake, None))
+            seconds = []
+            for number in range(3):
+                group = f"appearing-{number}"
+                asyncio.run(tell(cluster, group))
+                began = time.perf_counter()
+                wait_until(partial(has_group, lake, group))
+                seconds.append(round(time.perf_counter() - began, 2))
+        finally:
+            job.kill()
+    return {"first_seconds": seconds[0], "last_seconds": seconds[-1]}
+
+
+def has_group(lake: Path, group: str | None) -> bool:
+    """Whether the table of minutes has a row about a consumer group."""
+    found = rows(Lake(lake), MINUTE, "SELECT DISTINCT consumer_group FROM {}")
+    return (group,) in found
+
+
+async def tell(cluster: Cluster, group: str) -> None:
+    """The records of one message that was sent and consumed now."""
+    now_ms = time.time_ns() // 1_000_000
+    name = f"message-of-{group}"
+    body = encode_trace(
+        [
+            Pub(timestamp_ms=now_ms - 5, group=group, topic="appearing", msg_id=name),
+            SubBefore(timestamp_ms=now_ms, group=group, request_id="r", msg_id=name),
+            SubAfter(
+                request_id="r",
+                msg_id=name,
+                cost_ms=1,
+                success=True,
+                context_code=0,
+                timestamp_ms=now_ms + 1,
+                group=group,
+            ),
+        ]
+    )
+    async with AdminClient(cluster.namesrv_addr) as admin:
+        await admin.send(cluster.broker_addr, Message(TRACE_TOPIC, body), 0)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Look until it is so."""
+    deadline = time.monotonic() + APPEARANCE_SECONDS_MAX * 5
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise SystemExit("what was consumed did not appear")
+        time.sleep(0.05)
+
+
+def main() -> None:
+    """Measure and print one JSON object."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.traces", description=__doc__)
+    parser.add_argument("--records", type=int, default=RECORDS, help="at least (%(default)s)")
+    home = ROOT / "var" / "bench"
+    home.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=home))
+    try:
+        print(json.dumps(measure(folder, parser.parse_args().records), indent=2))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -129,7 +129,11 @@ class UndoPage(ClusterPage):
             history.mark_undone(change, request.user)
         history.keep(request.user, cluster, self.kind, name, back, outcomes)
         tell_outcomes(request, outcomes, _("The change of “%s” is undone.") % name)
-        return redirect(f"{self.kind.value}s:detail", cluster, name)
+        return self.back(name)
+
+    def back(self, name: str) -> HttpResponse:
+        """Where the person goes afterwards."""
+        return redirect(f"{self.kind.value}s:detail", self.cluster.name, name)
 
 
 class Deleter:

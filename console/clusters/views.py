@@ -17,9 +17,13 @@ from console.gateway.brokers import (
     broker_rows,
     name_servers,
 )
-from console.gateway.overview import Overview, overview
+from console.gateway.dead_letter_reasons import Why, why_each
+from console.gateway.overview import DeadLetters, Overview, overview
 from console.pages import ClusterPage, Crumb, Page
 from console.services import redis_problem
+
+#: Groups with dead letters that the overview names.
+DYING_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class OverviewPage(ClusterPage):
             title=_("Overview"),
             answer=answer,
             overview=answer.value,
+            dying=dying(self.cluster, answer.value),
             redis_problem=redis_problem(),
         )
 
@@ -71,7 +76,17 @@ class BehindPart(ClusterPage):
     template = "clusters/behind.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        return self.show(title=_("Furthest behind"), overview=self.cluster.ask(overview).value)
+        found = self.cluster.ask(overview).value
+        return self.show(
+            title=_("Furthest behind"), overview=found, dying=dying(self.cluster, found)
+        )
+
+
+def dying(cluster: Cluster, found: Overview) -> list[tuple[DeadLetters, Why | None]]:
+    """The groups with the most dead letters, each with the reason of its newest one."""
+    shown = (found.dead_letters or ())[:DYING_SHOWN]
+    reasons = cluster.ask(why_each, tuple(each.group for each in shown)).value
+    return [(each, reasons.get(each.group)) for each in shown]
 
 
 class BrokersPage(ClusterPage):

@@ -13,6 +13,7 @@ from console.gateway.answers import Partial, now_ms
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import NotThere
 from console.gateway.questions import question
+from console.gateway.secrets import shown
 from core_broker.remoting.bodies import ClusterInfo
 
 RATES_FRESH_MS = 900
@@ -133,7 +134,7 @@ async def broker_details(desk: Desk, name: str) -> Partial[tuple[BrokerDetail, .
                 broker_row(ref, cluster_name(info, name), table),
                 runtime.details(table),
                 table,
-                dict(sorted(settings.items())),
+                shown(settings),
             )
             for ref, (table, settings) in found.items()
         ),
@@ -151,7 +152,7 @@ async def name_servers(desk: Desk) -> Partial[tuple[NameServer, ...]]:
     reasons = {failure.addr: failure.reason for failure in failures}
     return Partial(
         tuple(
-            NameServer(ref.addr, dict(sorted(found.get(ref, {}).items())), reasons.get(ref.addr))
+            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr))
             for ref in refs
         )
     )

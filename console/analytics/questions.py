@@ -50,6 +50,7 @@ _COUNTS: Final = """
 _PERCENTILES: Final = """
     WITH read AS (
         SELECT {cells}, measure, bucket, sum(count) AS n FROM {{files}} {where}
+          AND list_contains($measures, measure)
         GROUP BY ALL
     ), counted AS (
         SELECT {key} AS key, {which} AS which, measure, bucket, sum(n) AS n FROM read
@@ -123,8 +124,8 @@ def series(reader: LakeReader, scope: Scope) -> list[Figures]:
     ]
 
 
-def overview(reader: LakeReader, scope: Scope) -> Overview:
-    """The whole range, and its topics, groups and kinds."""
+def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURES) -> Overview:
+    """The whole range, and its topics, groups and kinds, with percentiles of the `measures`."""
     counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
     counted = reader.rows(counts, MINUTE, scope.range, scope.parameters)
     spreads = _percentiles(
@@ -134,6 +135,7 @@ def overview(reader: LakeReader, scope: Scope) -> Overview:
         key=_KEY,
         which=_WHICH,
         sets=_SPREAD_SETS,
+        measures=measures,
     )
 
     def cut(which: int) -> list[Figures]:
@@ -193,12 +195,20 @@ def funnel(reader: LakeReader, scope: Scope, total: Figures) -> list[Step]:
 
 
 def _percentiles(
-    reader: LakeReader, scope: Scope, *, cells: str, key: str, which: str, sets: str
+    reader: LakeReader,
+    scope: Scope,
+    *,
+    cells: str,
+    key: str,
+    which: str,
+    sets: str,
+    measures: Sequence[str] = MEASURES,
 ) -> dict[tuple[Any, int, str], Spread]:
     sql = _PERCENTILES.format(
         cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
     )
-    rows = reader.rows(sql, LATENCY, scope.range, scope.parameters)
+    wanted = {**scope.parameters, "measures": list(measures)}
+    rows = reader.rows(sql, LATENCY, scope.range, wanted)
     return {
         (name, cut, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in row))
         for name, cut, measure, *row in rows

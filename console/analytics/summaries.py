@@ -2,10 +2,11 @@
 
     <lake>/days/<dataset>/<level in hours>/2026-11-05-<digest>.parquet
 
-A file holds what the minutes of one UTC day say, added up by the hour or by six hours; its
-`minute_ms` is the first millisecond of that. The digest stands for the very files it was made of:
-when a job makes an hour again, the file no longer fits and is not used any more, and the next job
-makes a new one. So a missing or old file costs time, and nothing else.
+A file holds what the hours of one UTC day say, added up by the hour or by six hours, whose first
+millisecond stands in its time column; lists of messages are only put together. The digest stands
+for the very files it was made of: when a job makes an hour again, the file no longer fits and is
+not used any more, and the next job makes a new one. So a missing or old file costs time, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,8 +25,8 @@ import duckdb
 from django.conf import settings
 
 from console.jobs.places import lake_of
-from trace.lake import HOUR_MS, LATENCY, MINUTE, HourIndex, Lake, Snapshot
-from trace.tables import TABLES
+from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, HourIndex, Lake, Snapshot
+from trace.tables import TABLES, Table
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +42,28 @@ COUNTS: Final = tuple(
     for column in TABLES[MINUTE].columns
     if column.type == "bigint" and column.name != "minute_ms"
 )
+_EDGE_COUNTS: Final = (
+    *("messages", "bytes", "attempts", "failures", "dead_letters", "never_consumed"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What becomes of the columns of a table; those not named cannot be added up, and are null."""
+
+    keys: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
+    is_list: bool = False
+    """Rows are kept as they are."""
+
+
 _SUMS: Final = {
-    MINUTE: (_KEYS, COUNTS),
-    LATENCY: ((*_KEYS, "measure", "bucket"), ("count",)),
+    MINUTE: _Sum(_KEYS, COUNTS),
+    LATENCY: _Sum((*_KEYS, "measure", "bucket"), ("count",)),
+    EDGES: _Sum(_KEYS[:3], _EDGE_COUNTS, least=("first_ms",), most=("last_ms",)),
+    SLOW: _Sum(is_list=True),
 }
 
 
@@ -130,23 +151,31 @@ def _make(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
 
 
 def _sql(dataset: str, level_hours: int, path: Path) -> str:
-    """With all columns of the table; what cannot be added up is null."""
-    keys, counts = _SUMS[dataset]
-    length_ms = level_hours * HOUR_MS
-    columns = [f"minute_ms // {length_ms} * {length_ms} AS minute_ms", *keys]
-    for column in TABLES[dataset].columns[1:]:
-        if column.name in counts:
-            columns.append(f'sum("{column.name}")::BIGINT AS "{column.name}"')
-        elif column.name not in keys:
-            columns.append(f'NULL::{column.type} AS "{column.name}"')
+    """The file has all columns of the table. Everything that is put in is this module's own."""
+    rows = "read_parquet($files, hive_partitioning = false)"
     target = str(path).replace("'", "''")
-    # Everything that is put in is this module's own.
-    return f"""
-        COPY (
-            SELECT {", ".join(columns)}
-            FROM read_parquet($files, hive_partitioning = false) GROUP BY ALL
-        ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)
-    """  # noqa: S608
+    if _SUMS[dataset].is_list:
+        select = f"SELECT * FROM {rows}"  # noqa: S608
+    else:
+        columns = ", ".join(_columns(TABLES[dataset], _SUMS[dataset], level_hours * HOUR_MS))
+        select = f"SELECT {columns} FROM {rows} GROUP BY ALL"  # noqa: S608
+    return f"COPY ({select}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+
+
+def _columns(table: Table, wanted: _Sum, length_ms: int) -> Iterator[str]:
+    for name, kind, _meaning in table.columns:
+        if name == table.time_column:
+            yield f"{name} // {length_ms} * {length_ms} AS {name}"
+        elif name in wanted.keys:
+            yield name
+        elif name in wanted.sums:
+            yield f'sum("{name}")::BIGINT AS "{name}"'
+        elif name in wanted.least:
+            yield f"min({name}) AS {name}"
+        elif name in wanted.most:
+            yield f"max({name}) AS {name}"
+        else:
+            yield f"NULL::{kind} AS {name}"
 
 
 def _sweep(lake: Lake, wanted: set[Path | None]) -> None:

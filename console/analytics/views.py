@@ -28,6 +28,7 @@ from console.pages import ClusterPage, Crumb
 from console.services import redis_problem
 
 SLOW_ON_OVERVIEW = 10
+MEASURES_SHOWN = ("latency", "send_cost")
 HEAT_WIDTH = 1000
 OLD_MS = 3_600_000
 """When the last job was so long ago, the page says so."""
@@ -106,7 +107,7 @@ class OverviewPage(AnalyticsPage):
     template = "analytics/overview.html"
 
     def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        whole = questions.overview(reader, scope)
+        whole = questions.overview(reader, scope, MEASURES_SHOWN)
         funnel = questions.funnel(reader, scope, whole.total)
         heat = heat_map(scope.range.points, questions.buckets(reader, scope, "latency"))
         return {

@@ -14,7 +14,7 @@ from console.analytics.figures import Scope
 from console.analytics.ranges import DAY_MS, on_grid
 from console.analytics.summaries import summarise
 from console.jobs.places import lake_of
-from tests.unit.analytics.lakes import BEGIN_MS, latency, make_lake, minute
+from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, slow
 from trace.lake import HOUR_MS
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def lake(settings: Settings, tmp_path: Path) -> Lake:
         lake_of("local"),
         minute=[minute(60 * hour + 7, "orders", sends=hour + 100, bytes=5) for hour in hours],
         latency=[latency(60 * hour, "orders", "billing", 10 + hour % 7, 3) for hour in hours],
+        slow=[slow(60 * hour, f"A{hour}", 5000 - hour) for hour in hours],
+        edges=[
+            {**edge("shop", "orders", None, 9), "hour_ms": BEGIN_MS + hour * HOUR_MS}
+            for hour in hours
+        ],
     )
 
 
@@ -46,6 +51,8 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
             questions.overview(reader, scope),
             questions.series(reader, scope),
             sorted(questions.buckets(reader, scope, "latency")),
+            questions.edges(reader, scope),
+            questions.slowest(reader, scope),
         )
         return said, reader.files_read
 
@@ -65,7 +72,7 @@ def test_minutes_are_read_where_a_chart_shows_minutes(lake: Lake) -> None:
     before, files = answers(lake, scope)
     summarise("local", lambda: None)
     assert answers(lake, scope) == (before, files)
-    assert files == 5
+    assert files == 7
 
 
 def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:

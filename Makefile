@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-java profile crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-lake bench-java profile crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -60,6 +60,9 @@ trace-truth: $(READY) ## do the trace jobs say what really happened? 5 million r
 
 bench: $(READY) ## measure the broker and write bench.json
 	$(PY) -m benchmarks $(ARGS)
+
+bench-lake: $(READY) ## measure the analytics pages over a lake of 100 million events
+	$(PY) -m benchmarks.lake $(ARGS)
 
 bench-java: $(READY) ## measure Gantry beside Apache RocketMQ, 15 minutes; writes docs/performance.md
 	$(PY) -m benchmarks.java $(ARGS)

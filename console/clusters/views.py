@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.environment import ClusterMark
 from console.gateway import Answer, Cluster, GatewayError, gateway
 from console.gateway.brokers import (
     BrokerDetail,
@@ -26,6 +29,9 @@ from console.services import redis_problem
 DYING_SHOWN = 5
 
 
+CLUSTERS_AT_ONCE_MAX = 16
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterCard:
     """A cluster on the home page: its overview, or why there is none."""
@@ -33,6 +39,14 @@ class ClusterCard:
     cluster: Cluster
     answer: Answer[Overview] | None
     trouble: GatewayError | None
+    mark: ClusterMark | None
+
+    @property
+    def state(self) -> str:
+        """`up`, `partly` when a broker is silent, or `down`."""
+        if self.answer is None or not self.answer.value.brokers:
+            return "down"
+        return "partly" if self.answer.value.silent else "up"
 
 
 class HomePage(Page):
@@ -44,14 +58,18 @@ class HomePage(Page):
         clusters = gateway.clusters()
         if len(clusters) == 1:
             return redirect("clusters:overview", cluster=clusters[0].name)
-        return self.show(title=_("Clusters"), cards=[_card(cluster) for cluster in clusters])
+        # Together, so that one that does not answer keeps nobody waiting for the others.
+        with ThreadPoolExecutor(CLUSTERS_AT_ONCE_MAX) as pool:
+            cards = list(pool.map(_card, clusters))
+        return self.show(title=_("Clusters"), cards=cards)
 
 
 def _card(cluster: Cluster) -> ClusterCard:
+    mark = settings.CONSOLE_CLUSTER_MARKS.get(cluster.name)
     try:
-        return ClusterCard(cluster, cluster.ask(overview), None)
+        return ClusterCard(cluster, cluster.ask(overview), None, mark)
     except GatewayError as trouble:
-        return ClusterCard(cluster, None, trouble)
+        return ClusterCard(cluster, None, trouble, mark)
 
 
 class OverviewPage(ClusterPage):

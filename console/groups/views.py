@@ -12,6 +12,7 @@ from console.clusters.models import Kind
 from console.clusters.protection import is_protected
 from console.gateway import merge_failures
 from console.gateway.clients import group_clients, queue_owners, running_info
+from console.gateway.dead_letter_reasons import why
 from console.gateway.deadletters import summary
 from console.gateway.groups import (
     GroupQueue,
@@ -76,6 +77,7 @@ class GroupPage(ClusterPage):
             topics=by_topic(held),
             members=clients.value,
             letters=letters.value,
+            why=self.cluster.ask(why, group).value if letters.value else None,
             protected=is_protected(cluster, Kind.GROUP, group),
         )
 

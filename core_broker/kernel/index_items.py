@@ -7,11 +7,13 @@ The layout and the plain form of this are in store/index_items.py.
 import cython
 from cython.cimports.core_broker.kernel.scan import put32, put64
 from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
+from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
 ENTRY_NUMBERS = cython.declare(cython.int, 3)
 ITEM_BYTES = cython.declare(cython.int, 20)
 SLOTS_PER_BLOCK = cython.declare(cython.int, 1024)
+SLOT_BYTES = cython.declare(cython.int, 4)
 SECONDS_MAX = cython.declare(int64_t, 2147483647)
 
 
@@ -21,7 +23,7 @@ def add_items(
     number: cython.int,
     begin_timestamp: int64_t,
     tail: bytearray,
-    changed_blocks: set,
+    changed_blocks: bytearray,
     before_flush: dict | None,
 ) -> int:
     """Enter entries from item `number` on; return how many slots are in use that were not."""
@@ -33,18 +35,21 @@ def add_items(
     key_hash: int32_t
     seconds: int64_t
     slot: cython.int
+    block: cython.int
     previous: cython.int
+    changed: cython.p_char = PyByteArray_AS_STRING(changed_blocks)
     used: cython.int = 0
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
     for i in range(count):
         key_hash = cython.cast(int32_t, entries[ENTRY_NUMBERS * i])
         slot = key_hash % slot_count
+        block = slot // SLOTS_PER_BLOCK
+        if before_flush is not None and block not in before_flush:
+            before_flush[block] = _block_bytes(slots, block)
         previous = slots[slot]
-        if before_flush is not None:
-            before_flush.setdefault(slot, previous)
         slots[slot] = number
-        changed_blocks.add(slot // SLOTS_PER_BLOCK)
+        changed[block] = 1
         used += previous == 0
         seconds = (entries[ENTRY_NUMBERS * i + 2] - begin_timestamp) // 1000
         # C divides towards zero; an entry older than the file counts as of its begin.
@@ -56,3 +61,13 @@ def add_items(
         at += ITEM_BYTES
         number += 1
     return used
+
+
+@cython.cfunc
+def _block_bytes(slots: cython.int[::1], block: cython.int) -> bytes:
+    """Copy one block of slots."""
+    first: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, block) * SLOTS_PER_BLOCK
+    count: cython.Py_ssize_t = min(slots.shape[0] - first, SLOTS_PER_BLOCK)
+    return PyBytes_FromStringAndSize(
+        cython.cast(cython.p_char, cython.address(slots[first])), count * SLOT_BYTES
+    )

@@ -8,6 +8,7 @@ RocketMQ's ScheduleMessageService.
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from core_broker.errors import ProtocolError, StoreBusy, StoreReadOnly
 from core_broker.message.model import MessageExt, MessageInner
@@ -40,8 +41,10 @@ class DelayDelivery:
         #: What must be read from the disk before a level can go on.
         self._cold: ColdRead | None = None
 
-    def arrived(self, topic: str, queue_id: int, offset: int, tags_code: int) -> None:
-        """A message became readable; if its level had nothing to wait for, it has now."""
+    def arrived(
+        self, topic: str, queue_id: int, first: int, end: int, codes: Callable[[], list[int]]
+    ) -> None:
+        """Messages became readable; if their level had nothing to wait for, it has now."""
         if topic == SCHEDULE_TOPIC and queue_id + 1 in self._idle_levels:
             self._wake.set()
 

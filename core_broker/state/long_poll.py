@@ -71,8 +71,13 @@ class HeldPulls(Generic[Q]):
         self._count += 1
         return True
 
-    def arrived(self, topic: str, queue_id: int, offset: int, tags_code: int) -> None:
-        """Note that a message became readable. Called for every message, so it does little."""
+    def arrived(
+        self, topic: str, queue_id: int, first: int, end: int, codes: Callable[[], list[int]]
+    ) -> None:
+        """Note that messages became readable: those from `first` on, before `end`.
+
+        `codes` returns their tags codes. Called in every turn of the loop, so it does little.
+        """
         queues = self._by_queue.get(topic)
         if queues is None:
             return
@@ -82,7 +87,10 @@ class HeldPulls(Generic[Q]):
         woken = [
             pull
             for pull in waiting
-            if offset >= pull.offset and (pull.accept is None or pull.accept(tags_code))
+            if end > pull.offset
+            and (
+                pull.accept is None or any(map(pull.accept, codes()[max(pull.offset - first, 0) :]))
+            )
         ]
         for pull in woken:
             self._release(pull)

@@ -206,6 +206,10 @@ class ConsumeQueue:
         """Return one visible unit."""
         return next(self.units(offset, 1), None)
 
+    def tags_codes(self, offset: int, end: int) -> list[int]:
+        """Return the tags codes of visible units."""
+        return [code for _, _, code in self.places(offset, end - offset)]
+
     def place_of(self, offset: int) -> tuple[Path, int]:
         """Return the file of a unit and its first byte there, for messages to the operator."""
         within = offset % self._units_per_file

@@ -4,15 +4,17 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.consume_queue import TAIL_BYTES_MAX, UNIT, ConsumeQueue
+from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
 from core_broker.store.files import Files
 from core_broker.store.segments import OpenFiles
 
-#: Called with topic, queue id, logical offset and tags code of each message that became visible.
-ArrivalListener = Callable[[str, int, int, int], None]
+#: Called once for each queue in which messages became visible: topic, queue id, offset of the first
+#: one and behind the last, and what returns their tags codes.
+ArrivalListener = Callable[[str, int, int, int, Callable[[], list[int]]], None]
 
 _NO_FOLDERS = frozenset({"", ".", ".."})
 
@@ -87,7 +89,7 @@ class ConsumeQueues:
             self.write_tail(queue)
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
-        """Make the turn's units visible and tell the listeners of each."""
+        """Make the turn's units visible and tell the listeners of each queue."""
         published = [(queue, queue.max_offset) for queue in self._appended]
         self._appended.clear()
         for queue, _ in published:
@@ -97,7 +99,9 @@ class ConsumeQueues:
                 self._full.add(queue)
         if listeners:
             for queue, first in published:
-                _announce(queue, first, listeners)
+                codes = partial(queue.tags_codes, first, queue.max_offset)
+                for listener in listeners:
+                    listener(queue.topic, queue.queue_id, first, queue.max_offset, codes)
 
     def rollback(self) -> None:
         """Forget the turn's units: their messages did not get into the log."""
@@ -183,13 +187,6 @@ class ConsumeQueues:
         self._full.discard(queue)
         queue.forget_all()
         return queue.folder
-
-
-def _announce(queue: ConsumeQueue, first: int, listeners: list[ArrivalListener]) -> None:
-    data = queue.read(first, queue.max_offset - first)
-    for offset, (_, _, tags_code) in enumerate(UNIT.iter_unpack(data), first):
-        for listener in listeners:
-            listener(queue.topic, queue.queue_id, offset, tags_code)
 
 
 def is_folder_name(topic: str) -> bool:

@@ -46,9 +46,10 @@ class IndexFile:
         self.next_item = 1
         #: Of the machine's byte order; the memory of slots never used is never touched.
         self._slots: memoryview | None = None
-        self._changed_blocks: set[int] = set()
-        #: While a flush runs: slots that changed since it was taken, as they were then.
-        self._before_flush: dict[int, int] | None = None
+        #: 1 for each block of slots that is not written.
+        self._changed_blocks = bytearray(-(-self.slot_count // SLOTS_PER_BLOCK))
+        #: While a flush runs: blocks that changed since it was taken, as they were then.
+        self._before_flush: dict[int, bytes] | None = None
         self._tail = bytearray()
         self._tail_from = 1
 
@@ -133,8 +134,9 @@ class IndexFile:
 
     def take_changed_blocks(self) -> list[int]:
         """Return the blocks of slots to write and regard them as written; begins a flush."""
-        blocks = sorted(self._changed_blocks)
-        self._changed_blocks.clear()
+        changed = self._changed_blocks
+        blocks = [block for block, is_changed in enumerate(changed) if is_changed]
+        self._changed_blocks = bytearray(len(changed))
         self._before_flush = {}
         return blocks
 
@@ -144,7 +146,8 @@ class IndexFile:
 
     def mark_changed(self, blocks: list[int]) -> None:
         """Note blocks whose write failed."""
-        self._changed_blocks.update(blocks)
+        for block in blocks:
+            self._changed_blocks[block] = 1
 
     def write_slots(self, blocks: list[int]) -> None:
         """Write blocks of slots as they were when the flush was taken; may run off the loop.
@@ -156,12 +159,14 @@ class IndexFile:
             return
         for first, end in _runs(blocks):
             start = first * SLOTS_PER_BLOCK
-            data = _swapped(self._slots[start : end * SLOTS_PER_BLOCK].cast("B"))
+            data = bytearray(self._slots[start : end * SLOTS_PER_BLOCK].cast("B"))
             # What the copy has too new was noted before it changed.
-            for slot, value in (self._before_flush or {}).copy().items():
-                if start <= slot < start + len(data):
-                    data[slot - start] = _swapped_int(value)
-            self.file.pwrite(data.tobytes(), self.layout.slot_at(start))
+            before = self._before_flush or {}
+            for block in range(first, end):
+                if (slots := before.get(block)) is not None:
+                    at = (block - first) * SLOTS_PER_BLOCK * SLOT.size
+                    data[at : at + len(slots)] = slots
+            self.file.pwrite(_swapped(data).tobytes(), self.layout.slot_at(start))
 
     def header(self) -> bytes:
         """The header as it is now."""
@@ -212,7 +217,7 @@ class IndexFile:
         self.slots_used = used
         self.end_physical = last_offset
         self.end_timestamp = self.begin_timestamp + last_seconds * 1000
-        self._changed_blocks.update(range(-(-len(slots) // SLOTS_PER_BLOCK)))
+        self.mark_changed(list(range(len(self._changed_blocks))))
 
     def _items_on_disk(self) -> Iterator[tuple[int, int, int, int]]:
         for first in range(1, self.item_max, _CHUNK_ITEMS):
@@ -231,18 +236,13 @@ def _empty_slots(count: int) -> memoryview:
     return memoryview(bytearray(count * SLOT.size)).cast("i")
 
 
-def _swapped(slots: bytes | memoryview) -> "array[int]":
+def _swapped(slots: bytes | bytearray) -> "array[int]":
     """Copy slots, from the machine's byte order to that of the file or back."""
     copy = array("i")
     copy.frombytes(slots)
     if sys.byteorder == "little":
         copy.byteswap()
     return copy
-
-
-def _swapped_int(value: int) -> int:
-    """One slot in the byte order of the file."""
-    return int.from_bytes(SLOT.pack(value), sys.byteorder, signed=True)
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

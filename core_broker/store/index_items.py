@@ -4,7 +4,6 @@ The compiled form of this is core_broker/kernel/index_items.py.
 """
 
 from array import array
-from collections.abc import MutableSequence
 from typing import TypeAlias
 
 from core_broker.store.index_layout import ITEM
@@ -22,28 +21,29 @@ _pack_item = ITEM.pack
 
 def add_items(
     entries: IndexEntries,
-    slots: MutableSequence[int] | memoryview,
+    slots: memoryview,
     number: int,
     begin_timestamp: int,
     tail: bytearray,
-    changed_blocks: set[int],
-    before_flush: dict[int, int] | None = None,
+    changed_blocks: bytearray,
+    before_flush: dict[int, bytes] | None = None,
 ) -> int:
     """Enter entries from item `number` on; return how many slots are in use that were not.
 
-    The items are appended to `tail`, the blocks of slots that changed to `changed_blocks`;
-    what slots held before goes to `before_flush`, while a flush is under way.
+    The items are appended to `tail`; blocks of slots that change become 1 in `changed_blocks`. What
+    a block held before goes to `before_flush`, while a flush is under way.
     """
     slot_count = len(slots)
     used = 0
     numbers = iter(entries)
     for key_hash, offset, timestamp in zip(numbers, numbers, numbers, strict=True):
         slot = key_hash % slot_count
+        block = slot // SLOTS_PER_BLOCK
+        if before_flush is not None and block not in before_flush:
+            before_flush[block] = block_bytes(slots, block)
         previous = slots[slot]
-        if before_flush is not None:
-            before_flush.setdefault(slot, previous)
         slots[slot] = number
-        changed_blocks.add(slot // SLOTS_PER_BLOCK)
+        changed_blocks[block] = 1
         used += not previous
         seconds = (timestamp - begin_timestamp) // 1000
         if not 0 <= seconds <= SECONDS_MAX:
@@ -51,3 +51,8 @@ def add_items(
         tail += _pack_item(key_hash, offset, seconds, previous)
         number += 1
     return used
+
+
+def block_bytes(slots: memoryview, block: int) -> bytes:
+    """Copy one block of slots."""
+    return bytes(slots[block * SLOTS_PER_BLOCK : (block + 1) * SLOTS_PER_BLOCK])

@@ -264,7 +264,7 @@ class MessageStore:
 
     @property
     def arrival_listeners(self) -> list[ArrivalListener]:
-        """Called for each message that became visible: topic, queue id, offset, tags code."""
+        """Called for each queue in which messages became visible."""
         return self._appender.listeners
 
     # -- put --

@@ -242,7 +242,5 @@ def test_furthest_behind_leaves_out_those_who_are_not() -> None:
         group_row(name, {"a": SubscriptionGroupConfig(group_name=name)})
         for name in (*sorted(lags.keys() - {"gone"}), "unknown")
     ]
-    numbers = {
-        name: GroupNumbers(lag, 0, None, None, (), None, None) for name, lag in lags.items()
-    }
+    numbers = {name: GroupNumbers(lag, 0, None, None, (), None, None) for name, lag in lags.items()}
     assert [one.name for one in furthest_behind(rows, numbers)] == ["e", "a", "b"]

@@ -33,8 +33,8 @@ def test_both_enter_the_same(entries: list[tuple[int, int, int]], is_flushing: b
     outcomes = []
     for add_items in (plain, compiled):
         slots = memoryview(bytearray(4 * 3000)).cast("i")
-        tail, changed = bytearray(b"before"), {7}
-        before: dict[int, int] | None = {} if is_flushing else None
+        tail, changed = bytearray(b"before"), bytearray(3)
+        before: dict[int, bytes] | None = {} if is_flushing else None
         used = add_items(numbers, slots, 5, BEGIN_MS, tail, changed, before)
         outcomes.append((used, bytes(slots), bytes(tail), changed, before))
     assert outcomes[0] == outcomes[1]

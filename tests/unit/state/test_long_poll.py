@@ -1,6 +1,7 @@
 """state/long_poll.py: nothing is lost, nothing is answered twice, whatever the order of events."""
 
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -26,6 +27,10 @@ def names(pulls: list[HeldPull[str]]) -> list[str]:
     return [each.question for each in pulls]
 
 
+def arrived(held: HeldPulls[Any], topic: str, queue_id: int, offset: int, tags_code: int) -> None:
+    held.arrived(topic, queue_id, offset, offset + 1, lambda: [tags_code])
+
+
 def test_a_message_wakes_those_that_wait_at_its_queue_and_offset() -> None:
     held: HeldPulls[str] = HeldPulls()
     for each in (
@@ -35,7 +40,7 @@ def test_a_message_wakes_those_that_wait_at_its_queue_and_offset() -> None:
         pull("other topic", topic="U"),
     ):
         assert held.hold(each)
-    held.arrived("T", 0, 5, 0)
+    arrived(held, "T", 0, 5, 0)
     assert names(held.take_ready()) == ["right"]
     assert len(held) == 3
     assert held.take_ready() == []
@@ -45,16 +50,27 @@ def test_many_messages_of_a_turn_wake_a_pull_once() -> None:
     held: HeldPulls[str] = HeldPulls()
     held.hold(pull("one"))
     for offset in range(10):
-        held.arrived("T", 0, offset, 0)
+        arrived(held, "T", 0, offset, 0)
     assert names(held.take_ready()) == ["one"]
+
+
+def test_messages_of_one_turn_are_looked_at_from_the_awaited_offset_on() -> None:
+    held: HeldPulls[str] = HeldPulls()
+    accept = frozenset({65}).__contains__
+    held.hold(pull("before", offset=5, accept=accept))
+    held.hold(pull("behind", offset=7, accept=accept))
+    held.hold(pull("later", offset=8))
+    held.arrived("T", 0, 5, 8, lambda: [64, 65, 66])
+    assert names(held.take_ready()) == ["before"]
+    assert len(held) == 2
 
 
 def test_a_filter_keeps_a_pull_waiting() -> None:
     held: HeldPulls[str] = HeldPulls()
     held.hold(pull("tagged", accept=frozenset({65}).__contains__))
-    held.arrived("T", 0, 0, 66)
+    arrived(held, "T", 0, 0, 66)
     assert not held.has_ready
-    held.arrived("T", 0, 1, 65)
+    arrived(held, "T", 0, 1, 65)
     assert names(held.take_ready()) == ["tagged"]
 
 
@@ -73,7 +89,7 @@ def test_a_closed_connection_is_forgotten_even_when_it_is_ready() -> None:
     held.hold(pull("ready", owner="gone"))
     held.hold(pull("waiting", owner="gone", topic="U"))
     held.hold(pull("stays", owner="here", topic="U"))
-    held.arrived("T", 0, 0, 0)
+    arrived(held, "T", 0, 0, 0)
     held.drop_owner("gone")
     held.drop_owner("unknown")
     assert names(held.take_all()) == ["stays"]
@@ -91,7 +107,7 @@ def test_stopping_hands_out_ready_and_waiting() -> None:
     held: HeldPulls[str] = HeldPulls()
     held.hold(pull("ready"))
     held.hold(pull("waiting", topic="U"))
-    held.arrived("T", 0, 0, 0)
+    arrived(held, "T", 0, 0, 0)
     assert names(held.take_all()) == ["ready", "waiting"]
     assert len(held) == 0
 
@@ -138,7 +154,7 @@ class LongPollMachine(RuleBasedStateMachine):
         tags_code=st.integers(0, 2),
     )
     def arrive(self, topic: str, queue_id: int, offset: int, tags_code: int) -> None:
-        self.held.arrived(topic, queue_id, offset, tags_code)
+        arrived(self.held, topic, queue_id, offset, tags_code)
         woken = [
             each
             for each in self.waiting

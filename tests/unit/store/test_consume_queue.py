@@ -1,5 +1,6 @@
 """Consume queues: units, files, blanks, searching, cutting."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -179,14 +180,18 @@ def table(root: Path) -> ConsumeQueues:
     return ConsumeQueues(FILES, root, FILE_BYTES, OpenFiles(FILES, 4))
 
 
-def test_listeners_hear_of_each_message_once(tmp_path: Path) -> None:
+def test_listeners_hear_of_each_queue_once(tmp_path: Path) -> None:
     queues = table(tmp_path)
-    heard: list[tuple[str, int, int, int]] = []
+    heard: list[tuple[str, int, int, int, list[int]]] = []
+
+    def hear(topic: str, number: int, first: int, end: int, codes: Callable[[], list[int]]) -> None:
+        heard.append((topic, number, first, end, codes()))
+
     for queue_id in (1, 1, 2):
         queues.append(queues.get_or_create("T", queue_id), 0, 90, queue_id * 10)
-    queues.publish([lambda *message: heard.append(message)])
-    queues.publish([lambda *message: heard.append(message)])
-    assert sorted(heard) == [("T", 1, 0, 10), ("T", 1, 1, 10), ("T", 2, 0, 20)]
+    queues.publish([hear])
+    queues.publish([hear])
+    assert sorted(heard) == [("T", 1, 0, 2, [10, 10]), ("T", 2, 0, 1, [20])]
 
 
 def test_tails_of_many_queues_are_written_in_turns(tmp_path: Path) -> None:

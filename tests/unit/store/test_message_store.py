@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_record_lies_in_the_log_as_it_is_encoded(bench: Bench) -> None:
 
 
 def test_nothing_is_seen_before_the_turn_is_written(bench: Bench) -> None:
-    heard: list[tuple[str, int, int, int]] = []
+    heard: list[tuple[Any, ...]] = []
     bench.store.arrival_listeners.append(lambda *arrived: heard.append(arrived))
     bench.store.put(message(0))
     bench.store.put(message(0, queue_id=1))
@@ -66,7 +67,8 @@ def test_nothing_is_seen_before_the_turn_is_written(bench: Bench) -> None:
     assert heard == []
     bench.store.write_staged()
     assert bench.store.queue_range("TopicTest", 0) == (0, 1)
-    assert sorted(each[:3] for each in heard) == [("TopicTest", 0, 0), ("TopicTest", 1, 0)]
+    told = sorted((*each[:4], each[4]()) for each in heard)
+    assert told == [("TopicTest", 0, 0, 1, [0]), ("TopicTest", 1, 0, 1, [0])]
     bench.store.write_staged()
     assert len(heard) == 2
 

@@ -27,6 +27,7 @@ cdef class HotPath:
     cdef list _codes
     cdef list _kinds
     cdef double _turn_began
+    cdef list _dirty
     cdef int64_t take(self, HotLine line, int64_t end) except -1
     cdef HotKind _kind_of(self, int64_t code)
     cdef int _deliver(self, HotKind kind, int count) except -1

@@ -48,6 +48,7 @@ class HotPath:
 
     def __init__(self, endpoint: object, kinds: dict):
         self._endpoint = endpoint
+        self._dirty = endpoint.dirty
         self._view = endpoint.read_buffer
         self._bytes = endpoint.read_buffer
         self._buffer = cython.cast(cython.pointer(uint8_t), cython.address(self._bytes[0]))
@@ -191,6 +192,7 @@ class HotLine:
 
     def answer_made(self, answers):
         """Send answers that are frames already."""
+        path: HotPath = self._path
         if self.closed:
             return 0
         self._out.append(answers)
@@ -199,7 +201,10 @@ class HotLine:
             self._grow_out(0)
         elif not self._is_dirty:
             self._is_dirty = True
-            self._endpoint.mark_dirty(self)
+            if path._turn_began == 0.0:
+                self._endpoint.mark_dirty(self)
+            else:
+                path._dirty.append(self)
         return 0
 
 

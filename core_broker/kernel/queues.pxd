@@ -5,7 +5,9 @@ cdef class HotQueue:
     cdef readonly object queue
     cdef readonly int queue_id
     cdef readonly int count
-    cdef readonly int64_t stored_bytes
+    # Counted since the last `take_counts`.
+    cdef int64_t messages
+    cdef int64_t stored_bytes
     cdef readonly int64_t end
     cdef int64_t next_offset
     cdef uint8_t *_units

@@ -40,8 +40,13 @@ class HotQueue:
             cython.cast(cython.p_char, self._units), self.count * UNIT_BYTES
         )
         self.count = 0
-        self.stored_bytes = 0
         return units
+
+    def take_counts(self) -> tuple:
+        """How many messages were stored, and their bytes, since this was asked before."""
+        counts = self.messages, self.stored_bytes
+        self.messages = self.stored_bytes = 0
+        return counts
 
     def reserve(self, more):
         """Make room for so many more units."""
@@ -63,6 +68,7 @@ class HotQueue:
         put32(unit + 8, cython.cast(uint32_t, size))
         put64(unit + 12, tags_code)
         self.count += 1
+        self.messages += 1
         self.stored_bytes += size
         self.end = offset + size
 

@@ -90,6 +90,14 @@ class SendKernel(HotKind):
         """Ask the shell again for every topic and queue."""
         self._topics.clear()
 
+    def queues(self) -> list:
+        """The queues that are known."""
+        known = []
+        topic: HotTopic
+        for topic in self._topics.values():
+            known += [hot for hot in topic.queues if hot is not None]
+        return known
+
     @property
     def messages(self) -> int:
         """How many messages are to be handed over."""

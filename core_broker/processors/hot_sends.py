@@ -55,6 +55,7 @@ class HotSends:
         self._is_sync = False
         self._seen: tuple[object, int] = (None, 0)
         ctx.store.made.on_settle(self.hand_over)
+        ctx.statistics.count_puts = self.count_puts
 
     # -- what the kernel asks for --
 
@@ -69,6 +70,7 @@ class HotSends:
             return None
         seen = (ctx.topics.version, made.queue_removals)
         if seen != self._seen:
+            self.count_puts()
             self.kernel.forget()
             self._seen = seen
         began, ended = turn.last_write
@@ -122,14 +124,7 @@ class HotSends:
         if not kernel.messages:
             return
         self.messages += kernel.messages
-        puts_of = self._ctx.statistics.puts_of
-        queues = []
-        for hot in kernel.touched:
-            queue: ConsumeQueue = hot.queue
-            puts = puts_of(queue.topic)
-            puts.count_of[queue.queue_id] += hot.count
-            puts.bytes_of[queue.queue_id] += hot.stored_bytes
-            queues.append((queue, hot.take_units(), hot.end))
+        queues = [(hot.queue, hot.take_units(), hot.end) for hot in kernel.touched]
         newest, now = kernel.newest, kernel.now
         records, numbers = kernel.take_records()
         entries = array("q", numbers)
@@ -137,6 +132,15 @@ class HotSends:
         if kernel.waiting:
             count = kernel.waiting_count
             self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)
+
+    def count_puts(self) -> None:
+        """Add to the statistics what was handed over since the last time."""
+        for hot in self.kernel.queues():
+            count, stored_bytes = hot.take_counts()
+            if count:
+                puts = self._ctx.statistics.puts_of(hot.queue.topic)
+                puts.count_of[hot.queue_id] += count
+                puts.bytes_of[hot.queue_id] += stored_bytes
 
     def _flushed(self, waiting: list[_Waiting], is_on_disk: bool) -> None:
         for connection, answers, count in waiting:

@@ -112,7 +112,8 @@ class Endpoint:
         self.on_turn_end: Callable[[], None] = _nothing
         self._before_write = before_write
         self._on_close = on_close
-        self._dirty: list[Connection] = []
+        #: Connections that have something to write at the end of this turn; never another list.
+        self.dirty: list[Connection] = []
         self._is_turn_ending = False
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost = asyncio.Event()
@@ -157,7 +158,7 @@ class Endpoint:
 
     def mark_dirty(self, connection: "Connection") -> None:
         """The connection has something to write at the end of this turn."""
-        self._dirty.append(connection)
+        self.dirty.append(connection)
         self._end_turn_soon()
 
     def _end_turn_soon(self) -> None:
@@ -184,7 +185,8 @@ class Endpoint:
         self._is_turn_ending = False
         self.turn_began = 0.0
         self.on_turn_end()
-        dirty, self._dirty = self._dirty, []
+        dirty = self.dirty.copy()
+        self.dirty.clear()
         if dirty and self._before_write is not None:
             try:
                 self._before_write()

@@ -1,9 +1,10 @@
 """Counters by topic, group and broker, and what they grew by in the last minute, hour and day.
 
-Sending only bumps two numbers per message (`TopicPuts`); they are folded into the named items when
-somebody looks. Each item keeps readings of itself: every 10 s for a minute, every 10 min for an
-hour, every hour for a day. Names and keys are those of RocketMQ's BrokerStatsManager, StatsItem and
-StatsSnapshot: a topic, topic@group, queueId@topic@group, topic@queueId, or the cluster's name.
+Sending only bumps two numbers per message (`TopicPuts`, or those of the kernel); they are folded
+into the named items when somebody looks. Each item keeps readings of itself: every 10 s for a
+minute, every 10 min for an hour, every hour for a day. Names and keys are those of RocketMQ's
+BrokerStatsManager, StatsItem and StatsSnapshot: a topic, topic@group, queueId@topic@group,
+topic@queueId, or the cluster's name.
 """
 
 from array import array
@@ -99,6 +100,8 @@ class Statistics:
         self._puts: dict[str, TopicPuts] = {}
         self._samples = 0
         self._put_before = 0
+        #: Brings `puts_of` up to date with what was counted elsewhere.
+        self.count_puts: Callable[[], None] = _nothing
         self.get_total = 0
         self.get_bytes_total = 0
         self.get_time_max_ms = 0
@@ -149,6 +152,7 @@ class Statistics:
 
     def fold(self) -> None:
         """Bring the named items up to date with what the send path counted."""
+        self.count_puts()
         total = self._put_before
         for topic, puts in self._puts.items():
             count = sum(puts.count_of.values())
@@ -204,6 +208,7 @@ class Statistics:
 
     def forget_topic(self, topic: str) -> None:
         """Drop the counters of a deleted topic; the broker's total keeps what it had."""
+        self.count_puts()
         puts = self._puts.pop(topic, None)
         if puts is not None:
             self._put_before += sum(puts.count_of.values())
@@ -228,3 +233,7 @@ class Statistics:
         item = self._item(name, key)
         item.value = value
         item.times = times
+
+
+def _nothing() -> None:
+    """All is counted here."""

@@ -1,12 +1,16 @@
 """The key index: bytes of its files, chains, ranges, rolling over, rebuilding."""
 
 import struct
+from array import array
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from core_broker.store import key_search
 from core_broker.store.files import DiskFiles
+from core_broker.store.index_items import IndexEntries
 from core_broker.store.index_layout import ITEM
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex, file_name
@@ -14,6 +18,10 @@ from core_broker.store.key_index import KeyIndex, file_name
 FILES = DiskFiles()
 T0 = 1_700_000_000_000
 FOREVER = (0, 1 << 62, 64)
+
+
+def entries(places: Iterable[tuple[int, int, int]]) -> IndexEntries:
+    return array("q", chain.from_iterable(places))
 
 
 def new_index(folder: Path, slots: int = 16, items: int = 20) -> KeyIndex:
@@ -45,7 +53,7 @@ def reloaded(folder: Path, slots: int = 16, items: int = 20) -> KeyIndex:
 def test_header_slot_and_item_lie_where_java_looks(tmp_path: Path) -> None:
     key_hash = KeyHasher().key_hash("TopicTest", "OrderID001")
     index = new_index(tmp_path, slots=5_000_000, items=100)
-    index.add([(key_hash, 4096, T0), (key_hash, 8192, T0 + 5_900)])
+    index.add(entries([(key_hash, 4096, T0), (key_hash, 8192, T0 + 5_900)]))
     flush(index)
     (path,) = tmp_path.iterdir()
     assert path.name == file_name(T0)
@@ -63,7 +71,7 @@ def test_header_slot_and_item_lie_where_java_looks(tmp_path: Path) -> None:
 
 def test_a_chain_gives_the_newest_first_and_only_the_hash_asked_for(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(3, 100, T0), (3 + 16, 200, T0), (3, 300, T0), (5, 400, T0)])
+    index.add(entries([(3, 100, T0), (3 + 16, 200, T0), (3, 300, T0), (5, 400, T0)]))
     assert find(index, 3, *FOREVER) == [300, 100]
     assert find(index, 19, *FOREVER) == [200]
     assert find(index, 4, *FOREVER) == []
@@ -73,7 +81,7 @@ def test_a_chain_gives_the_newest_first_and_only_the_hash_asked_for(tmp_path: Pa
 
 def test_the_range_is_of_store_times(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(3, number, T0 + number * 1000) for number in range(10)])
+    index.add(entries((3, number, T0 + number * 1000) for number in range(10)))
     assert find(index, 3, T0 + 3000, T0 + 5000, 64) == [5, 4, 3]
     assert find(index, 3, 0, T0 - 1, 64) == []
     assert find(index, 3, T0 + 99_000, T0 + 99_999, 64) == []
@@ -83,7 +91,7 @@ def test_the_range_is_of_store_times(tmp_path: Path) -> None:
 def test_full_files_follow_one_another_and_all_are_searched(tmp_path: Path) -> None:
     index = new_index(tmp_path)
     for number in range(50):  # 19 items a file
-        index.add([(7, number, T0 + number)])
+        index.add(entries([(7, number, T0 + number)]))
     assert len(list(tmp_path.iterdir())) == 3
     assert find(index, 7, *FOREVER) == list(range(49, -1, -1))
     flush(index)
@@ -92,14 +100,14 @@ def test_full_files_follow_one_another_and_all_are_searched(tmp_path: Path) -> N
     again = reloaded(tmp_path)
     assert find(again, 7, *FOREVER) == list(range(49, -1, -1))
     assert (again.end_physical, again.end_timestamp) == (49, T0 + 49)
-    again.add([(7, 50, T0 + 50)])
+    again.add(entries([(7, 50, T0 + 50)]))
     assert find(again, 7, 0, 1 << 62, 2) == [50, 49]
     again.close()
 
 
 def test_times_out_of_range_are_clipped(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(1, 1, T0), (1, 2, T0 - 5_000), (1, 3, T0 + 10**13)])
+    index.add(entries([(1, 1, T0), (1, 2, T0 - 5_000), (1, 3, T0 + 10**13)]))
     flush(index)
     (path,) = tmp_path.iterdir()
     items = path.read_bytes()[40 + 4 * 16 + 20 :]
@@ -109,7 +117,7 @@ def test_times_out_of_range_are_clipped(tmp_path: Path) -> None:
 
 def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(number % 3, number * 10, T0 + number * 1000) for number in range(15)])
+    index.add(entries((number % 3, number * 10, T0 + number * 1000) for number in range(15)))
     flush(index)
     index.close()
     (path,) = tmp_path.iterdir()
@@ -120,7 +128,7 @@ def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
     index.cut_physical(100)
     assert (index.end_physical, index.end_timestamp) == (90, T0 + 9000)
     assert find(index, 0, *FOREVER) == [90, 60, 30, 0]
-    index.add([(0, 100, T0 + 10_000)])
+    index.add(entries([(0, 100, T0 + 10_000)]))
     flush(index)
     index.close()
     again = reloaded(tmp_path)
@@ -130,7 +138,7 @@ def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
 
 def test_a_cut_before_a_file_removes_it(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(7, number, T0) for number in range(50)])
+    index.add(entries((7, number, T0) for number in range(50)))
     flush(index)
     index.cut_physical(20)
     assert index.end_physical == 19
@@ -141,7 +149,7 @@ def test_a_cut_before_a_file_removes_it(tmp_path: Path) -> None:
 
 def test_a_damaged_file_and_those_behind_it_are_removed(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(7, number, T0) for number in range(50)])
+    index.add(entries((7, number, T0) for number in range(50)))
     flush(index)
     index.close()
     paths = sorted(tmp_path.iterdir())
@@ -156,7 +164,7 @@ def test_a_search_follows_a_bounded_number_of_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = new_index(tmp_path, items=2000)
-    index.add([(3 if number else 19, number, T0) for number in range(1000)])
+    index.add(entries((3 if number else 19, number, T0) for number in range(1000)))
     assert find(index, 19, *FOREVER) == [0]
     monkeypatch.setattr(key_search, "CHAIN_ITEMS_MAX", 900)
     assert find(index, 19, *FOREVER) == []
@@ -165,7 +173,7 @@ def test_a_search_follows_a_bounded_number_of_items(
 
 def test_files_whose_messages_are_gone_can_be_removed(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(7, number, T0) for number in range(50)])
+    index.add(entries((7, number, T0) for number in range(50)))
     flush(index)
     assert index.forget_before(18) == []
     assert len(index.forget_before(1000)) == 2  # never the newest
@@ -174,9 +182,9 @@ def test_files_whose_messages_are_gone_can_be_removed(tmp_path: Path) -> None:
 
 def test_a_flush_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(1, 100, T0), (2, 200, T0)])
+    index.add(entries([(1, 100, T0), (2, 200, T0)]))
     flushes = index.take_flushes()
-    index.add([(1, 300, T0), (17, 400, T0), (3, 500, T0)])
+    index.add(entries([(1, 300, T0), (17, 400, T0), (3, 500, T0)]))
     for each in flushes:
         each.run()
     (path,) = tmp_path.iterdir()
@@ -190,7 +198,7 @@ def test_a_flush_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> N
 
 def test_no_file_is_removed_under_a_flush(tmp_path: Path) -> None:
     index = new_index(tmp_path)
-    index.add([(7, number, T0) for number in range(50)])
+    index.add(entries((7, number, T0) for number in range(50)))
     flushes = index.take_flushes()
     assert index.forget_before(1000) == []
     index.flushed(flushes, is_done=False)

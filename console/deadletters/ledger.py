@@ -40,7 +40,7 @@ SENT_BEFORE = _(
 )
 BEING_SENT = _("Somebody is sending it at this moment.")
 DISCARDED = _(
-    "It was discarded. Restore it, or choose to send it all the same (in the API: again)."
+    "It was discarded. Restore it, or choose “Also what was sent before” (in the API: again)."
 )
 
 

@@ -20,6 +20,7 @@ urlpatterns = [
     path("healthz", never_cache(health.readyz), name="healthz"),
     path("metrics", never_cache(health.metrics_page), name="metrics"),
     path("varz", never_cache(health.varz), name="varz"),
+    path("", include("console.classic.urls")),
     path("clusters/<str:cluster>/", include(mounted("urls", "cluster"))),
     *mounted("urls", "console"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import LoginView, PasswordChangeView
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render, resolve_url
 from django.urls import reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -37,6 +37,9 @@ class SignInPage(LoginView):
 
 def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
     """Too many wrong passwords for one name from one address."""
+    if request.resolver_match and "classic" in request.resolver_match.app_names:
+        reason = _("Too many wrong passwords; wait some minutes.")
+        return JsonResponse({"status": -1, "data": None, "errMsg": reason}, status=429)
     context = {
         "title": _("Sign in"),
         "form": SignInForm(request),

@@ -93,7 +93,8 @@ def test_every_page_works_below_a_prefix(
 
 def check(answer: Response, base: str, faults: list[str]) -> None:
     """Nothing is asked for beside the prefix, and nothing is missing."""
-    if answer.status >= 400 or not answer.url.startswith((f"{base}/", "data:")):
+    within = answer.url == base or answer.url.startswith((f"{base}/", "data:"))
+    if answer.status >= 400 or not within:
         faults.append(f"{answer.status} {answer.url}")
 
 
@@ -113,7 +114,7 @@ def try_out(page: Page, console: Gantry) -> None:
     with page.expect_response(lambda answer: answer.url.endswith("/mq/api/v1/clusters")) as asked:
         page.get_by_role("button", name="Execute").click()
     assert asked.value.status == 200
-    expect(page.locator(".live-responses-table .response-col_status").first).to_contain_text("200")
+    expect(page.locator(".live-responses-table tbody .response-col_status")).to_contain_text("200")
 
 
 def test_a_proxy_may_cut_the_prefix_off(console: Gantry) -> None:

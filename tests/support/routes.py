@@ -40,6 +40,10 @@ class Route:
         return self.pattern.startswith("/api/")
 
     @property
+    def is_classic(self) -> bool:
+        return self.name.startswith("classic:")
+
+    @property
     def methods(self) -> tuple[str, ...]:
         """What its view has a handler for; a plain function says nothing, so GET."""
         owner = getattr(self.view, "view_class", None) or getattr(self.view, "cls", None)

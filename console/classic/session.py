@@ -1,0 +1,70 @@
+"""/login/…: the console's own users. Scripts do better with an API token: it needs no sign-in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import authenticate, login, logout
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from rest_framework.parsers import FormParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.access import Need, Role, needs, role_of
+from console.api.parsers import BoundedJSONParser
+from console.classic.base import ClassicCall, plain_request, told
+from console.gateway import Unusable
+from console.security import is_own_origin
+
+#: Classic has two kinds of users.
+NORMAL, SUPER = 0, 1
+FIELD_CHARS_MAX = 150
+
+
+@needs(Need.OPEN)
+class Check(ClassicCall):
+    asks_cluster = False
+
+    def get(self, request: Request) -> Response:
+        return told({"logined": request.user.is_authenticated, "loginRequired": True})
+
+
+@needs(Need.OPEN)
+class Login(ClassicCall):
+    asks_cluster = False
+    parser_classes = [BoundedJSONParser, FormParser, MultiPartParser]
+
+    def post(self, request: Request) -> Response:
+        """User and password as JSON, form or query string; several wrong ones make a rest."""
+        origin, host = request.headers.get("Origin", ""), request.headers.get("Host", "")
+        if not is_own_origin(origin, host):
+            raise Unusable(_("Another site may not sign its visitors in here."))
+        given: dict[str, Any] = request.query_params.dict()
+        sent = request.data
+        if isinstance(sent, dict):
+            given |= sent.dict() if isinstance(sent, QueryDict) else sent
+        name, password = (str(given.get(field, "")) for field in ("username", "password"))
+        if max(len(name), len(password)) > FIELD_CHARS_MAX or "\x00" in name + password:
+            raise Unusable(_("User or password is wrong."))
+        user = authenticate(plain_request(request), username=name, password=password)
+        if user is None:
+            raise Unusable(_("User or password is wrong, or there were too many wrong ones."))
+        login(plain_request(request), user)
+        kind = SUPER if role_of(user) is Role.ADMINISTRATOR else NORMAL
+        return told(
+            {
+                "loginUserName": user.get_username(),
+                "loginUserRole": kind,
+                "contextPath": request.META.get("SCRIPT_NAME", ""),
+            }
+        )
+
+
+@needs(Need.OPEN)
+class Logout(ClassicCall):
+    asks_cluster = False
+
+    def post(self, request: Request) -> Response:
+        logout(plain_request(request))
+        return told({"logined": False})

@@ -1,0 +1,145 @@
+"""/cluster/list.query and /topic/…"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.classic.base import ClassicCall, told
+from console.classic.groups import consumer_infos
+from console.gateway import GatewayError
+from console.gateway.brokers import broker_details, cluster_map
+from console.gateway.groups import queue_progress
+from console.gateway.topic_numbers import topic_numbers
+from console.gateway.topics import TopicRow, topic_detail, topic_rows
+from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
+
+
+class ClusterList(ClassicCall):
+    def get(self, request: Request) -> Response:
+        """Brokers by cluster, and what each says of itself."""
+        info = self.cluster.ask(cluster_map).value
+        servers: dict[str, dict[str, Any]] = {}
+        for name in info.broker_addr_table:
+            try:
+                details = self.cluster.ask(broker_details, name).value
+            except GatewayError:  # one that is away must not hide the others
+                details = ()
+            servers[name] = {str(each.row.ref.id): dict(each.table) for each in details}
+        return told({"clusterInfo": msgspec.to_builtins(info), "brokerServer": servers})
+
+
+class TopicNames(ClassicCall):
+    def get(self, request: Request) -> Response:
+        rows = self.cluster.ask(topic_rows).value
+        if self.flag("skipSysProcess"):
+            rows = tuple(row for row in rows if kind_of(row) != "SYSTEM")
+        if self.flag("skipRetryAndDlq"):
+            rows = tuple(row for row in rows if not row.name.startswith((RETRY_PREFIX, DLQ_PREFIX)))
+        return told({"topicList": [row.name for row in rows], "brokerAddr": None})
+
+
+class TopicTypes(ClassicCall):
+    def get(self, request: Request) -> Response:
+        rows = self.cluster.ask(topic_rows).value
+        return told(
+            {
+                "topicNameList": [row.name for row in rows],
+                "messageTypeList": [kind_of(row) for row in rows],
+            }
+        )
+
+
+class TopicStats(ClassicCall):
+    def get(self, request: Request) -> Response:
+        topic = self.text("topic")
+        queues = self.cluster.ask(topic_detail, topic).value.queues
+        return told(
+            {
+                "offsetTable": {
+                    f"MessageQueue [topic={topic}, brokerName={each.broker}, "
+                    f"queueId={each.queue_id}]": {
+                        "minOffset": each.offset_min,
+                        "maxOffset": each.offset_max,
+                        "lastUpdateTimestamp": each.last_write_ms or 0,
+                    }
+                    for each in queues
+                }
+            }
+        )
+
+
+class TopicRoute(ClassicCall):
+    def get(self, request: Request) -> Response:
+        topic = self.text("topic")
+        configs = self.cluster.ask(topic_detail, topic).value.configs
+        table = self.cluster.ask(cluster_map).value.broker_addr_table
+        return told(
+            {
+                "orderTopicConf": None,
+                "queueDatas": [
+                    {
+                        "brokerName": ref.name,
+                        "readQueueNums": config.read_queue_nums,
+                        "writeQueueNums": config.write_queue_nums,
+                        "perm": config.perm,
+                        "topicSysFlag": config.topic_sys_flag,
+                    }
+                    for ref, config in configs
+                ],
+                "brokerDatas": [
+                    msgspec.to_builtins(table[ref.name]) for ref, _c in configs if ref.name in table
+                ],
+                "filterServerTable": {},
+            }
+        )
+
+
+class TopicConsumers(ClassicCall):
+    def get(self, request: Request) -> Response:
+        """By group, how far it is in each queue of the topic."""
+        topic = self.text("topic")
+        found: dict[str, Any] = {}
+        for group in self.cluster.ask(topic_numbers, topic).value.groups:
+            try:
+                queues = self.cluster.ask(queue_progress, group).value
+            except GatewayError:  # the group went while it was looked at
+                continue
+            for info in consumer_infos([each for each in queues if each.topic == topic]):
+                found[group] = info
+        return told(found)
+
+
+class TopicConsumerNames(ClassicCall):
+    def get(self, request: Request) -> Response:
+        groups = self.cluster.ask(topic_numbers, self.text("topic")).value.groups
+        return told({"groupList": list(groups)})
+
+
+class TopicConfigs(ClassicCall):
+    def get(self, request: Request) -> Response:
+        topic = self.text("topic")
+        configs = self.cluster.ask(topic_detail, topic).value.configs
+        return told(
+            [
+                {
+                    "clusterNameList": None,
+                    "brokerNameList": [ref.name],
+                    "topicName": topic,
+                    "writeQueueNums": config.write_queue_nums,
+                    "readQueueNums": config.read_queue_nums,
+                    "perm": config.perm,
+                    "order": config.order,
+                    "messageType": (config.attributes or {}).get("message.type", "UNSPECIFIED"),
+                }
+                for ref, config in configs
+            ]
+        )
+
+
+def kind_of(row: TopicRow) -> str:
+    """Classic has the same kinds, in capitals."""
+    return row.kind.upper()

@@ -44,6 +44,19 @@ class EnvironmentProblem(ValueError):
     """Variables of the environment cannot be used; the text names each with its value."""
 
 
+MARKS = "CONSOLE_CLUSTER_MARKS"
+MARK_COLORS = ("blue", "green", "yellow", "orange", "red", "purple", "teal")
+MARK_ENDS: tuple[list[str], ...] = ([], ["production"])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMark:
+    """How a cluster is told from others at a glance."""
+
+    color: str
+    production: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """The console's own settings."""
@@ -51,6 +64,7 @@ class Environment:
     home: Path
     clusters: Mapping[str, str]
     clusters_from: str
+    cluster_marks: dict[str, ClusterMark]
     redis_url: str
     database_url: str
     secret_key: str
@@ -114,6 +128,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     """Read and check everything; raises EnvironmentProblem with all mistakes together."""
     read = _Reader(environ)
     clusters, clusters_from = _clusters(read)
+    cluster_marks = _marks(read, clusters)
     origins = read.words("CONSOLE_TRUSTED_ORIGINS")
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
@@ -138,6 +153,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         home=home,
         clusters=clusters,
         clusters_from=clusters_from,
+        cluster_marks=cluster_marks,
         redis_url=redis_url,
         database_url=database_url,
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
@@ -151,6 +167,19 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         https=https,
         debug=debug,
     )
+
+
+def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]:
+    """`{name: mark}` from `name=colour[+production];…`."""
+    marks: dict[str, ClusterMark] = {}
+    for entry in filter(None, (part.strip() for part in read.text(MARKS).split(";"))):
+        name, _, words = entry.partition("=")
+        color, *rest = words.strip().split("+")
+        if name.strip() not in clusters or color not in MARK_COLORS or rest not in MARK_ENDS:
+            expected = f"cluster=colour[+production]; colours are {', '.join(MARK_COLORS)}"
+            read.complain(MARKS, entry, expected)
+        marks[name.strip()] = ClusterMark(color, bool(rest))
+    return marks
 
 
 def _clusters(read: _Reader) -> tuple[dict[str, str], str]:

@@ -34,6 +34,7 @@ except EnvironmentProblem as problem:
 GANTRY_HOME = ENVIRONMENT.home
 CONSOLE_CLUSTERS = ENVIRONMENT.clusters
 CONSOLE_CLUSTERS_FROM = ENVIRONMENT.clusters_from
+CONSOLE_CLUSTER_MARKS = ENVIRONMENT.cluster_marks
 REDIS_URL = ENVIRONMENT.redis_url
 SPARK_MASTER = ENVIRONMENT.spark_master
 LAKE_DAYS = ENVIRONMENT.lake_days
@@ -89,7 +90,6 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "console",
-    "console.api",
     *AREAS,
 ]
 
@@ -242,7 +242,6 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "console.api.schema.add_problems",
-        "console.api.examples.add_examples",
     ],
 }
 

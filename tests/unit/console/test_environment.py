@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.environment import EnvironmentProblem, read_environment
+from console.environment import ClusterMark, EnvironmentProblem, read_environment
 
 
 def read(tmp_path: Path, **variables: str):
@@ -40,6 +40,31 @@ def test_several_clusters(tmp_path: Path) -> None:
         "v6": "[::1]:9876",
     }
     assert found.clusters_from == "CONSOLE_CLUSTERS"
+
+
+def test_clusters_have_colours_and_production_marks(tmp_path: Path) -> None:
+    found = read_environment(
+        {
+            "GANTRY_HOME": str(tmp_path),
+            "CONSOLE_CLUSTERS": "a=h:1;b=h:2;c=h:3",
+            "CONSOLE_CLUSTER_MARKS": "a=red+production; b=green",
+        }
+    )
+    assert found.cluster_marks == {"a": ClusterMark("red", True), "b": ClusterMark("green")}
+
+
+@pytest.mark.parametrize(
+    "text", ["d=red", "a", "a=pink", "a=red+test", "a=red+production+x", "=red", "<script>=red"]
+)
+def test_marks_that_make_no_sense(tmp_path: Path, text: str) -> None:
+    with pytest.raises(EnvironmentProblem, match="CONSOLE_CLUSTER_MARKS"):
+        read_environment(
+            {
+                "GANTRY_HOME": str(tmp_path),
+                "CONSOLE_CLUSTERS": "a=h:1",
+                "CONSOLE_CLUSTER_MARKS": text,
+            }
+        )
 
 
 def test_all_mistakes_are_told_together(tmp_path: Path) -> None:

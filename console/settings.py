@@ -90,6 +90,7 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "console",
+    "console.api",
     *AREAS,
 ]
 
@@ -242,6 +243,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "console.api.schema.add_problems",
+        "console.api.examples.add_examples",
     ],
 }
 

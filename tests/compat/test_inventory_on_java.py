@@ -1,0 +1,115 @@
+"""The console's inventory on Java brokers: every page and list, nothing broken, no -1."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from console.gateway import gateway
+from tests.api.conftest import browser
+from tests.api.conftest import staff as staff  # noqa: PLC0414 - a fixture of these tests too
+from tests.api.traffic import Traffic, poll
+from tests.compat import installing
+from tests.compat.test_client_on_java import java_cluster, registered
+
+pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
+
+#: Java brokers save and tell the name server every few seconds.
+WAIT_S = 40.0
+HOME = "/clusters/java"
+API = "/api/v1/clusters/java"
+MINUS_ONE = re.compile(r">\s*-1\s*<")
+
+
+@pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
+def java(request: pytest.FixtureRequest, tmp_path: Path, settings: Settings) -> Iterator[Traffic]:
+    with java_cluster(request.param, tmp_path) as addr:
+        settings.CONSOLE_CLUSTERS = {"java": addr}
+        traffic = Traffic(addr, asyncio.run(registered(addr)))
+        try:
+            yield traffic
+        finally:
+            traffic.close()
+            gateway.close()
+
+
+def test_every_page_and_list(java: Traffic, staff: User) -> None:
+    client = browser(staff)
+    topic, group, idle = java.topic("java"), java.group("java"), java.group("idle")
+    poll(lambda: topic in java.admin(lambda admin: admin.topic_list()), WAIT_S)
+    java.send(topic, 5)
+    with java.consumer(group, topic):
+        poll(lambda: line(client, f"groups?q={group}")["clients"] == 1, WAIT_S)
+        poll(lambda: line(client, f"groups?q={group}")["lag"] == 0, WAIT_S)
+        lists(client, topic, group, idle)
+        pages(client, topic, group)
+        (found,) = api(client, f"clients?q={group}&role=consumer")["items"]
+        assert (found["protocol"], found["heartbeat_ms"]) == ("remoting", None)
+        text = client.get(f"{HOME}/clients/?q={group}").content.decode()
+        assert "do not tell when a consumer" in text, "says why"
+    behind(client, java, topic, group)
+
+
+def lists(client: Client, topic: str, group: str, idle: str) -> None:
+    numbers = line(client, f"topics?q={topic}&ordering=-stored")
+    assert (numbers["stored"], numbers["worst_lag"], numbers["groups"]) == (5, 0, [group])
+    for path in ("topics", "groups", "clients", "producers", "brokers"):
+        body = api(client, path)
+        assert body["failures"] == []
+        assert '": -1' not in str(body).replace("'", '"')
+    never = line(client, f"groups?q={idle}")
+    assert (never["lag"], never["lag_seconds"], never["clients"]) == (None, None, 0)
+    assert api(client, "")["total_lag"] == 0
+    settings = api(client, "broker-settings?q=fileReservedTime")["items"][0]
+    assert settings["changeable"]
+
+
+def pages(client: Client, topic: str, group: str) -> None:
+    for path in (
+        *("", "behind/", "brokers/", "brokers/broker-a/", "broker-settings/", "name-servers/"),
+        *("broker-settings/fileReservedTime/", "topics/", "topics/?ordering=-worst_lag"),
+        *(f"topics/{topic}/", f"topics/{topic}/edit/", f"topics/{topic}/delete/"),
+        *("groups/", "groups/?ordering=-lag", "groups/?show=behind", "groups/?show=offline"),
+        *(f"groups/{group}/", f"groups/{group}/edit/", f"groups/{group}/delete/"),
+        *("clients/", "producers/"),
+    ):
+        answer = client.get(f"{HOME}/{path}")
+        text = answer.content.decode()
+        assert answer.status_code == 200, (path, text[:400])
+        # Settings are shown as the broker has them; some of RocketMQ's are -1.
+        of_console = "" if "broker-settings" in path else text.partition('id="settings"')[0]
+        assert not MINUS_ONE.search(of_console), path
+
+
+def behind(client: Client, java: Traffic, topic: str, group: str) -> None:
+    """A group that stopped: lag in messages and seconds; a setting is changed and read back."""
+    poll(lambda: line(client, f"groups?q={group}")["clients"] == 0, WAIT_S)
+    java.send(topic, 3)
+    poll(lambda: line(client, f"groups?q={group}")["lag"] == 3, WAIT_S)
+    numbers = line(client, f"groups?q={group}&ordering=-lag")
+    assert numbers["lag_seconds"] is not None
+    assert numbers["lag_seconds"] >= 0
+    body = {"settings": {"fileReservedTime": "48"}}
+    answer = client.patch(f"{API}/broker-settings", body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    items = api(client, "broker-settings?q=fileReservedTime")["items"]
+    assert items[0]["values"] == {"broker-a": "48"}
+
+
+def api(client: Client, path: str) -> Any:
+    answer = client.get(f"{API}/{path}".rstrip("/"))
+    assert answer.status_code == 200, (path, answer.content[:400])
+    return answer.json()
+
+
+def line(client: Client, path: str) -> dict[str, Any]:
+    """The numbers of the one thing that is listed; nothing is known before it is."""
+    unknown = {"lag": -2, "clients": -2}
+    items = api(client, path)["items"]
+    return (items[0]["numbers"] or unknown) if items else unknown

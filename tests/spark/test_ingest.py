@@ -13,11 +13,11 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 
 from spark_jobs.ingest import Ingest, Result, run_ingest
 from spark_jobs.progress import Progress, Stage
+from tests.spark.lakes import content
 from tests.spark.stops import StopHere
 from tests.spark.traffic import send, trace_bodies
 from trace.codec import decode_trace
@@ -64,20 +64,6 @@ def ingest(
 ) -> Result:
     job = Ingest(cluster.namesrv_addr, lake, topic, messages_per_round=per_round, rows_per_task=40)
     return run_ingest(job, StopsAt(stop_at), lambda _is_short: nullcontext(spark), now_ms)
-
-
-def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """What counts in a lake, by dataset, in a fixed order."""
-    lake = Lake(root)
-    snapshot = lake.snapshot()
-    found = {}
-    for name in DATASETS:
-        folders = lake.folders(name, snapshot.parts.get(name, {}))
-        files = [str(path) for folder in folders for path in folder.glob("*.parquet")]
-        sql = "SELECT * FROM read_parquet($files, hive_partitioning = false)"
-        rows = duckdb.execute(sql, {"files": files}).fetchall() if files else []
-        found[name] = sorted(rows, key=repr)
-    return found
 
 
 def traffic(name: str, messages: int) -> list[bytes]:

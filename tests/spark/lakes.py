@@ -1,0 +1,26 @@
+"""What is in a lake, for comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from trace.lake import DATASETS, Lake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What counts in a lake, by dataset, in a fixed order."""
+    lake = Lake(root)
+    snapshot = lake.snapshot()
+    found = {}
+    for name in DATASETS:
+        folders = lake.folders(name, snapshot.parts.get(name, {}))
+        files = [str(path) for folder in folders for path in folder.glob("*.parquet")]
+        sql = "SELECT * FROM read_parquet($files, hive_partitioning = false)"
+        rows = duckdb.execute(sql, {"files": files}).fetchall() if files else []
+        found[name] = sorted(rows, key=repr)
+    return found

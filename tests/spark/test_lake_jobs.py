@@ -1,0 +1,98 @@
+"""Jobs that read nothing but the lake: tables made again, small files made one, old hours gone."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core_broker.errors import ClientError
+from spark_jobs.compact import FOLDERS_MAX, Compact, run_compact
+from spark_jobs.ingest import Ingest, Result, run_ingest
+from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_derive
+from tests.spark.lakes import content
+from tests.spark.stops import StopsAfter
+from tests.spark.traffic import send, trace_bodies
+from trace.lake import DERIVED, EVENTS, HOUR_MS, Lake, hour_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+DAY_MS = 24 * HOUR_MS
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def no_spark(_is_short: bool) -> AbstractContextManager[SparkSession]:
+    raise AssertionError("Spark was started")
+
+
+def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_path: Path) -> None:
+    def job(name: str, hours: range | None = None) -> Result:
+        wanted = Derive(tmp_path, TABLES_OF_JOB[name], hours)
+        return run_derive(wanted, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+
+    begin_ms = (hour_of(now_ms()) - 5) * HOUR_MS
+    bodies = trace_bodies(random.Random(1), "lake-jobs", 30, begin_ms)
+    topic, lake = "lake-jobs", Lake(tmp_path)
+    send(shared_cluster, topic, bodies)
+    rounds = len(bodies) // (FOLDERS_MAX + 1)
+    ingest = Ingest(
+        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_round=rounds, events_only=True
+    )
+    run_ingest(ingest, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+    scattered = content(tmp_path)
+    assert scattered[EVENTS]
+    assert not any(scattered[name] for name in DERIVED)
+    assert max(len(runs) for runs in lake.snapshot().parts[EVENTS].values()) > FOLDERS_MAX
+
+    # Each job makes its own tables of what is stale, and then has nothing to do.
+    for name, datasets in TABLES_OF_JOB.items():
+        assert job(name).hours
+        assert all(content(tmp_path)[each] or each == "slow" for each in datasets)
+        again = run_derive(Derive(tmp_path, datasets), StopsAfter(None), no_spark, now_ms)
+        assert again.note == "No hour has changed."
+    made = content(tmp_path)
+
+    # Made again they are the same, and so they are from compacted events.
+    compact = Compact(tmp_path, retain_days=30)
+    done = run_compact(compact, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+    assert done.rows
+    assert run_compact(compact, StopsAfter(None), no_spark, now_ms).note
+    assert content(tmp_path) == made
+    hours = range(hour_of(begin_ms), hour_of(begin_ms) + 9)
+    assert job("rollup", hours).hours
+    assert job("edges", hours).hours
+    assert content(tmp_path) == made
+    assert job("slow", range(10)).note == "No events in this time."
+
+    # What is past its time goes, files and all, one run later.
+    past = Compact(tmp_path, retain_days=1)
+    for _ in range(2):
+        run_compact(past, StopsAfter(None), no_spark, lambda: now_ms() + 3 * DAY_MS)
+    assert not any(content(tmp_path).values())
+    assert list(lake.on_disk(EVENTS)) == []
+
+
+def test_hours_as_people_write_them() -> None:
+    assert list(hours_between("1970-01-01T05", "1970-01-01T07")) == [5, 6, 7]
+    for begin, end, said in (
+        ("yesterday", "1970-01-01T05", "--from must be an hour like"),
+        ("1970-01-01T05", "1970-01-01", "--to must be an hour like"),
+        ("1970-13-01T05", "1970-13-01T05", "--from must be an hour like"),
+        ("1970-01-01T05", "1970-01-01T04", "lies before"),
+        ("1970-01-01T05", "2026-01-01T04", "are more than"),
+    ):
+        with pytest.raises(ClientError, match=said):
+            hours_between(begin, end)

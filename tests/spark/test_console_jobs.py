@@ -1,0 +1,97 @@
+"""The ingest as the console runs it: killed JVM, and the run after it."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from console.analytics import questions, trace_jobs
+from console.analytics.desk import asking
+from console.analytics.figures import Scope
+from console.analytics.ranges import on_grid
+from console.jobs import ledger, runner
+from console.jobs.models import Job, Origin
+from console.jobs.places import lake_of
+from console.jobs.states import State
+from tests.spark.traffic import send, trace_bodies
+from trace.codec import Pub, decode_trace
+from trace.lake import HOUR_MS, Lake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+    from tests.support.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.django_db]
+
+MESSAGES = 60
+
+
+@pytest.fixture
+def bodies(
+    shared_cluster: Cluster, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[bytes]:
+    """Traces in a topic of their own, which the jobs of cluster `local` read."""
+    topic = f"trace-{uuid.uuid4().hex[:8]}"
+    settings.GANTRY_HOME = tmp_path
+    settings.CONSOLE_CLUSTERS = {"local": shared_cluster.namesrv_addr}
+    settings.SPARK_MASTER = "local[1]"
+    begin_ms = time.time_ns() // 1_000_000 // HOUR_MS * HOUR_MS - 5 * HOUR_MS
+    made = trace_bodies(random.Random(7), "traced", MESSAGES, begin_ms)
+    send(shared_cluster, topic, made)
+    command_of = trace_jobs.command_of
+    monkeypatch.setattr(
+        trace_jobs, "command_of", lambda *asked: [*command_of(*asked), "--topic", topic]
+    )
+    return made
+
+
+def run(tell: Killer) -> Job:
+    job = ledger.enqueue("local", trace_jobs.INGEST, by=None, origin=Origin.PERSON)
+    runner.run(job.pk, tell=tell)
+    job.refresh_from_db()
+    return job
+
+
+class Killer:
+    """Hears of every change of the job, and kills the JVM when it enters a stage."""
+
+    def __init__(self, stage: str | None) -> None:
+        self.stage = stage
+        self.stages: list[str] = []
+
+    def __call__(self, job: Job) -> None:
+        if job.stage not in self.stages:
+            self.stages.append(job.stage)
+        if self.stage is not None and job.stage == self.stage and job.is_active:
+            for child in psutil.Process().children(recursive=True):
+                if "java" in child.name():
+                    child.kill()
+
+
+def test_a_killed_jvm_fails_the_job_and_the_next_run_goes_on(bodies: list[bytes]) -> None:
+    killed = run(Killer("rollup"))
+    assert (killed.state, bool(killed.error)) == (State.FAILED, True)
+    assert killed.log_tail
+    heard = Killer(None)
+    done = run(heard)
+    assert done.state == State.SUCCEEDED, done.error
+    assert {"rollup", "summaries"} <= set(heard.stages)
+    assert done.inputs["master"] == "local[1]"
+    assert Lake(lake_of("local")).snapshot().messages == len(bodies)
+
+    records = [record for body in bodies for record in decode_trace(body).records]
+    now = time.time_ns() // 1_000_000
+    scope = Scope(on_grid(now - 24 * HOUR_MS, now + 24 * HOUR_MS))
+    with asking("local") as reader:
+        counts = questions.overview(reader, scope).total.counts
+    assert counts.sends == sum(isinstance(record, Pub) for record in records)
+    again = run(Killer(None))
+    assert (again.state, again.done) == (State.SUCCEEDED, 0)

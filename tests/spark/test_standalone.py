@@ -50,7 +50,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(home),
-        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_WORKER_DIR": str(folder / "executors"),
         "PYTHONPATH": str(ROOT),
         "JAVA_HOME": str(java.home),
     }
@@ -84,7 +84,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
 
 def logs(folder: Path) -> str:
     """What master, workers and executors said last."""
-    found = [*folder.glob("cluster/*.log"), *folder.glob("cluster/work/**/stderr")]
+    found = [*folder.glob("cluster/*.log"), *folder.glob("cluster/executors/**/stderr")]
     return "".join(f"\n{path.name}: {path.read_text()[-1000:]}" for path in found)
 
 
@@ -127,5 +127,5 @@ def test_the_same_job_on_a_cluster_gives_the_same(master: str, tmp_path: Path) -
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-1000:] + logs(tmp_path)
     assert differences(lake, world.truth) == []
-    executors = list((tmp_path / "cluster" / "work").glob("app-*/*"))
+    executors = list((tmp_path / "cluster" / "executors").glob("app-*/*"))
     assert len(executors) == 2

@@ -13,22 +13,19 @@ A preview goes by the same way, so what it shows is what happens.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.answers import Partial, merge_failures
-from console.gateway.changes import ETAG_CHARS, BrokerOutcome, check_unchanged, outcomes
+from console.gateway.changes import BrokerOutcome, check_unchanged, outcomes
 from console.gateway.clients import group_clients
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import NotAllowedNow, NotThere, Unusable
 from console.gateway.messages import brokers_of, first_stored_at
 from console.gateway.newest_first import Window
+from console.gateway.offset_plans import Goal, Key, Move, Place, Plan, Way, Wish, etag_of
 from console.gateway.questions import command, question
 from console.gateway.queue_slices import QueueRef, topic_queues
 from core_broker.client.admin.figures import offered_codes
@@ -44,116 +41,6 @@ RESET_DEADLINE_MS = 40_000
 #: The time that 222 takes for the end of each queue.
 TO_THE_END = -1
 OFFSET_MAX = 2**62
-
-Key = tuple[str, int]
-"""A queue of the topic: broker name and queue id."""
-
-
-class Goal(StrEnum):
-    """Where a group is to go."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    TIME = "time"
-    EXACT = "exact"
-    SHIFT = "shift"
-    COPY = "copy"
-    EACH = "each"
-    """An offset of its own for each queue that is named."""
-
-
-class Way(StrEnum):
-    CODE = "code"
-    SERVER = "server"
-    TIME = "time"
-    COMMIT = "commit"
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for. `queues` names some; without it all queues of the topic are meant."""
-
-    topic: str
-    goal: Goal
-    time_ms: int | None = None
-    offset: int | None = None
-    by: int | None = None
-    group: str = ""
-    queues: tuple[Key, ...] = ()
-    each: tuple[tuple[Key, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a group is in one queue, which holds [begin, end). `offset` is None when it never
-    committed one."""
-
-    broker: BrokerRef
-    queue_id: int
-    begin: int
-    end: int
-    offset: int | None
-
-    @property
-    def key(self) -> Key:
-        return self.broker.name, self.queue_id
-
-    @property
-    def lag(self) -> int | None:
-        return None if self.offset is None else max(0, self.end - self.offset)
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One queue of a plan: `new` is None where nothing changes. Of what lies between, messages are
-    skipped or consumed again; None is unknown."""
-
-    place: Place
-    new: int | None
-    is_limited: bool = False
-    """The wish lay outside of what is stored."""
-
-    @property
-    def skipped(self) -> int | None:
-        return self._between(forward=True)
-
-    @property
-    def again(self) -> int | None:
-        return self._between(forward=False)
-
-    def _between(self, *, forward: bool) -> int | None:
-        old, begin = self.place.offset, self.place.begin
-        if self.new is None:
-            return 0
-        if old is None:
-            return None
-        low, high = max(min(old, self.new), begin), max(old, self.new)
-        is_forward = self.new > old
-        return max(0, high - low) if is_forward == forward else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a wish comes to. `etag` names the offsets before; it changes with any of them."""
-
-    group: str
-    topic: str
-    moves: tuple[Move, ...]
-    online: tuple[str, ...]
-    ways: tuple[tuple[BrokerRef, Way], ...]
-    etag: str
-
-    @property
-    def changes(self) -> tuple[Move, ...]:
-        return tuple(each for each in self.moves if each.new is not None)
-
-    @property
-    def skipped(self) -> int | None:
-        return _total(each.skipped for each in self.moves)
-
-    @property
-    def again(self) -> int | None:
-        return _total(each.again for each in self.moves)
 
 
 @question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
@@ -261,12 +148,6 @@ async def client_offsets(desk: Desk, group: str, topic: str) -> Partial[dict[Key
                 if offset >= 0:
                     known[queue.broker_name, queue.queue_id] = client, offset
     return Partial(known, merge_failures(members.failures, failures))
-
-
-def etag_of(held: Iterable[Place]) -> str:
-    """A digest of a group's offsets in a topic."""
-    state = [[*each.key, each.offset] for each in held]
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:ETAG_CHARS]
 
 
 async def _way(desk: Desk, broker: BrokerRef, *, online: bool) -> Way:
@@ -413,8 +294,3 @@ def _given(value: int | None, name: str) -> int:
     if value is None:
         raise Unusable(format_lazy(_("This goal needs “{name}”."), name=name))
     return value
-
-
-def _total(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(each or 0 for each in known)

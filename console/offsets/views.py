@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 from console.gateway import NotAllowedNow, NotThere, Unusable
 from console.gateway.clients import group_clients
 from console.gateway.groups import group_settings, queue_progress
-from console.gateway.offsets import Goal, Plan, Way, Wish, plan
+from console.gateway.offset_plans import Goal, Plan, Way, Wish
+from console.gateway.offsets import plan
 from console.offsets.forms import WishForm, read_each
 from console.offsets.models import OffsetReset
 from console.offsets.resets import (

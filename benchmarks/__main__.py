@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import crowds, store
+from benchmarks import crowds, store, traces
 from benchmarks.load import SCENARIOS, VARIANTS
 from benchmarks.machine import facts
 from benchmarks.measuring import measure
@@ -54,7 +54,7 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    choices = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, *store.SCENARIOS]
+    choices = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, "traces", *store.SCENARIOS]
     parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
     store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
@@ -63,7 +63,7 @@ def parse_options() -> argparse.Namespace:
 
 def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    usual = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, *store.SCENARIOS]
+    usual = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, "traces", *store.SCENARIOS]
     wanted = set(options.only or usual)
     figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
@@ -86,6 +86,12 @@ def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         data = folder / name
         data.mkdir()
         figures["crowds"][name] = crowds.BY_NAME[name](data, options.seconds)
+        shutil.rmtree(data)
+    if "traces" in wanted:
+        say("traces")
+        data = folder / "traces"
+        data.mkdir()
+        figures["traces"] = traces.measure(data)
         shutil.rmtree(data)
     figures["store"] = {
         name: measure_store(name, folder / name, options)

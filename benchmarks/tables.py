@@ -24,6 +24,9 @@ def print_table(figures: dict[str, Any]) -> None:
     for name, each in figures.get("crowds", {}).items():
         print(f"\n{name}")
         print_lines(each)
+    if "traces" in figures:
+        print("\ntraces")
+        print_traces(figures["traces"])
     if figures["store"]:
         print("\nstore alone")
     for name, each in figures["store"].items():
@@ -43,6 +46,15 @@ def print_scenarios(scenarios: dict[str, Any]) -> None:
             f"{latency['p50']:>9,}{latency['p99']:>9,}{each['broker_cpu_share']:>8.0%}"
             f"  {AIMS.get(name, '')}"
         )
+
+
+def print_traces(figures: dict[str, Any]) -> None:
+    """Print how fast traces are read, brought into the lake and rolled up."""
+    print(f"{figures['records']:,} trace records in {figures['messages']:,} messages")
+    for name, each in figures.items():
+        if isinstance(each, dict):
+            told = ", ".join(f"{key} {value:,}" for key, value in each.items())
+            print(f"{name:<20}{told}")
 
 
 def print_memory(figures: dict[str, Any]) -> None:

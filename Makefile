@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-lake bench-java profile crash sim soak trace-truth lock vendor clean
+.PHONY: bench-console help up demo test must-beat compat lint format bench bench-lake bench-java profile crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -54,6 +54,9 @@ lint: $(READY) ## style, types, layers and house rules
 format: $(READY) ## put the source in the house's format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+bench-console: $(READY) ## the console before 5,000 topics, 5,000 groups and a million messages
+	$(PY) -m benchmarks.console $(ARGS)
 
 trace-truth: $(READY) ## do the trace jobs say what really happened? 5 million records (ARGS="--records 500000")
 	$(PY) -m benchmarks.trace_truth $(ARGS)

@@ -110,8 +110,8 @@ class AuditRowPage(Page):
             states=[
                 (title, json.dumps(value, indent=2, ensure_ascii=False))
                 for title, value in (
-                    (_("Before"), row.before),
-                    (_("After"), row.after),
+                    (_("State before"), row.before),
+                    (_("State after"), row.after),
                     (_("Results"), row.outcomes),
                 )
                 if value is not None

@@ -24,7 +24,7 @@ from trace.lake import DATASETS, HOUR_MS, Lake, Snapshot
 ROOT: Final = Path(__file__).resolve().parents[1]
 DAYS: Final = 30
 RANGES: Final = ("1h", "24h", "7d", "30d")
-SCOPES: Final = ("", "topic=topic-1", "group=group-2-0", "kind=order", "topic=topic-7")
+SCOPES: Final = ("", "topic=topic-1", "group=group-3-0", "kind=order")
 CLUSTER: Final = "bench"
 
 

@@ -96,7 +96,7 @@ class HotSends:
                 host=packed_address(host) + port.to_bytes(4, "big"),
                 id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
                 cluster=config.broker_cluster_name.encode(),
-                answer_parts=_answer_parts(config),
+                answer_parts=answer_parts(config),
                 is_indexing=self._is_indexing,
                 is_sync=self._is_sync,
                 body_max=config.max_message_size,
@@ -158,7 +158,7 @@ class HotSends:
         return b"".join(said)
 
 
-def _answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
+def answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
     """An answer of the plain path, cut where numbers and ids stand."""
     opaque, queue_id, offset = _MARKS
     answer = stored_answer(config, "*", queue_id, offset)

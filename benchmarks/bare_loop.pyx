@@ -1,0 +1,121 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The broker's kernel under a bare epoll loop in C: what sends cost without Python around them.
+
+Each turn does what a turn of the broker does with usual sends: the kernel takes the requests, one
+pwrite stores the records, units and index items go to memory, each connection gets one write.
+"""
+import time
+from array import array
+
+from libc.errno cimport errno
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+from posix.unistd cimport pwrite
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
+
+from core_broker.kernel.hot_path cimport HotLine, HotPath
+from core_broker.kernel.index_items import add_items
+
+cdef extern from "sys/epoll.h" nogil:
+    ctypedef union epoll_data_t:
+        int fd
+    struct epoll_event:
+        unsigned int events
+        epoll_data_t data
+    int epoll_create1(int flags)
+    int epoll_ctl(int epfd, int op, int fd, epoll_event *event)
+    int epoll_wait(int epfd, epoll_event *events, int count, int timeout_ms)
+    enum: EPOLLIN, EPOLL_CTL_ADD, EPOLL_CTL_DEL
+
+cdef extern from "sys/socket.h" nogil:
+    ssize_t recv(int fd, void *to, size_t count, int flags)
+    ssize_t send(int fd, const void *data, size_t count, int flags)
+    enum: MSG_NOSIGNAL
+
+DEF EVENTS_MAX = 256
+SLOTS = 5_000_000
+ITEMS_MAX = 4_000_000
+
+
+cdef class BareLine(HotLine):
+    """A connection that is nothing but its descriptor and the beginning of a frame."""
+    cdef int fd
+
+
+def serve(listener, HotPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
+    """Serve for ever. `shell` has `position`, and queues of it take `take(units)`."""
+    cdef epoll_event events[EVENTS_MAX]
+    cdef epoll_event event
+    cdef BareLine line
+    cdef int poll_fd = epoll_create1(0), count, i, fd, listen_fd = listener.fileno()
+    cdef int64_t used, end, cut
+    cdef ssize_t got
+    cdef bytes records, numbers, answers
+    lines = {}
+    sockets = []
+    slots = memoryview(bytearray(4 * SLOTS)).cast("i")
+    changed = bytearray(SLOTS // 1024 + 1)
+    tail = bytearray()
+    cdef int64_t item = 1
+    event.events = EPOLLIN
+    event.data.fd = listen_fd
+    epoll_ctl(poll_fd, EPOLL_CTL_ADD, listen_fd, &event)
+    path._turn_began = 1.0
+    while True:
+        with nogil:
+            count = epoll_wait(poll_fd, events, EVENTS_MAX, -1)
+        path.turn += 1
+        for i in range(count):
+            fd = events[i].data.fd
+            if fd == listen_fd:
+                connection, _ = listener.accept()
+                connection.setblocking(False)
+                sockets.append(connection)
+                line = BareLine()
+                line.fd = connection.fileno()
+                line._path = path
+                line._high_water_bytes = 1 << 30
+                line._in_flight_max = 1 << 30
+                line._out = []
+                line._cut = b""
+                line.peer_record = peer
+                lines[line.fd] = line
+                event.data.fd = line.fd
+                epoll_ctl(poll_fd, EPOLL_CTL_ADD, line.fd, &event)
+                continue
+            line = lines[fd]
+            cut = PyBytes_GET_SIZE(line._cut)
+            if cut:
+                memcpy(path._buffer, PyBytes_AS_STRING(line._cut), cut)
+            got = recv(fd, path._buffer + cut, path._buffer_bytes - cut, 0)
+            if got <= 0:
+                epoll_ctl(poll_fd, EPOLL_CTL_DEL, fd, NULL)
+                del lines[fd]
+                continue
+            line.arrived = time.monotonic()
+            end = cut + got
+            used = path.take(line, end)
+            line._cut = PyBytes_FromStringAndSize(<char *>path._buffer + used, end - used)
+        touched = kernel.touched
+        if touched:
+            for hot in touched:
+                hot.queue.take(hot.take_units())
+            records, numbers = kernel.take_records()
+            pwrite(log_fd, PyBytes_AS_STRING(records), PyBytes_GET_SIZE(records),
+                   shell.position % log_bytes)
+            shell.position += PyBytes_GET_SIZE(records)
+            entries = array("q", numbers)
+            add_items(entries, slots, item, 0, tail, changed, None)
+            item = item + len(entries) // 3
+            if item > ITEMS_MAX:
+                item = 1
+            tail.clear()
+        for each in path._dirty:
+            line = each
+            line._is_dirty = False
+            line._out_bytes = 0
+            for answers in line._out:
+                send(line.fd, PyBytes_AS_STRING(answers), PyBytes_GET_SIZE(answers), MSG_NOSIGNAL)
+            line._out.clear()
+        path._dirty.clear()

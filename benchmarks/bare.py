@@ -79,12 +79,12 @@ class Endpoint:
 def compile_loop() -> Any:
     """Compile the loop unless it is newer than its source, and import it."""
     from Cython.Build import cythonize
-    from setuptools import Distribution, Extension
-    from setuptools.command.build_ext import build_ext
+    from setuptools import Distribution, Extension  # type: ignore[import-untyped]
+    from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
     BUILD.mkdir(parents=True, exist_ok=True)
     extension = Extension("bare_loop", [str(SOURCE)], extra_compile_args=["-O2"])
-    modules = cythonize([extension], build_dir=str(BUILD), include_path=[str(ROOT)], quiet=True)
+    modules = cythonize([extension], build_dir=str(BUILD), include_path=[str(ROOT)], quiet=True)  # type: ignore[no-untyped-call]
     command = build_ext(Distribution({"name": "bare_loop", "ext_modules": modules}))
     command.build_lib = command.build_temp = str(BUILD)
     command.ensure_finalized()

@@ -41,6 +41,7 @@ BEHIND_EVERY = 3
 DEAD_LETTERS_EVERY = 10
 GROUPS_PER_CLIENT = 50
 CLIENTS = 40
+HEARTBEAT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Size:
 
 
 def write_tables(folder: Path, size: Size) -> None:
-    """Write the tables of topics, groups and offsets into the folder of a store that is not open."""
+    """Write the tables of topics, groups and offsets for a store that is not open."""
     topics, groups, offsets = TopicTable(), GroupTable(), ConsumerOffsets()
     now_ms = time.time_ns() // 1_000_000
     extra = [dlq_topic(size.group(number)) for number in size.with_dead_letters]
@@ -114,23 +115,41 @@ async def send_messages(addr: str, size: Size) -> None:
 @asynccontextmanager
 async def clients(addr: str, size: Size) -> AsyncIterator[None]:
     """Connections that stand for the consumers of the first groups, and a producer."""
-    opened: list[RemotingClient] = []
-    try:
-        for number in range(0, size.connected, GROUPS_PER_CLIENT):
-            members = range(number, min(number + GROUPS_PER_CLIENT, size.connected))
-            beat = HeartbeatData(
-                client_id=f"10.0.0.{number // GROUPS_PER_CLIENT}@{number}",
-                consumer_data_set=[_consumer(size, each) for each in members],
-                producer_data_set=[ProducerData(group_name="big-producers")],
-            )
-            client = RemotingClient(name="big-cluster")
-            opened.append(client)
-            request = RemotingCommand.request(RequestCode.HEART_BEAT, body=encode_body(beat))
+    beats = [
+        (RemotingClient(name="big-cluster"), _beat(size, number))
+        for number in range(0, size.connected, GROUPS_PER_CLIENT)
+    ]
+
+    async def beat_all() -> None:
+        for client, body in beats:
+            request = RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
             await client.invoke(addr, request, SEND_TIMEOUT_MS)
+
+    async def go_on() -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await beat_all()
+
+    await beat_all()
+    beating = asyncio.create_task(go_on())
+    try:
         yield
     finally:
-        for client in opened:
+        beating.cancel()
+        for client, _body in beats:
             await client.close()
+
+
+def _beat(size: Size, number: int) -> bytes:
+    """The heartbeat of a client that consumes for GROUPS_PER_CLIENT groups, and produces."""
+    members = range(number, min(number + GROUPS_PER_CLIENT, size.connected))
+    return encode_body(
+        HeartbeatData(
+            client_id=f"10.0.0.{number // GROUPS_PER_CLIENT}@{number}",
+            consumer_data_set=[_consumer(size, each) for each in members],
+            producer_data_set=[ProducerData(group_name="big-producers")],
+        )
+    )
 
 
 def _topic(name: str, queues: int) -> TopicConfig:

@@ -1,0 +1,56 @@
+"""The synthetic lake: every table is there, adds up, and a month is read from few files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.lake import make_lake
+from console.analytics import questions
+from console.analytics.desk import asking
+from console.analytics.figures import Scope
+from console.analytics.ranges import DAY_MS, on_grid
+from console.analytics.summaries import summarise
+from console.jobs.places import lake_of
+from trace.lake import DATASETS, HOUR_MS, Lake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+EVENTS = 8_000
+DAYS = 2
+END_MS = 20_500 * DAY_MS
+
+
+@pytest.fixture
+def lake(settings: Settings, tmp_path: Path) -> Lake:
+    settings.GANTRY_HOME = tmp_path
+    made = Lake(lake_of("bench"))
+    make_lake(made, EVENTS, END_MS, DAYS)
+    return made
+
+
+def test_the_tables_tell_of_the_same_messages(lake: Lake) -> None:
+    snapshot = lake.snapshot()
+    assert set(snapshot.parts) == set(DATASETS)
+    assert snapshot.records == pytest.approx(EVENTS, rel=0.05)
+    with asking("bench") as reader:
+        scope = Scope(on_grid(END_MS - 3 * DAY_MS, END_MS))
+        total = questions.overview(reader, scope).total.counts
+        edges = questions.edges(reader, scope)
+        assert total.sends == EVENTS // 4
+        assert total.sends + 2 * total.deliveries == snapshot.records
+        assert sum(edge.messages for edge in edges if edge.is_consuming) == total.deliveries
+        assert questions.slowest(reader, scope)[0].latency_ms
+
+
+def test_a_month_is_read_from_a_file_per_day_and_an_hour_from_one(lake: Lake) -> None:
+    summarise("bench", lambda: None)
+    for length_ms, most in ((30 * DAY_MS, DAYS), (DAY_MS, 25), (HOUR_MS, 1)):
+        scope = Scope(on_grid(END_MS - length_ms, END_MS))
+        with asking("bench") as reader:
+            questions.edges(reader, scope)
+            assert reader.files_read <= most

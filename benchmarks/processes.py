@@ -48,6 +48,8 @@ class Measured:
             self.process.wait(STOP_SECONDS_MAX)
         finally:
             self.process.kill()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDERS_MAX: Final = 4
-"""So many folders an hour of events may have."""
+"""So many folders an hour of events may have, unless told otherwise."""
 FILES_MAX: Final = 8
 """So many files an hour of events may have."""
 HOURS_PER_CHUNK: Final = 24
@@ -33,6 +33,7 @@ class Compact:
 
     lake: "Path"
     retain_days: int
+    folders_max: int = FOLDERS_MAX
 
 
 def run_compact(job: Compact, progress: Progress, start_spark: StartSpark, now_ms: Clock) -> Result:
@@ -43,7 +44,8 @@ def run_compact(job: Compact, progress: Progress, start_spark: StartSpark, now_m
         snapshot = writer.lake.snapshot()
         sweep(writer.lake, snapshot)
         snapshot = forget_old(writer, snapshot, job.retain_days, now_ms())
-        hours = scattered_hours(writer.lake, snapshot.parts.get(EVENTS, {}))
+        parts = snapshot.parts.get(EVENTS, {})
+        hours = scattered_hours(writer.lake, parts, job.folders_max)
         if not hours:
             result.note = "No hour has many small files."
             return result
@@ -60,12 +62,12 @@ def run_compact(job: Compact, progress: Progress, start_spark: StartSpark, now_m
     return result
 
 
-def scattered_hours(lake: Lake, parts: Parts) -> list[HourIndex]:
+def scattered_hours(lake: Lake, parts: Parts, folders_max: int) -> list[HourIndex]:
     """The hours whose events are in too many folders or files."""
     return [
         hour
         for hour, runs in sorted(parts.items())
-        if len(runs) > FOLDERS_MAX
+        if len(runs) > folders_max
         or sum(
             1 for folder in lake.folders(EVENTS, parts, [hour]) for _ in folder.glob("*.parquet")
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core_broker.errors import ClientError
-from spark_jobs.compact import FOLDERS_MAX, Compact, run_compact
+from spark_jobs.compact import Compact, run_compact
 from spark_jobs.ingest import Ingest, Result, run_ingest
 from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_derive
 from tests.spark.lakes import content
@@ -47,15 +47,15 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     bodies = trace_bodies(random.Random(1), "lake-jobs", 30, begin_ms)
     topic, lake = "lake-jobs", Lake(tmp_path)
     send(shared_cluster, topic, bodies)
-    rounds = len(bodies) // (FOLDERS_MAX + 1)
+    half = len(bodies) // 2 + 1
     ingest = Ingest(
-        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_round=rounds, events_only=True
+        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_round=half, events_only=True
     )
     run_ingest(ingest, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
     scattered = content(tmp_path)
     assert scattered[EVENTS]
     assert not any(scattered[name] for name in DERIVED)
-    assert max(len(runs) for runs in lake.snapshot().parts[EVENTS].values()) > FOLDERS_MAX
+    assert max(len(runs) for runs in lake.snapshot().parts[EVENTS].values()) == 2
 
     # Each job makes its own tables of what is stale, and then has nothing to do.
     for name, datasets in TABLES_OF_JOB.items():
@@ -66,7 +66,7 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     made = content(tmp_path)
 
     # Made again they are the same, and so they are from compacted events.
-    compact = Compact(tmp_path, retain_days=30)
+    compact = Compact(tmp_path, retain_days=30, folders_max=1)
     done = run_compact(compact, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
     assert done.rows
     assert run_compact(compact, StopsAfter(None), no_spark, now_ms).note

@@ -1,0 +1,109 @@
+"""`python -m benchmarks.replays`: how exactly a replay of dead letters keeps its rate.
+
+Starts a cluster, fills a group's dead-letter topic, and runs the job in this process as a worker
+would. Prints how long it took beside the aim: 10,000 letters at 500 a second in 20 s ± 10 %.
+Figures, not assertions: the exit code is 0 unless something breaks.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from core_broker.client import AdminClient
+from core_broker.message.model import Message
+from core_broker.message.topics import dlq_topic, retry_topic
+from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from tests.support.cluster import Cluster
+
+LETTERS = 10_000
+RATE = 500
+GROUP = "replayed"
+TOPIC = "replayed-from"
+PERM_WRITE = 2
+SENDS_AT_ONCE = 32
+AIM_RATIO = 0.1
+
+
+async def fill(cluster: Cluster, letters: int) -> None:
+    """Put messages where a broker puts those that a group gave up."""
+    dead = dlq_topic(GROUP)
+    gate = asyncio.Semaphore(SENDS_AT_ONCE)
+    async with AdminClient(cluster.namesrv_addr) as admin:
+        addr = cluster.broker_addr
+        await admin.create_group(addr, SubscriptionGroupConfig(group_name=GROUP))
+        for name in (dead, retry_topic(GROUP), TOPIC):
+            config = TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1)
+            config.perm = PERM_WRITE if name == dead else config.perm
+            await admin.create_topic(addr, config)
+
+        async def send(number: int) -> None:
+            async with gate:
+                properties = {"RETRY_TOPIC": TOPIC}
+                await admin.send(addr, Message(dead, b"%d" % number, properties=properties), 0)
+
+        await asyncio.gather(*(send(number) for number in range(letters)))
+
+
+def replay(namesrv_addr: str, rate: int) -> tuple[float, dict[str, int]]:
+    """Run the job; how long it took, and what came of it."""
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "console.settings", "NAMESRV_ADDR": namesrv_addr}
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from console.deadletters import replays
+    from console.deadletters.models import Replay
+    from console.gateway import gateway
+    from console.gateway.letter_search import LetterFilter, pieces
+    from console.jobs import ledger, runner
+    from console.jobs.models import Origin
+
+    call_command("migrate", verbosity=0)
+    [name] = [each.name for each in gateway.clusters()]
+    found = gateway.cluster(name).ask(pieces, GROUP, LetterFilter()).value
+    row = Replay.objects.create(
+        cluster=name,
+        group=GROUP,
+        batch="00000000-0000-0000-0000-000000000001",
+        wish={},
+        rate=rate,
+        pieces=[list(each) for each in found],
+        total=sum(end - begin for _key, begin, end in found),
+    )
+    inputs = {"replay": row.pk}
+    job = ledger.enqueue(
+        name, replays.KIND, by=None, origin=Origin.PERSON, scope=GROUP, inputs=inputs
+    )
+    began = time.monotonic()
+    runner.run(job.pk, tell=lambda _job: None)
+    took_s = time.monotonic() - began
+    row.refresh_from_db()
+    gateway.close()
+    return took_s, replays.counts(row)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.replays", description=__doc__)
+    parser.add_argument("--letters", type=int, default=LETTERS)
+    parser.add_argument("--rate", type=int, default=RATE)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["GANTRY_HOME"] = str(Path(folder) / "home")
+        Path(os.environ["GANTRY_HOME"]).mkdir()
+        (Path(folder) / "cluster").mkdir()
+        with Cluster(Path(folder) / "cluster") as cluster:
+            asyncio.run(fill(cluster, asked.letters))
+            took_s, counts = replay(cluster.namesrv_addr, asked.rate)
+    wanted_s = asked.letters / asked.rate
+    off = took_s / wanted_s - 1
+    verdict = "within" if abs(off) <= AIM_RATIO else "outside of"
+    print(f"{asked.letters} letters at {asked.rate}/s: {took_s:.1f} s ({off:+.1%}), {verdict} 10 %")
+    print(f"matched {counts['matched']}, sent {counts['sent']}, failed {counts['failed']}")
+
+
+if __name__ == "__main__":
+    main()

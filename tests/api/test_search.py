@@ -14,6 +14,7 @@ from tests.api.stored import NASTY, RAW, numbered, routed_topic, store
 from tests.api.test_feed import NOWHERE
 from tests.api.test_pages import html
 from tests.api.traffic import Traffic, poll
+from tests.support.cluster import Cluster
 
 PAGE = "/clusters/local/search/"
 
@@ -105,7 +106,9 @@ def test_results_are_bounded(api: Api, monkeypatch: pytest.MonkeyPatch, traffic:
     assert api("get", f"/search?q={'x' * 5_000}").status_code == 200
 
 
-def test_a_viewer_is_not_offered_what_they_may_not_do(reader: User, topic: str) -> None:
+def test_a_viewer_is_not_offered_what_they_may_not_do(
+    reader: User, topic: str, local: Cluster
+) -> None:
     viewer = browser(reader)
 
     def look() -> str:

@@ -1,7 +1,6 @@
 """Filters of messages: what each part means, and that no text of a person can do harm."""
 
 import zlib
-from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -83,9 +82,8 @@ def test_compressed_bodies_are_looked_into() -> None:
 
 def test_a_regular_expression_takes_time_in_proportion_to_the_text() -> None:
     test = MessageFilter(body="(a+)+$", body_test=BodyTest.REGEX).compiled()
-    started = monotonic()
+    # An engine that backtracks would not come to an end.
     assert not test(message(b"a" * 100_000 + b"!"))
-    assert monotonic() - started < 30, "a backtracking engine would take longer than the universe"
     assert MessageFilter(body=r"sku.+B-\d", body_test=BodyTest.REGEX).compiled()(message())
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from console.analytics import questions
-from console.analytics.duck import reading
+from console.analytics import duck, questions
+from console.analytics.duck import TooBusyError, TooSlowError, reading
 from console.analytics.figures import Counts, Figures, Scope, Spread
 from console.analytics.ranges import on_grid
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
@@ -17,6 +18,8 @@ from trace.lake import HOUR_MS, part_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pytest_django import Settings
 
     from console.analytics.duck import LakeReader
     from trace.lake import Lake
@@ -240,6 +243,26 @@ def test_folders_that_do_not_count_are_not_read(lake: Lake) -> None:
     (unfinished / "part-0.parquet").write_bytes((counting / "part-0.parquet").read_bytes())
     with reading(lake, lake.snapshot()) as reader:
         assert totals(reader, HOUR).counts.sends == 107
+
+
+def test_a_question_that_takes_too_long_is_stopped(reader: LakeReader, settings: Settings) -> None:
+    settings.ANALYTICS_SECONDS = 0.1
+    endless = (
+        "SELECT count(*) FROM range(10000000000) AS a(i), {files} WHERE i % 7 = minute_ms % 5 + 9"
+    )
+    with pytest.raises(TooSlowError, match="longer than"):
+        reader.rows(endless, "minute", HOUR.range)
+
+
+def test_only_so_many_questions_at_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck, "READER_WAIT_S", 0.01)
+    with ExitStack() as open_ones:
+        for _ in range(duck.READERS_MAX):
+            open_ones.enter_context(reading(lake, lake.snapshot()))
+        with pytest.raises(TooBusyError):
+            open_ones.enter_context(reading(lake, lake.snapshot()))
+    with reading(lake, lake.snapshot()):
+        pass
 
 
 def test_nothing_outside_of_the_lake_can_be_read(reader: LakeReader, tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ from console.jobs.control import Control
 from console.jobs.models import Job
 from console.jobs.places import lake_of, spark_run_dir
 from console.jobs.program import run_program
-from console.jobs.reports import Done
+from console.jobs.reports import Done, Moved
 from console.jobs.states import State
 
 INGEST: Final = "ingest"
 COMPACT: Final = "compact"
+SUMMARIES_PERCENT: Final = 99.0
+"""The program did all the rest by then."""
 
 TITLES: Final[dict[str, tuple[Any, Any]]] = {
     INGEST: (
@@ -90,7 +92,8 @@ def run_spark(job: Job, control: Control) -> Done:
     job.inputs = {**job.inputs, **told, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
     done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
-    days = summarise(job.cluster, lambda: control.moved(stage="summaries", done=done.done))
+    last = Moved(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
+    days = summarise(job.cluster, lambda: control.report(last))
     return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
 
 

@@ -5,10 +5,11 @@ own: what they can do is carry trace records that an application made, as the bo
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from core_broker.client import PullStatus
+from core_broker.client import AdminClient, PullResult, PullStatus
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import TRACE_TOPIC
 from tests.compat.conftest import Maker
@@ -29,18 +30,17 @@ StartClients = Callable[[str, str], Maker]
 PULL_COUNT = 32
 
 
+async def pull(addr: str, topic: str, queue_id: int, offset: int, admin: AdminClient) -> PullResult:
+    return await admin.pull(addr, topic, queue_id, offset, PULL_COUNT)
+
+
 def messages_of(cluster: Cluster, topic: str) -> list[MessageExt]:
     """All messages of a topic."""
     found: list[MessageExt] = []
     for queue_id, (offset, end) in stored(cluster, topic).items():
         at = offset
         while at < end:
-            pulled = ask(
-                cluster,
-                lambda admin, at=at, queue_id=queue_id: admin.pull(
-                    cluster.broker_addr, topic, queue_id, at, PULL_COUNT
-                ),
-            )
+            pulled = ask(cluster, partial(pull, cluster.broker_addr, topic, queue_id, at))
             assert pulled.status is PullStatus.FOUND
             found += pulled.messages
             at = pulled.next_offset
@@ -66,6 +66,10 @@ def records_about(cluster: Cluster, msg_id: str) -> dict[type[TraceRecord], Trac
     return {type(record): record for record in every if record.msg_id == msg_id}
 
 
+def is_sent(cluster: Cluster, msg_id: str) -> bool:
+    return Pub in records_about(cluster, msg_id)
+
+
 @pytest.mark.parametrize("kind", ["java", "java5"])
 def test_sends_traced_by_java_decode_fully(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
@@ -75,11 +79,8 @@ def test_sends_traced_by_java_decode_fully(
     producer = clients.producer(f"PG-traced-{kind}", trace=True)
     sent = producer.send(topic, [{"body": f"b{n}", "keys": f"k{n}", "tag": "T"} for n in range(3)])
     for each in sent:
-        eventually(
-            lambda each=each: Pub in records_about(shared_cluster, each["id"]),
-            f"the trace of {each['id']}",
-            30,
-        )
+        is_told = partial(is_sent, shared_cluster, each["id"])
+        eventually(is_told, f"the trace of {each['id']}", 30)
     pub = records_about(shared_cluster, sent[1]["id"])[Pub]
     assert isinstance(pub, Pub)
     assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_bytes, pub.success) == (

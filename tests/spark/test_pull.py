@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ from core_broker.message import sysflag
 from core_broker.message.compression import compress
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.record import decode_records, encode_record
-from spark_jobs import pull
 from spark_jobs.columns import COLUMNS, to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
@@ -156,7 +156,7 @@ def test_a_read_is_no_faster_than_asked_for(
 ) -> None:
     send(shared_cluster, "pull-rate", bodies(300))
     slept: list[float] = []
-    monkeypatch.setattr(pull.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     slow = replace(options(shared_cluster, "pull-rate"), rows_per_second_max=10)
     part = QueueRange("broker-a", 0, 0, 300)
     assert sum(batch.num_rows for batch in read_slice(slow, part, NARROW)) == 300

@@ -50,6 +50,8 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(home),
+        # Without it a worker looks for the folders of Spark's own source tree.
+        "SPARK_SCALA_VERSION": "2.13",
         "SPARK_WORKER_DIR": str(folder / "executors"),
         "PYTHONPATH": str(ROOT),
         "JAVA_HOME": str(java.home),

@@ -6,7 +6,7 @@ results = each(names, lambda name: self.cluster.do(delete_topic, name))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -45,6 +45,11 @@ def _one(name: str, act: Callable[[str], Sequence[BrokerOutcome]]) -> ItemResult
         reasons = "; ".join(f"{outcome.broker}: {outcome.error}" for outcome in failed)
         return ItemResult(name, "failed", reasons, "broker")
     return ItemResult(name, "done", None)
+
+
+def would(results: Iterable[ItemResult]) -> list[ItemResult]:
+    """The results of a dry run: what was not refused would be done."""
+    return [replace(one, result="would") if one.result == "done" else one for one in results]
 
 
 class NamesSerializer(BodySerializer):

@@ -102,7 +102,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "nav_cluster": cluster,
         "feeds": f"{get_script_prefix()}ws/",
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
-        "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster),
+        "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),
         "role": role_of(user),
         "may_write": may(user, Need.WRITE),
         "may_administer": may(user, Need.ADMIN),

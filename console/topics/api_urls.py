@@ -16,4 +16,5 @@ urlpatterns = [
         name="api-topic-protection",
     ),
     path("topics:delete", guarded.TopicBulkDelete.as_view(), name="api-topics-delete"),
+    path("topics:update", guarded.TopicBulkUpdate.as_view(), name="api-topics-update"),
 ]

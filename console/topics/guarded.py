@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console import bulk
+from console.api.views import ClusterResource
+from console.audit import audited
+from console.clusters import history
 from console.clusters.models import Kind
 from console.gateway import Cluster
-from console.gateway.changes import BrokerOutcome, FieldChange
+from console.gateway.changes import BrokerOutcome, FieldChange, chosen_of
 from console.gateway.topic_changes import (
     delete_topic,
+    differences,
     settings_from,
     settings_of,
     topic_impact,
@@ -24,6 +33,7 @@ from console.guarded import (
     ProtectPage,
     UndoPage,
 )
+from console.topics.serializers import TopicPatchSerializer
 
 
 class TopicProtection(ProtectionResource):
@@ -75,3 +85,45 @@ class TopicBulkDelete(TopicDeleter, BulkDeleteResource):
 
 class TopicBulkDeletePage(TopicDeleter, BulkDeletePage):
     pass
+
+
+class TopicsPatchSerializer(bulk.NamesSerializer, TopicPatchSerializer):
+    """The same settings for several topics."""
+
+
+class TopicBulkUpdate(ClusterResource):
+    """Gives several topics the same settings, with a result for each."""
+
+    actions = {"post": "topic.update-many"}
+
+    @extend_schema(
+        request=TopicsPatchSerializer,
+        responses={200: bulk.BulkSerializer, 207: bulk.BulkSerializer},
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Change several; a dry run tells which could not be changed."""
+        form = TopicsPatchSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = form.validated_data
+        names, wanted = given["names"], form.settings()
+        if given["dry_run"]:
+            return Response(bulk.body(bulk.would(bulk.each(names, self.look))))
+
+        def one(name: str) -> Sequence[BrokerOutcome]:
+            held = self.cluster.ask(topic_detail, name).value.configs
+            lines = differences(chosen_of(held, given.get("brokers")), wanted)
+            outcomes = self.cluster.do(update_topic, name, wanted, given.get("brokers"))
+            history.keep(request.user, cluster, Kind.TOPIC, name, lines, outcomes)
+            return outcomes
+
+        target = ", ".join(dict.fromkeys(names))
+        with audited(request, "topic.update-many", cluster=cluster, target=target) as entry:
+            results = bulk.each(names, one)
+            entry.after = wanted
+            entry.outcomes(results)
+        return Response(bulk.body(results), bulk.status(results))
+
+    def look(self, name: str) -> Sequence[BrokerOutcome]:
+        """Nothing is done; NotThere without the topic."""
+        self.cluster.ask(topic_detail, name)
+        return ()

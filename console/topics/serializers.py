@@ -161,6 +161,6 @@ class TopicPatchSerializer(TopicChangeSerializer):
     """At least one field besides `brokers`."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if not set(attrs) - {"brokers"}:
+        if not set(attrs) - {"brokers", "names", "dry_run"}:
             raise serializers.ValidationError({"": [_("Nothing to change.")]})
         return attrs

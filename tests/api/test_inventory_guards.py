@@ -145,3 +145,20 @@ def test_an_edit_is_undone_unless_somebody_changed_it_since(
     assert page.post(f"{HOME}/topics/{topic}/undo/{latest.pk}/").status_code == 409
     assert api.get(f"/topics/{topic}")["perm"] == 6
     assert page.post(f"{HOME}/topics/other/undo/{latest.pk}/").status_code == 404
+
+
+@pytest.mark.must_beat(26)
+def test_many_topics_get_the_same_settings_with_a_result_each(api: Api, traffic: Traffic) -> None:
+    names = [traffic.topic("perm") for _ in range(2)]
+    for name in names:
+        there(api, f"/topics/{name}")
+    body = {"names": [*names, "never-was"], "perm": 4}
+    tried = api("post", "/topics:update", {**body, "dry_run": True}).json()
+    assert [one["result"] for one in tried["results"]] == ["would", "would", "failed"]
+    assert api.get(f"/topics/{names[0]}")["perm"] == 6, "nothing is changed"
+    answer = api("post", "/topics:update", body)
+    assert (answer.status_code, answer.json()["failed"]) == (207, 1)
+    assert [api.get(f"/topics/{name}")["perm"] for name in names] == [4, 4]
+    assert Change.objects.filter(name__in=names).count() == 2
+    assert api("post", "/topics:update", {"names": names}).status_code == 400
+    assert api("post", "/topics:update", {"names": names, "perm": 99}).status_code == 400

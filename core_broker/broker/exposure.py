@@ -53,7 +53,11 @@ class Exposure:
                 "unfinished_bytes": self._server.unfinished_bytes,
                 "unsent_bytes": self._server.unsent_bytes,
             },
-            "kernel": {"is_compiled": has_kernel(), "messages_sent": self._hot.messages_sent},
+            "kernel": {
+                "is_compiled": has_kernel(),
+                "messages_sent": self._hot.messages_sent,
+                "messages_pulled": self._hot.messages_pulled,
+            },
             "flow_control": dict(self._requests.flow.refused),
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),

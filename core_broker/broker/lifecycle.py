@@ -49,7 +49,8 @@ class Broker:
             before_write=self._parts.requests.turn.end,
             on_close=self._lost,
         )
-        hot = HotPath(self._ctx, self._parts.requests.turn, self._server)
+        self._server.on_resume = self._parts.requests.pulls.resumed
+        hot = HotPath(self._ctx, self._parts.requests, self._server)
         self._exposure = Exposure(self._ctx, self._parts.requests, self._server, hot)
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []

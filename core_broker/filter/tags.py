@@ -45,9 +45,15 @@ def is_by_tag(expression_type: str | None) -> bool:
 
 
 def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
-    """The test on a message's tags code, or None when everything is wanted.
+    """The test on a message's tags code, or None when everything is wanted."""
+    codes = codes_of(subscription)
+    return None if codes is None else codes.__contains__
 
-    The codes are computed here: those that C++ clients put into their heartbeats are wrong.
+
+def codes_of(subscription: SubscriptionData) -> frozenset[int] | None:
+    """The codes of the tags that are wanted, or None when everything is.
+
+    They are computed here: those that C++ clients put into their heartbeats are wrong.
     """
     text = (subscription.sub_string or "").strip()
     if text in {"", SUBSCRIBE_ALL} or subscription.class_filter_mode:
@@ -55,7 +61,7 @@ def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
     if not is_by_tag(subscription.expression_type):
         return None
     tags = subscription.tags_set or tags_of(text)
-    return frozenset(java_string_hash(tag) for tag in tags).__contains__
+    return frozenset(java_string_hash(tag) for tag in tags)
 
 
 def tags_of(text: str) -> set[str]:

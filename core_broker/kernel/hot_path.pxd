@@ -7,6 +7,8 @@ from core_broker.kernel.scan cimport Header
 cdef class HotKind:
     # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
     cdef readonly bint waits_for_disk
+    # It hands its answers to the connection by itself.
+    cdef readonly bint answers_alone
     cdef bint take(self, HotPath asked, uint8_t *body, uint32_t body_bytes) except -1
     cdef int hold_back(self, object line, bytes answers, int count) except -1
 

@@ -12,6 +12,7 @@ so that answers keep their order.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.scan import Header, get32
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -32,6 +33,8 @@ class HotKind:
 
     def take(self, asked, body, body_bytes):
         """Handle the request and write its answer to `asked.out`; false, and nothing done, if not.
+
+        A kind that answers alone gives its answer to `asked.line` instead.
 
         Whatever may fail comes before whatever is done.
         """
@@ -55,7 +58,7 @@ class HotPath:
         self._buffer_bytes = self._bytes.shape[0]
         self._codes = list(kinds)
         self._kinds = list(kinds.values())
-        self.header = Header()
+        self.header = NamedHeader()
         self.out = Memory()
 
     def end_turn(self):
@@ -88,14 +91,18 @@ class HotPath:
                 kind = self._kind_of(header.code)
                 if kind is None:
                     break
-                if count and (kind.waits_for_disk or taker.waits_for_disk) and kind is not taker:
+                if (
+                    count
+                    and kind is not taker
+                    and (kind.waits_for_disk or taker.waits_for_disk or kind.answers_alone)
+                ):
                     self._deliver(taker, count)
                     count = 0
                 taker = kind
                 body = frame + FRAME_HEAD + word
                 if not kind.take(self, body, size - LENGTH_BYTES - word):
                     break
-                count += 1
+                count += not kind.answers_alone
                 frame += LENGTH_BYTES + size
                 if line._out_bytes + self.out.count >= line._high_water_bytes:
                     break
@@ -115,6 +122,9 @@ class HotPath:
     def _deliver(self, kind, count):
         """Hand over the answers that a kind has made."""
         answers: bytes = self.out.take()
+        if not len(answers):
+            # Notices are not answered.
+            return 0
         if kind.waits_for_disk:
             kind.hold_back(self.line, answers, count)
             self.line._held += count

@@ -7,6 +7,7 @@ cdef struct Text:
     int n
 
 cdef uint32_t get32(const uint8_t *at) noexcept nogil
+cdef int64_t get64(const uint8_t *at) noexcept nogil
 cdef uint32_t get16(const uint8_t *at) noexcept nogil
 cdef void put32(uint8_t *at, uint32_t value) noexcept nogil
 cdef void put64(uint8_t *at, int64_t value) noexcept nogil
@@ -17,7 +18,7 @@ cdef bint same(Text text, const char *word, int count) noexcept nogil
 
 cdef class Header:
     cdef int64_t code, flag, opaque, version
-    cdef Text fields[26]
+    cdef Text fields[38]
     cdef uint8_t *scratch
     cdef uint8_t *free_at
     cdef bint read(self, const uint8_t *at, uint32_t count) noexcept nogil
@@ -27,4 +28,5 @@ cdef class Header:
     cdef uint8_t *_string(self, uint8_t *at, uint8_t *end, Text *found) noexcept nogil
     cdef uint8_t *_escaped(self, uint8_t *start, uint8_t *at, uint8_t *end, Text *found) noexcept nogil
     cdef uint8_t *_ext_fields(self, uint8_t *at, uint8_t *end) noexcept nogil
+    cdef void _note(self, Text name, Text value) noexcept nogil
     cdef uint8_t *_member(self, Text name, uint8_t *at, uint8_t *end) noexcept nogil

@@ -14,7 +14,8 @@ from cython.cimports.libc.string import memcmp, memcpy
 #: Strings with escapes are spelt out here; properties always have some.
 SCRATCH_BYTES = cython.declare(cython.int, 65536)
 DIGITS_MAX = cython.declare(cython.int, 18)
-LETTERS = cython.declare(cython.int, 26)
+#: Ext fields named by one letter, then those that are named in full (fields.py).
+FIELDS = cython.declare(cython.int, 38)
 INT_MAX = cython.declare(int64_t, 2147483647)
 
 QUOTE = cython.declare(cython.int, 34)
@@ -35,6 +36,10 @@ def get32(at):
         | (cython.cast(uint32_t, at[2]) << 8)
         | at[3]
     )
+
+
+def get64(at):
+    return cython.cast(int64_t, (cython.cast(uint64_t, get32(at)) << 32) | get32(at + 4))
 
 
 def get16(at):
@@ -122,7 +127,7 @@ def read_number(
 
 @cython.cclass
 class Header:
-    """The header under way: its numbers, and its ext fields named by one letter."""
+    """The header under way: its numbers, and those of its ext fields that are looked at."""
 
     def __cinit__(self):
         self.scratch = cython.cast(cython.pointer(uint8_t), malloc(SCRATCH_BYTES))
@@ -138,7 +143,7 @@ class Header:
         end: cython.pointer(uint8_t) = here + count
         name: Text
         i: cython.int
-        for i in range(LETTERS):
+        for i in range(FIELDS):
             self.fields[i].p = cython.NULL
         self.free_at = self.scratch
         self.code = self.opaque = -1
@@ -202,12 +207,16 @@ class Header:
             at = self._string(at + 2, end, cython.address(value))
             if at == cython.NULL or at >= end:
                 return cython.NULL
-            if name.n == 1 and 97 <= name.p[0] <= 122:
-                self.fields[name.p[0] - 97] = value
+            self._note(name, value)
             if at[0] == CLOSING:
                 return at + 1
             if at[0] != COMMA:
                 return cython.NULL
+
+    def _note(self, name, value):
+        """Keep an ext field, if it is one that is looked at."""
+        if name.n == 1 and 97 <= name.p[0] <= 122:
+            self.fields[name.p[0] - 97] = value
 
     def _string(self, at, end, found):
         """Read a string behind its opening quote, and return where it ends."""

@@ -61,6 +61,11 @@ class FlowControl:
         #: How many were refused, by the name in the remark.
         self.refused: Counter[str] = Counter()
 
+    @property
+    def holds_too_many(self) -> bool:
+        """So many pulls wait for messages that one more is refused."""
+        return len(self._held_pulls) >= self._ctx.config.pull_thread_pool_queue_capacity
+
     def refusal(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """The answer to a request that is not to be handled; None when it is."""
         config, code, turn = self._ctx.config, request.code, self._turn
@@ -74,7 +79,7 @@ class FlowControl:
             is_full = turn.flush_waiters >= config.send_thread_pool_queue_capacity
             limit_ms = config.wait_time_mills_in_send_queue
         elif code in PULLS:
-            is_full = len(self._held_pulls) >= config.pull_thread_pool_queue_capacity
+            is_full = self.holds_too_many
             limit_ms = config.wait_time_mills_in_pull_queue
         elif code == Code.HEART_BEAT:
             is_full, limit_ms = False, config.wait_time_mills_in_heartbeat_queue

@@ -2,6 +2,7 @@
 
     kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
     hot_sends.py         sends: what the broker decides once a turn, and where the result goes
+    hot_pulls.py         pulls and commits of offsets
 
 Without the compiled kernel there is only the plain path.
 """
@@ -11,8 +12,9 @@ from typing import cast
 
 from core_broker.message.hosts import packed_address
 from core_broker.processors.context import BrokerContext
+from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
-from core_broker.processors.turn import Turn
+from core_broker.processors.table import RequestTable
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Endpoint
@@ -33,14 +35,19 @@ def has_kernel() -> bool:
 class HotPath:
     """The kernel of one server; does nothing without one."""
 
-    def __init__(self, ctx: BrokerContext, turn: Turn, server: RemotingServer) -> None:
+    def __init__(self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer) -> None:
         self.sends: HotSends | None = None
+        self.pulls: HotPulls | None = None
         if Kernel is None:
             return
-        self.sends = HotSends(ctx, turn)
+        self.sends = HotSends(ctx, requests.turn)
+        self.pulls = HotPulls(ctx, requests.pulls, requests.flow)
         kinds = {
             Code.SEND_MESSAGE_V2: self.sends.kernel,
             Code.SEND_BATCH_MESSAGE: self.sends.kernel,
+            Code.PULL_MESSAGE: self.pulls.kernel,
+            Code.LITE_PULL_MESSAGE: self.pulls.kernel,
+            Code.UPDATE_CONSUMER_OFFSET: self.pulls.commits,
         }
         self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
         server.on_turn_end = self._kernel.end_turn
@@ -50,6 +57,11 @@ class HotPath:
     def messages_sent(self) -> int:
         """Messages that came this way."""
         return self.sends.messages if self.sends is not None else 0
+
+    @property
+    def messages_pulled(self) -> int:
+        """Messages that went this way."""
+        return int(self.pulls.kernel.messages) if self.pulls is not None else 0
 
     def _connection(self, endpoint: Endpoint) -> Connection:
         connection = HotConnection(endpoint)

@@ -55,7 +55,7 @@ class HotSends:
         self._is_sync = False
         self._seen: tuple[object, int] = (None, 0)
         ctx.store.made.on_settle(self.hand_over)
-        ctx.statistics.count_puts = self.count_puts
+        ctx.statistics.suppliers.append(self.count_puts)
 
     # -- what the kernel asks for --
 

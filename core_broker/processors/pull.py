@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from core_broker.errors import RequestRefused
 from core_broker.message import sysflag
@@ -22,7 +22,7 @@ from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext, settled
 from core_broker.processors.failed_messages import find_group
 from core_broker.processors.remarks import SEE_FAQ
-from core_broker.processors.subscriptions import Accept, wanted
+from core_broker.processors.subscriptions import Accept, Wanted, wanted
 from core_broker.remoting.bodies import MASTER_ID, PERM_READ, SubscriptionGroupConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -60,10 +60,22 @@ class Question(NamedTuple):
     deadline_ms: int | None = None
 
 
+class Gatherer(Protocol):
+    """Answers usual pulls faster than the processor, with the same bytes."""
+
+    def begin_gathering(self) -> None:
+        """Find out what may be pulled now."""
+
+    def gathered(self, question: Question) -> bytes | None:
+        """The answer to a pull that was held, as a frame; None when it is for the processor."""
+
+
 class PullProcessor:
     """Answers pulls, and holds those that found nothing."""
 
     def __init__(self, ctx: BrokerContext, held: HeldPulls[Question]) -> None:
+        #: Where the kernel is compiled.
+        self.gatherer: Gatherer | None = None
         self._ctx = ctx
         self._held = held
 
@@ -76,16 +88,24 @@ class PullProcessor:
     def wake(self) -> None:
         """Answer the held requests for which messages have arrived.
 
-        A filter by properties may want none of them; then the request is held on.
+        A filter by properties may want none of them; then the request is held on. One whose peer
+        has not read what it was sent before waits until it has.
         """
         if not self._held.has_ready:
             return
+        if self.gatherer is not None:
+            self.gatherer.begin_gathering()
         end = time.perf_counter() + WAKE_S_MAX
         while self._held.has_ready:
-            self._answer_held(self._held.take_ready(WOKEN_AT_ONCE), may_hold=True)
+            self._answer_woken(self._held.take_ready(WOKEN_AT_ONCE))
             if self._held.has_ready and time.perf_counter() > end:
                 asyncio.get_running_loop().call_soon(self.wake)
                 return
+
+    def resumed(self, connection: Connection) -> None:
+        """Answer what waited until a peer reads again."""
+        self._held.unpark(connection)
+        self.wake()
 
     def expire(self) -> None:
         """Answer the held requests that have waited long enough."""
@@ -94,6 +114,21 @@ class PullProcessor:
     def release_all(self) -> None:
         """Answer everything that is held, because the broker stops."""
         self._answer_held(self._held.take_all(), may_hold=False)
+
+    def _answer_woken(self, pulls: Iterable[HeldPull[Question]]) -> None:
+        plain = []
+        for pull in pulls:
+            question, answer = pull.question, None
+            if not question.connection.answer_room:
+                self._held.park(pull)
+                continue
+            if self.gatherer is not None:
+                answer = self.gatherer.gathered(question)
+            if answer is None:
+                plain.append(pull)
+            else:
+                question.connection.answer_frame(question.request, answer)
+        self._answer_held(plain, may_hold=True)
 
     def _answer_held(self, pulls: Iterable[HeldPull[Question]], *, may_hold: bool) -> None:
         for pull in pulls:
@@ -113,12 +148,18 @@ class PullProcessor:
             self._ctx.answer_when_warm(cold, question.connection, question.request, again)
             return None
 
+    def admitted(
+        self, header: PullMessageRequestHeader, peer: str
+    ) -> tuple[SubscriptionGroupConfig, Wanted]:
+        """The group of a pull and what it wants; raises RequestRefused when it may not have it."""
+        group = self._checked_group(header)
+        self._check_queue(header, peer)
+        return group, wanted(self._ctx, header, group)
+
     def _answer(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
         ctx = self._ctx
         header = question.header
-        group = self._checked_group(header)
-        self._check_queue(question)
-        wants = wanted(ctx, header, group)
+        group, wants = self.admitted(header, question.connection.peer)
         started = time.perf_counter_ns()
         found = ctx.store.get(
             header.topic,
@@ -126,7 +167,8 @@ class PullProcessor:
             question.offset,
             header.max_msg_nums,
             header.max_msg_bytes,
-            *wants,
+            wants.accept,
+            wants.by_properties,
         )
         if found.status is GetStatus.FOUND:
             response = self._found(header, found, group)
@@ -163,8 +205,7 @@ class PullProcessor:
             )
         return group
 
-    def _check_queue(self, question: Question) -> None:
-        header = question.header
+    def _check_queue(self, header: PullMessageRequestHeader, peer: str) -> None:
         topic = self._ctx.topics.get(header.topic)
         if topic is None:
             raise RequestRefused(
@@ -181,7 +222,7 @@ class PullProcessor:
                 ResponseCode.SYSTEM_ERROR,
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] "
-                f"consumer:[/{question.connection.peer}]",
+                f"consumer:[/{peer}]",
             )
 
     def _hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
@@ -212,16 +253,19 @@ class PullProcessor:
     def _found(
         self, header: PullMessageRequestHeader, found: GetResult, group: SubscriptionGroupConfig
     ) -> RemotingCommand:
-        suggested = MASTER_ID
-        if self._ctx.config.slave_read_enable:
-            slow, usual = group.which_broker_when_consume_slowly, group.broker_id
-            suggested = slow if found.is_slow else usual
-        response = _response(ResponseCode.SUCCESS, found, suggested)
+        suggested = self.suggested(group, is_slow=found.is_slow)
+        response = answer_of(ResponseCode.SUCCESS, found, suggested)
         response.body = b"".join(found.records)
         return response
 
+    def suggested(self, group: SubscriptionGroupConfig, *, is_slow: bool) -> int:
+        """The broker from which a group should pull next."""
+        if not self._ctx.config.slave_read_enable:
+            return MASTER_ID
+        return group.which_broker_when_consume_slowly if is_slow else group.broker_id
+
     def _nothing(self, question: Question, found: GetResult) -> RemotingCommand:
-        return _response(_code(found.status, question.offset), found, MASTER_ID)
+        return answer_of(_code(found.status, question.offset), found, MASTER_ID)
 
     def _count(
         self, header: PullMessageRequestHeader, found: GetResult, size: int, took_ns: int
@@ -250,7 +294,8 @@ def _code(status: GetStatus, offset: int) -> ResponseCode:
     return _CODES[status]
 
 
-def _response(code: ResponseCode, found: GetResult, suggested: int) -> RemotingCommand:
+def answer_of(code: ResponseCode, found: GetResult, suggested: int) -> RemotingCommand:
+    """An answer to a pull, without the records."""
     fields = {
         "suggestWhichBrokerId": str(suggested),
         "nextBeginOffset": str(found.next_offset),

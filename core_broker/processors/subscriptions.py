@@ -14,9 +14,9 @@ from typing import NamedTuple
 from core_broker.errors import FilterSyntaxError, ProtocolError, RequestRefused
 from core_broker.filter import (
     Sql92Filter,
+    codes_of,
     compile_filter,
     is_by_tag,
-    matcher,
     parse_subscription,
 )
 from core_broker.message import sysflag
@@ -40,8 +40,16 @@ Accept = Callable[[int], bool] | None
 class Wanted(NamedTuple):
     """The tests that a message must pass: on its tags code, then on its properties."""
 
-    accept: Accept
+    #: The tags codes of what is wanted, None for all.
+    codes: frozenset[int] | None
     by_properties: PropertyFilter | None = None
+    #: Nothing but the subscription and the tags code decides.
+    is_by_tag: bool = False
+
+    @property
+    def accept(self) -> Accept:
+        """The test on a tags code."""
+        return None if self.codes is None else self.codes.__contains__
 
 
 def wanted(
@@ -58,7 +66,8 @@ def wanted(
         if not is_by_tag(subscription.expression_type):
             compiled = _of_heartbeats(ctx, header)
     if is_by_tag(subscription.expression_type):
-        return Wanted(matcher(subscription), _by_original_topic(ctx, header))
+        by_original_topic = _by_original_topic(ctx, header)
+        return Wanted(codes_of(subscription), by_original_topic, is_by_tag=True)
     if not ctx.config.enable_property_filter:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, only_tags(subscription.expression_type))
     by_original_topic = _by_original_topic(ctx, header)

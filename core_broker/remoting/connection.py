@@ -135,6 +135,19 @@ class Connection(asyncio.BufferedProtocol):
         if not self.closed:
             self._transport.abort()
 
+    @property
+    def answer_room(self) -> int:
+        """Bytes of answers that may be made now; 0 while the peer has too much to read."""
+        if self._stalled or self._write_paused:
+            return 0
+        return max(self.limits.write_high_water_bytes - self._out_bytes, 0)
+
+    def answer_frame(self, request: RemotingCommand, frame: bytes) -> None:
+        """Do as `answer` does, with an answer that is a frame already."""
+        if request.held:
+            request.held = False
+            self.answers_made(frame, 1)
+
     def answers_made(self, data: bytes, count: int) -> None:
         """Send answers that are frames already, of requests that were held."""
         self._held -= count
@@ -254,11 +267,11 @@ class Connection(asyncio.BufferedProtocol):
         """Handle commands in order, until the peer has too much to read."""
         waiting = iter(commands)
         for command in waiting:
-            self._receive(command)
             if self._stalled or self._closing:
-                self._backlog.extend(waiting)
+                self._backlog += (command, *waiting)
                 self._backlog_arrived = self.arrived
                 return
+            self._receive(command)
 
     def _receive(self, command: RemotingCommand) -> None:
         flag = command.flag
@@ -367,6 +380,7 @@ class Connection(asyncio.BufferedProtocol):
         self._run(backlog)
         if not self._stalled and not self._transport.is_closing():
             self._transport.resume_reading()
+            self._endpoint.on_resume(self)
 
     def _reads_too_slowly(self) -> bool:
         unsent = self._transport.get_write_buffer_size()

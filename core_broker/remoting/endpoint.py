@@ -110,6 +110,8 @@ class Endpoint:
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
         #: Hears when a turn is over.
         self.on_turn_end: Callable[[], None] = _nothing
+        #: Hears of peers that read again after they did not.
+        self.on_resume: Callable[[Connection], None] = _nothing
         self._before_write = before_write
         self._on_close = on_close
         #: Connections that have something to write at the end of this turn; never another list.
@@ -227,5 +229,5 @@ class Endpoint:
                     await self._all_lost.wait()
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     """Nobody wants to know."""

@@ -45,6 +45,8 @@ class ConsumerSessions:
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
         self._groups_of: dict[Channel, set[str]] = {}
+        #: Counts changes of who is there, how it consumes and what it subscribes to.
+        self.changes = 0
 
     def register(self, client: ClientChannel, data: ConsumerData) -> bool:
         """Note a heartbeat; True when the members of the group must be told."""
@@ -54,6 +56,7 @@ class ConsumerSessions:
                 data.group_name, data.consume_type, data.message_model, data.consume_from_where
             )
             self._groups[data.group_name] = group
+        before = (group.message_model, list(group.subscriptions.values()))
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -61,6 +64,8 @@ class ConsumerSessions:
         group.members[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group.name)
         changed = group.subscribe(data.subscription_data_set)
+        if joined or before != (group.message_model, list(group.subscriptions.values())):
+            self.changes += 1
         return joined or changed
 
     def unregister(self, group_name: str, channel: Channel) -> bool:
@@ -68,6 +73,7 @@ class ConsumerSessions:
         group = self._groups.get(group_name)
         if group is None or group.members.pop(channel, None) is None:
             return False
+        self.changes += 1
         if not group.members:
             del self._groups[group_name]
         groups = self._groups_of[channel]

@@ -3,6 +3,7 @@
     hold        ->  waiting by topic and queue
     arrived     ->  those that the message can satisfy become ready
     take_*      ->  hands them out; what is handed out is no longer held
+    park        ->  one that is ready waits until its owner can take an answer, or is gone
 
 Messages of one loop turn wake a pull once. Compatible with RocketMQ's PullRequestHoldService, but
 deadlines are kept to DEADLINE_STEP_MS instead of 5 s, and a closed connection is forgotten at once.
@@ -52,6 +53,7 @@ class HeldPulls(Generic[Q]):
         self._by_step: dict[int, dict[HeldPull[Q], None]] = {}
         self._by_owner: dict[Hashable, dict[HeldPull[Q], None]] = {}
         self._ready: deque[HeldPull[Q]] = deque()
+        self._parked: dict[Hashable, list[HeldPull[Q]]] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -101,6 +103,14 @@ class HeldPulls(Generic[Q]):
         count = len(self._ready) if count_max is None else min(count_max, len(self._ready))
         return [self._ready.popleft() for _ in range(count)]
 
+    def park(self, pull: HeldPull[Q]) -> None:
+        """Keep one that was handed out until its owner has read what it was sent before."""
+        self._parked.setdefault(pull.owner, []).append(pull)
+
+    def unpark(self, owner: Hashable) -> None:
+        """Let what waits for its owner be handed out again."""
+        self._ready += self._parked.pop(owner, ())
+
     def take_expired(self, now_ms: int) -> list[HeldPull[Q]]:
         """Hand out those whose deadline has passed."""
         due = [step for step in self._by_step if step * DEADLINE_STEP_MS <= now_ms]
@@ -109,11 +119,14 @@ class HeldPulls(Generic[Q]):
     def take_all(self) -> list[HeldPull[Q]]:
         """Hand out everything, because the broker stops."""
         waiting = [pull for pulls in self._by_owner.values() for pull in pulls]
+        for owner in list(self._parked):
+            self.unpark(owner)
         return self.take_ready() + self._take(waiting)
 
     def drop_owner(self, owner: Hashable) -> None:
         """Forget the requests of a connection that is gone."""
         self._take(list(self._by_owner.get(owner, ())))
+        self._parked.pop(owner, None)
         self._ready = deque(pull for pull in self._ready if pull.owner != owner)
 
     def _take(self, pulls: list[HeldPull[Q]]) -> list[HeldPull[Q]]:

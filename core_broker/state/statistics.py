@@ -100,8 +100,8 @@ class Statistics:
         self._puts: dict[str, TopicPuts] = {}
         self._samples = 0
         self._put_before = 0
-        #: Brings `puts_of` up to date with what was counted elsewhere.
-        self.count_puts: Callable[[], None] = _nothing
+        #: Called before anybody looks: they bring what was counted elsewhere.
+        self.suppliers: list[Callable[[], None]] = []
         self.get_total = 0
         self.get_bytes_total = 0
         self.get_time_max_ms = 0
@@ -126,17 +126,25 @@ class Statistics:
         item.times += times
 
     def got(
-        self, group: str, topic: str, queue_id: int, count: int, size: int, took_ms: int
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        count: int,
+        size: int,
+        took_ms: int,
+        *,
+        pulls: int = 1,
     ) -> None:
-        """Count messages handed to a consumer by one pull, and how long reading them took."""
+        """Count messages handed to a consumer by pulls, and how long reading them took."""
         key = f"{topic}@{group}"
-        self.add(GROUP_GET_NUMS, key, count)
-        self.add(GROUP_GET_SIZE, key, size)
+        self.add(GROUP_GET_NUMS, key, count, pulls)
+        self.add(GROUP_GET_SIZE, key, size, pulls)
         queue = f"{topic}@{queue_id}@{group}"
-        self.add(QUEUE_GET_NUMS, queue, count)
-        self.add(QUEUE_GET_SIZE, queue, size)
-        self.add(BROKER_GET_NUMS, self._cluster, count)
-        self.add(GROUP_GET_LATENCY, f"{queue_id}@{key}", took_ms)
+        self.add(QUEUE_GET_NUMS, queue, count, pulls)
+        self.add(QUEUE_GET_SIZE, queue, size, pulls)
+        self.add(BROKER_GET_NUMS, self._cluster, count, pulls)
+        self.add(GROUP_GET_LATENCY, f"{queue_id}@{key}", took_ms, pulls)
         self.get_time_max_ms = max(self.get_time_max_ms, took_ms)
         self.get_total += count
         self.get_bytes_total += size
@@ -152,7 +160,8 @@ class Statistics:
 
     def fold(self) -> None:
         """Bring the named items up to date with what the send path counted."""
-        self.count_puts()
+        for supply in self.suppliers:
+            supply()
         total = self._put_before
         for topic, puts in self._puts.items():
             count = sum(puts.count_of.values())
@@ -208,7 +217,7 @@ class Statistics:
 
     def forget_topic(self, topic: str) -> None:
         """Drop the counters of a deleted topic; the broker's total keeps what it had."""
-        self.count_puts()
+        self.fold()
         puts = self._puts.pop(topic, None)
         if puts is not None:
             self._put_before += sum(puts.count_of.values())
@@ -216,6 +225,7 @@ class Statistics:
 
     def forget_group(self, group: str) -> None:
         """Drop the counters of a deleted group."""
+        self.fold()
         self._forget(lambda parts: len(parts) > 1 and parts[-1] == group)
 
     def _forget(self, chosen: Callable[[list[str]], bool]) -> None:
@@ -233,7 +243,3 @@ class Statistics:
         item = self._item(name, key)
         item.value = value
         item.times = times
-
-
-def _nothing() -> None:
-    """All is counted here."""

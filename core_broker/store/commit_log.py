@@ -14,9 +14,11 @@ are they visible. Four offsets, none of which ever falls back while the broker r
 
 from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, RECORD_HEAD
 from core_broker.store.files import Files
+from core_broker.store.log_maps import LogMaps
 from core_broker.store.segments import (
     OpenFiles,
     Segment,
@@ -25,6 +27,9 @@ from core_broker.store.segments import (
     open_segment,
     segment_path,
 )
+
+if TYPE_CHECKING:
+    from core_broker.kernel.mapping import Mapping
 
 #: Zeros are written ahead of the writer by what was appended since the start, within these bounds.
 FILL_AHEAD_MIN = 4 * 1024 * 1024
@@ -59,6 +64,7 @@ class CommitLog:
         #: Segments that were filled up in this turn, with what goes to their end.
         self._rolled: list[tuple[Segment, int, list[bytes]]] = []
         self._opened_at = 0
+        self._maps = LogMaps(open_files, segment_size)
 
     # -- life --
 
@@ -138,6 +144,7 @@ class CommitLog:
 
     def close(self) -> None:
         """Close the files; the caller has flushed what must be kept."""
+        self._maps.close()
         for segment in (*self._writing, *self._spare):
             segment.file.close()
         self._writing.clear()
@@ -256,6 +263,15 @@ class CommitLog:
             return b""
         return self._open_files.read(path, min(size, self.segment_size - within), within)
 
+    def mapping(self, offset: int) -> "Mapping | None":
+        """Return a mapping in which the bytes of an offset lie; it is valid for this turn.
+
+        Somewhat more than `offset` is mapped, but what is wanted may end behind it.
+        """
+        start = offset - offset % self.segment_size
+        path = self._paths.get(start)
+        return self._maps.get(path, start, offset) if path is not None else None
+
     def next_data(self, offset: int) -> int:
         """Return from where on the segment of an offset may hold more than zeros, or its end.
 
@@ -289,6 +305,7 @@ class CommitLog:
     def forget_oldest(self) -> Path:
         """Take the oldest segment out of the log; the caller removes its file."""
         path = self._paths.pop(self.min_offset)
+        self._maps.forget(self.min_offset)
         self._open_files.forget(path)
         self.min_offset = min(self._paths)
         return path

@@ -20,6 +20,11 @@ from typing import Protocol
 
 from core_broker.errors import StoreLocked
 
+try:
+    from core_broker.kernel.mapping import Mapping
+except ImportError:
+    Mapping = None
+
 Buffer = bytes | bytearray | memoryview
 
 #: RocketMQ locks byte 0 of the file `lock` and writes this text into it.
@@ -69,6 +74,12 @@ class File(Protocol):
 
     def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
         """Read as `pread` does, but return None when the disk would have to be waited for."""
+
+    def map(self, offset: int, size: int, start: int) -> "Mapping | None":
+        """Map a piece of the file, which stands for bytes from `start` on of a log.
+
+        None where that is not possible, or where the kernel that reads it is not compiled.
+        """
 
     def next_data(self, offset: int) -> int:
         """Return from where on there may be more than zeros, at or behind an offset.
@@ -175,6 +186,15 @@ class DiskFile:
             self._can_ask_memory = False
             return self.pread(size, offset)
         return data if read == size else data[:read]
+
+    def map(self, offset: int, size: int, start: int) -> "Mapping | None":
+        """Map a piece of the file, which stands for bytes from `start` on of a log."""
+        if Mapping is None:
+            return None
+        try:
+            return Mapping(self._fd, offset, size, start)
+        except OSError:
+            return None
 
     def next_data(self, offset: int) -> int:
         """Return from where on there may be more than zeros, at or behind an offset."""

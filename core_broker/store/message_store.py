@@ -28,6 +28,7 @@ from core_broker.store.files import DiskFiles, Files, Lock, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
+from core_broker.store.hot_reads import HotReads
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.lanes import LaneMaker, ThreadLane
 from core_broker.store.layout import StorePaths, make_parts
@@ -132,6 +133,7 @@ class MessageStore:
         )
         self._removal = Removal(parts, files, self._paths.trash, self._retention.trash)
         self._reader = Reader(parts, hasher, self._settings, memory_bytes, self._damage)
+        self.hot = HotReads(parts, self._reader, self._meter)
         self._figures = Figures(
             self._meter,
             parts.log,

@@ -129,13 +129,13 @@ class Reader:
     ) -> _Chosen:
         """Pick units until the answer is full."""
         end_physical = self._log.written
-        in_memory_from = end_physical - self._in_memory_bytes()
-        in_memory, on_disk = self._limits(*asked)
+        in_memory_from = self.in_memory_from
+        in_memory, on_disk = self.limits(*asked)
         min_physical = self._log.min_offset
         status = GetStatus.NO_MATCHED_MESSAGE
         chosen: list[Wanted] = []
         total = seen = last = 0
-        for place, size, tags_code in queue.places(offset, self._scanned_max(by_properties)):
+        for place, size, tags_code in queue.places(offset, self.scanned_max(by_properties)):
             if chosen:
                 count_max, bytes_max = in_memory if place >= in_memory_from else on_disk
                 if len(chosen) >= count_max or total + size > bytes_max:
@@ -166,7 +166,12 @@ class Reader:
         reason = f"unit {offset} points to {size} bytes at {place}, which is outside of the log"
         self._damage.report(path, at, reason)
 
-    def _limits(self, max_count: int, max_bytes: int | None) -> tuple[Limit, Limit]:
+    @property
+    def in_memory_from(self) -> int:
+        """From where on the log counts as in memory."""
+        return self._log.written - self._in_memory_bytes()
+
+    def limits(self, max_count: int, max_bytes: int | None) -> tuple[Limit, Limit]:
         """Return how many messages and bytes one answer may have, from memory and from disk."""
         config = self._settings()
         limits = (
@@ -185,7 +190,7 @@ class Reader:
         )
         return in_memory, on_disk
 
-    def _scanned_max(self, by_properties: PropertyFilter | None) -> int:
+    def scanned_max(self, by_properties: PropertyFilter | None) -> int:
         """How many units one read looks at, whatever the consumer asks for."""
         count = max(
             SCANNED_BYTES_MAX // UNIT_BYTES,

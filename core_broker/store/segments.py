@@ -11,10 +11,14 @@ import logging
 import threading
 from collections import OrderedDict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.cold import ColdRead
 from core_broker.store.files import Buffer, File, Files
+
+if TYPE_CHECKING:
+    from core_broker.kernel.mapping import Mapping
 
 NAME_DIGITS = 20
 #: Offsets are signed 64-bit numbers; nobody will come near this one.
@@ -100,6 +104,10 @@ class OpenFiles:
             if data is not None:
                 return data
         raise ColdRead(self._files, path, size, offset)
+
+    def map(self, path: Path, offset: int, size: int, start: int) -> "Mapping | None":
+        """Map a piece of a file that was opened before; None where that is not possible."""
+        return self.get(path).map(offset, size, start) if path in self._known else None
 
     def next_data(self, path: Path, offset: int) -> int:
         """Return from where on a file may hold more than zeros."""

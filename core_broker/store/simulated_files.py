@@ -247,6 +247,9 @@ class SimulatedFile:
         """Read as `pread` does: everything is in memory here."""
         return self.pread(size, offset)
 
+    def map(self, offset: int, size: int, start: int) -> None:
+        """There is nothing to map."""
+
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`; when it fails, a random part of it has been written."""
         try:

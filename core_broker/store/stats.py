@@ -4,6 +4,7 @@ Compatible with RocketMQ's StoreStatsService, whose figures `mqadmin brokerStatu
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 SAMPLE_INTERVAL_MS = 1000
@@ -68,8 +69,17 @@ class RateMeter:
     """Samples the totals once a second and gives rates from the samples."""
 
     def __init__(self, counters: Counters) -> None:
-        self.counters = counters
+        self._counters = counters
+        #: Called before anybody looks: they add what was counted elsewhere.
+        self.suppliers: list[Callable[[Counters], None]] = []
         self._samples: deque[tuple[int, int, int, int, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
+
+    @property
+    def counters(self) -> Counters:
+        """The totals of this moment."""
+        for supply in self.suppliers:
+            supply(self._counters)
+        return self._counters
 
     def tick(self, now_ms: int) -> None:
         """Take a sample when one is due; `now_ms` is the monotonic clock."""

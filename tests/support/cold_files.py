@@ -68,6 +68,9 @@ class ColdFile(DiskFile):
         data = self._real.pread(size, offset)
         return data if self._files.is_warm(self._path, _pages(len(data), offset)) else None
 
+    def map(self, offset: int, size: int, start: int) -> None:
+        """What is in memory is told by the test, not by the kernel."""
+
     def next_data(self, offset: int) -> int:
         """Do as a real file does."""
         return self._real.next_data(offset)

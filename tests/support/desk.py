@@ -48,12 +48,17 @@ class Peer:
         self.arrived = math.inf
         self.answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
+        #: Bytes that it takes before it must read; 0 for a peer that does not.
+        self.answer_room = 1 << 20
         self.closed_for = ""
         self.replies: Callable[[RemotingCommand], RemotingCommand] | None = None
 
     def answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
         assert request.opaque not in self.answers, "answered twice"
         self.answers[request.opaque] = response
+
+    def answer_frame(self, request: RemotingCommand, frame: bytes) -> None:
+        self.answer(request, RemotingCommand.decode(frame))
 
     def send(self, command: RemotingCommand) -> None:
         if self.closed_for:

@@ -6,7 +6,7 @@ and what lies in the store's folder can be compared byte for byte.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +67,8 @@ class OnePath:
         self.server = RemotingServer(
             self.desk.requests.dispatch, name="two paths", before_write=turn.end
         )
-        self.hot = HotPath(self.desk.ctx, turn, self.server)
+        self.hot = HotPath(self.desk.ctx, self.desk.requests, self.server)
+        self.server.on_resume = self.desk.requests.pulls.resumed
         self.folder = folder / "store"
         self._peers: list[tuple[Connection, Wire]] = []
 
@@ -78,6 +79,10 @@ class OnePath:
         connection.connection_made(wire)
         self._peers.append((connection, wire))
         return len(self._peers) - 1
+
+    def connection(self, number: int) -> Connection:
+        """The connection of a peer."""
+        return self._peers[number][0]
 
     def hear(self, number: int, data: bytes) -> None:
         """Let a peer say something, in as many reads as the buffer makes of it."""
@@ -124,6 +129,8 @@ class OnePath:
 
 
 Said = Sequence[tuple[int, bytes]]
+#: What happens to a broker beside what it hears.
+Deed = Callable[[OnePath], None]
 
 
 async def compare(
@@ -153,3 +160,53 @@ async def compare(
         assert stored[name] == content, (name, stored[name][:600], content[:600])
     assert plain.hot.messages_sent == 0
     return hot.hot.messages_sent
+
+
+async def compare_pulls(
+    folder: Path, turns: Sequence[Said | Deed], topics: Sequence[tuple[str, int]], **settings: Any
+) -> int:
+    """Do as `compare` does; returns how many messages were pulled on the hot path.
+
+    Compares what is counted and committed, too.
+    """
+    settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
+    # Notices are numbered through all brokers of a process.
+    settings["notify_consumer_ids_changed_enable"] = False
+    hot = OnePath(folder / "hot", topics, **settings)
+    plain = OnePath(folder / "plain", topics, **settings, kernel_enable=False)
+    for path in (hot, plain, hot, plain):
+        path.peer()
+    for turn in turns:
+        if callable(turn):
+            turn(hot)
+            turn(plain)
+            continue
+        for number, data in turn:
+            for path in (hot, plain):
+                random.seed(0)
+                path.hear(number, data)
+        told, wanted = await hot.settle(), await plain.settle()
+        assert told == wanted
+    assert _counted(hot) == _counted(plain)
+    await hot.close()
+    await plain.close()
+    assert plain.hot.messages_pulled == 0
+    return hot.hot.messages_pulled
+
+
+def _counted(path: OnePath) -> tuple[object, ...]:
+    ctx = path.desk.ctx
+    stats = ctx.store.stats()
+    totals = ctx.statistics.totals()
+    # In milliseconds, most of which are none.
+    totals.pop("GROUP_GET_LATENCY", None)
+    return (
+        totals,
+        ctx.statistics.get_total,
+        ctx.statistics.get_bytes_total,
+        ctx.offsets.encode(),
+        stats.get_found_times,
+        stats.get_missed_times,
+        stats.get_transferred_messages,
+        stats.damaged_places,
+    )

@@ -201,3 +201,19 @@ class LongPollMachine(RuleBasedStateMachine):
 
 TestLongPollMachine = LongPollMachine.TestCase
 TestLongPollMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_what_is_parked_waits_for_its_owner() -> None:
+    """It is not ready, whatever comes or expires, until its owner is there again; or it is gone."""
+    held: HeldPulls[str] = HeldPulls()
+    for owner in ("slow", "gone", "stop"):
+        held.hold(pull(owner, owner=owner))
+    arrived(held, "T", 0, 0, 0)
+    for each in held.take_ready():
+        held.park(each)
+    assert not held.has_ready
+    held.drop_owner("gone")
+    held.unpark("gone")
+    held.unpark("slow")
+    assert names(held.take_ready()) == ["slow"]
+    assert names(held.take_all()) == ["stop"]

@@ -1,0 +1,9 @@
+# What mapping.py offers to the other modules of the kernel.
+from libc.stdint cimport int64_t, uint8_t
+
+cdef class Mapping:
+    # The bytes from `start` to `end` of whatever is mapped lie at `base`; NULL when it is closed.
+    cdef uint8_t *base
+    cdef readonly int64_t start, end
+    cdef bint has(self, int64_t start, int64_t end) noexcept nogil
+    cdef bint is_resident(self, int64_t start, int64_t end) noexcept nogil

@@ -1,7 +1,7 @@
 """Hundreds of hostile calls, made from the OpenAPI document: none of them makes the console fail.
 
 The calls are those of one seed, so a failure repeats. To look elsewhere, and further:
-`SCHEMA_SEED=7 SCHEMA_EXAMPLES=100 pytest tests/api/test_schemathesis.py --timeout=3600`.
+`SCHEMA_SEED=7 SCHEMA_EXAMPLES=20 pytest tests/api/test_schemathesis.py`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
 
 @pytest.mark.must_beat(28)
+@pytest.mark.timeout(600)
 def test_no_call_makes_the_console_fail(staff: User, local: Cluster) -> None:
     _instance, token = AuthToken.objects.create(staff)
     headers = {"Authorization": f"Token {token}"}

@@ -22,7 +22,7 @@ from schemathesis import Case, GenerationMode
 from tests.support.cluster import Cluster
 
 SEED = int(os.environ.get("SCHEMA_SEED", "1"))
-EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "1"))
 #: What the cluster could not do is no fault of the console.
 FAULTS_OF_CLUSTERS = {502, 503, 504}
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)

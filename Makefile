@@ -1,7 +1,7 @@
 # Gantry's front door. `make` alone lists the targets; each does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: bench-console help up demo test must-beat compat lint format bench bench-lake bench-java profile crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-java bench-lake profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -72,6 +72,10 @@ bench-java: $(READY) ## measure Gantry beside Apache RocketMQ, 15 minutes; write
 
 profile: $(READY) ## draw where the broker's time goes under a load (SCENARIO=send-64x1)
 	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)
+
+screenshots: $(READY) ## the console's main pages in both themes, for docs/images
+	@tools/setup.sh browser
+	$(PY) tools/screenshots.py
 
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock

@@ -203,7 +203,7 @@ def _comparison(text: str) -> Callable[[Any], bool]:
         raise FilterError(
             "body",
             format_lazy(
-                _("After the path comes =, !=, <, <=, >, >= or ~ and a value, not “{text}”."),
+                _("After the path comes an operator, such as = or ~, and a value, not “{text}”."),
                 text=text.strip()[:40],
             ),
         )

@@ -152,8 +152,7 @@ async def name_servers(desk: Desk) -> Partial[tuple[NameServer, ...]]:
     reasons = {failure.addr: failure.reason for failure in failures}
     return Partial(
         tuple(
-            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr))
-            for ref in refs
+            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr)) for ref in refs
         )
     )
 

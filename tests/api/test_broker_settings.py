@@ -24,9 +24,14 @@ def second(local: Cluster, tmp_path: Path) -> Iterator[str]:
     broker = Program("core_broker", tmp_path)
     broker.start(
         {
-            "broker_name": "broker-b", "broker_ip1": "127.0.0.1", "bind_address": "127.0.0.1",
-            "listen_port": free_broker_port(), "http_port": 0, "file_reserved_time": 24,
-            "namesrv_addr": local.namesrv_addr, "store_path_root_dir": tmp_path / "store",
+            "broker_name": "broker-b",
+            "broker_ip1": "127.0.0.1",
+            "bind_address": "127.0.0.1",
+            "listen_port": free_broker_port(),
+            "http_port": 0,
+            "file_reserved_time": 24,
+            "namesrv_addr": local.namesrv_addr,
+            "store_path_root_dir": tmp_path / "store",
             "wait_time_mills_in_send_queue": 20_000,
             **SMALL_STORE,
         }

@@ -57,7 +57,7 @@ def exported(api: Api, **wish: Any) -> tuple[Job, bytes]:
     job = Job.objects.get(pk=number)
     assert job.state == State.SUCCEEDED, job.error
     [file] = api.get(f"/jobs/{number}/files")["items"]
-    got = api.client.get(f"{API}/jobs/{number}/files/{file['name']}")
+    got: Any = api.client.get(f"{API}/jobs/{number}/files/{file['name']}")
     return job, b"".join(got.streaming_content)
 
 

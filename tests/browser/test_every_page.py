@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import pytest
+from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import Resolver404, resolve
 from playwright.sync_api import Page, Request, Response
@@ -101,7 +102,7 @@ def test_every_page_is_accessible_and_complete(page: Page, gantry: Gantry, busy:
     assert len(walk.seen) > 20, f"only these pages were found: {sorted(walk.seen)}"
 
 
-def serious(results: object, where: str) -> list[str]:
+def serious(results: AxeResults, where: str) -> list[str]:
     """Serious violations as lines: where, which rule, which element."""
     return [
         f"{where}: {violation['id']}: {violation['help']}: {node['html'][:160]}"

@@ -106,6 +106,12 @@ class HotPath:
                 frame += LENGTH_BYTES + size
                 if line._out_bytes + self.out.count >= line._high_water_bytes:
                     break
+                if kind.waits_for_disk and line._held + count >= line._in_flight_max:
+                    break
+        except BaseException:
+            # What a kind found out for this turn may not hold any more.
+            self.turn += 1
+            raise
         finally:
             if count:
                 self._deliver(taker, count)
@@ -171,7 +177,7 @@ class HotLine:
         self.arrived = path._turn_began
         if self._has_backlog or end == path._buffer_bytes:
             self._look_at_backlog(nbytes)
-        if self._held < self._in_flight_max and not self._is_collecting:
+        if self._held < self._in_flight_max and not (self._is_collecting or self._stalled):
             start = path.take(self, end)
             if start > 0:
                 self._looks = 0

@@ -134,7 +134,8 @@ class HotSends:
             self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)
 
     def count_puts(self) -> None:
-        """Add to the statistics what was handed over since the last time."""
+        """Add to the statistics what was made since the last time."""
+        self.hand_over()
         for hot in self.kernel.queues():
             count, stored_bytes = hot.take_counts()
             if count:

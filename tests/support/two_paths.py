@@ -6,34 +6,66 @@ and what lies in the store's folder can be compared byte for byte.
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from core_broker.processors.hot_path import HotPath
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
+from core_broker.state.statistics import GROUP_GET_LATENCY
 from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.files import Files
 from tests.support.desk import Desk
 
 #: Turns of the loop after which nothing is on its way any more.
-TURNS = 4
+TURNS = 8
+#: What a failing test shows of two files.
+SHOWN_BYTES = 600
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport to a peer that keeps what it reads, and reads nothing while it is `stuck`."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
         self.written = bytearray()
         self.is_open = True
+        self.is_stuck = False
+        self.is_read = True
+        #: What the peer has said and the broker has not read.
+        self.unread = b""
+        self.connection: Connection
+        self._unsent = bytearray()
+        self._is_full = False
+        self._high = 0
         self._addresses = {"peername": ("10.1.2.3", port), "sockname": ("127.0.0.1", 10911)}
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._addresses.get(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += data
+        if self.is_open:
+            self._unsent += data
+            self._send()
+
+    def _send(self) -> None:
+        if not self.is_stuck:
+            self.written += self._unsent
+            self._unsent.clear()
+        is_full = len(self._unsent) > self._high
+        if is_full and not self._is_full:
+            self._is_full = True
+            self.connection.pause_writing()
+        elif self._is_full and not self._unsent:
+            self._is_full = False
+            self.connection.resume_writing()
+
+    def loosen(self) -> None:
+        """The peer reads again."""
+        self.is_stuck = False
+        self._send()
 
     def is_closing(self) -> bool:
         return not self.is_open
@@ -44,55 +76,74 @@ class Wire(asyncio.Transport):
     abort = close
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return len(self._unsent)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """All of it is taken at once."""
+        self._high = high or 0
 
     def pause_reading(self) -> None:
-        """There is nothing to hold back."""
+        self.is_read = False
 
     def resume_reading(self) -> None:
-        """There is nothing to hold back."""
+        self.is_read = True
+        asyncio.get_running_loop().call_soon(self.read)
+
+    def read(self) -> None:
+        """Let the broker read what it wants of what the peer has said."""
+        while self.unread and self.is_open and self.is_read:
+            room = self.connection.get_buffer(-1)
+            count = min(len(room), len(self.unread))
+            room[:count] = self.unread[:count]
+            self.unread = self.unread[count:]
+            self.connection.buffer_updated(count)
 
 
 class OnePath:
     """One broker and what its peers are told."""
 
-    def __init__(self, folder: Path, topics: Sequence[tuple[str, int]], **settings: Any) -> None:
-        self.desk = Desk(folder, **settings)
+    def __init__(
+        self,
+        folder: Path,
+        topics: Sequence[tuple[str, int]],
+        *,
+        limits: Limits | None = None,
+        files: Files | None = None,
+        **settings: Any,
+    ) -> None:
+        self.desk = Desk(folder, files, **settings)
         for name, queues in topics:
             self.desk.topic(name, queues)
         turn = self.desk.requests.turn
         self.server = RemotingServer(
-            self.desk.requests.dispatch, name="two paths", before_write=turn.end
+            self.desk.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
         )
         self.hot = HotPath(self.desk.ctx, self.desk.requests, self.server)
         self.server.on_resume = self.desk.requests.pulls.resumed
         self.folder = folder / "store"
-        self._peers: list[tuple[Connection, Wire]] = []
+        self.wires: list[Wire] = []
 
     def peer(self) -> int:
         """One more connection; returns its number."""
-        wire = Wire(40_000 + len(self._peers))
-        connection = self.server.connection_class(self.server)
-        connection.connection_made(wire)
-        self._peers.append((connection, wire))
-        return len(self._peers) - 1
+        wire = Wire(40_000 + len(self.wires))
+        wire.connection = self.server.connection_class(self.server)
+        wire.connection.connection_made(wire)
+        self.wires.append(wire)
+        return len(self.wires) - 1
 
     def connection(self, number: int) -> Connection:
         """The connection of a peer."""
-        return self._peers[number][0]
+        return self.wires[number].connection
 
     def hear(self, number: int, data: bytes) -> None:
         """Let a peer say something, in as many reads as the buffer makes of it."""
-        connection, wire = self._peers[number]
-        while data and wire.is_open:
-            room = connection.get_buffer(-1)
-            count = min(len(room), len(data))
-            room[:count] = data[:count]
-            connection.buffer_updated(count)
-            data = data[count:]
+        random.seed(0)  # it picks the queue of messages that do not say one
+        self.wires[number].unread += data
+        self.wires[number].read()
+
+    def lose(self, number: int) -> None:
+        """A connection is gone."""
+        self.wires[number].is_open = False
+        self.wires[number].connection.connection_lost(None)
 
     def fail_once_at(self, queue_id: int) -> None:
         """Let the kernel fail in the middle of a read, where it first meets a queue."""
@@ -113,12 +164,35 @@ class OnePath:
             await asyncio.sleep(0)
             for lane in self.desk.lanes:
                 lane.run()
-        return [bytes(wire.written) for _, wire in self._peers]
+        return self.told
+
+    @property
+    def told(self) -> list[bytes]:
+        """What all peers were told so far."""
+        return [bytes(wire.written) for wire in self.wires]
+
+    def counted(self) -> tuple[object, ...]:
+        """What is counted and committed, but for how long things took."""
+        ctx = self.desk.ctx
+        stats = ctx.store.stats()
+        totals = ctx.statistics.totals()
+        totals.pop(GROUP_GET_LATENCY, None)
+        return (
+            totals,
+            ctx.statistics.get_total,
+            ctx.statistics.get_bytes_total,
+            ctx.offsets.encode(),
+            stats.get_found_times,
+            stats.get_missed_times,
+            stats.get_transferred_messages,
+            stats.damaged_places,
+        )
 
     async def close(self) -> dict[str, bytes]:
         """Stop, and return the files of the store."""
-        for connection, _ in self._peers:
-            connection.connection_lost(None)
+        for wire in self.wires:
+            if not wire.connection.closed:
+                wire.connection.connection_lost(None)
         await self.server.close()
         self.desk.close()
         return {
@@ -128,85 +202,70 @@ class OnePath:
         }
 
 
+#: What peers say, by their numbers.
 Said = Sequence[tuple[int, bytes]]
 #: What happens to a broker beside what it hears.
 Deed = Callable[[OnePath], None]
+#: All that happens to a broker; returns what is to be compared.
+Play = Callable[[OnePath], Awaitable[object]]
+
+
+async def same(
+    folder: Path,
+    play: Play,
+    topics: Sequence[tuple[str, int]],
+    *,
+    limits: Limits | None = None,
+    **settings: Any,
+) -> HotPath:
+    """Let the same happen to both; returns the kernel's shell, which knows what it took.
+
+    Fails when the play, the answers, what is counted and committed, or the files are not the same.
+    """
+    # A machine that stands still between the two must not make one of them refuse.
+    settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
+    # Notices are numbered through all brokers of a process.
+    settings["notify_consumer_ids_changed_enable"] = False
+    hot = OnePath(folder / "hot", topics, limits=limits, **settings)
+    plain = OnePath(folder / "plain", topics, limits=limits, kernel_enable=False, **settings)
+    assert await play(hot) == await play(plain)
+    assert hot.told == plain.told
+    assert hot.counted() == plain.counted()
+    stored, wanted = await hot.close(), await plain.close()
+    assert stored.keys() == wanted.keys()
+    for name, content in wanted.items():
+        assert stored[name] == content, (name, stored[name][:SHOWN_BYTES], content[:SHOWN_BYTES])
+    assert plain.hot.messages_sent == plain.hot.messages_pulled == 0
+    return hot.hot
+
+
+def _play(turns: Sequence[Said | Deed], peers: int) -> Play:
+    async def play(path: OnePath) -> list[list[bytes]]:
+        for _ in range(peers):
+            path.peer()
+        told = []
+        for turn in turns:
+            if callable(turn):
+                turn(path)
+                continue
+            for number, data in turn:
+                path.hear(number, data)
+            told.append(await path.settle())
+        return told
+
+    return play
 
 
 async def compare(
     folder: Path, turns: Sequence[Said], topics: Sequence[tuple[str, int]], **settings: Any
 ) -> int:
-    """Let both hear the same, turn by turn; returns how many messages took the hot path.
-
-    Each turn is what peers say, by their numbers. Fails at the first difference.
-    """
-    # A machine that stands still between the two must not make one of them refuse.
-    settings["wait_time_mills_in_send_queue"] = 60_000
-    hot = OnePath(folder / "hot", topics, **settings)
-    plain = OnePath(folder / "plain", topics, **settings, kernel_enable=False)
+    """Let both hear the same, turn by turn; returns how many messages were sent the hot way."""
     peers = max((number for turn in turns for number, _ in turn), default=0) + 1
-    for _ in range(peers):
-        hot.peer()
-        plain.peer()
-    for turn in turns:
-        for number, data in turn:
-            for path in (hot, plain):
-                random.seed(0)  # it picks the queue of messages that do not say one
-                path.hear(number, data)
-        assert await hot.settle() == await plain.settle()
-    stored, wanted = await hot.close(), await plain.close()
-    assert stored.keys() == wanted.keys()
-    for name, content in wanted.items():
-        assert stored[name] == content, (name, stored[name][:600], content[:600])
-    assert plain.hot.messages_sent == 0
-    return hot.hot.messages_sent
+    return (await same(folder, _play(turns, peers), topics, **settings)).messages_sent
 
 
 async def compare_pulls(
     folder: Path, turns: Sequence[Said | Deed], topics: Sequence[tuple[str, int]], **settings: Any
 ) -> int:
-    """Do as `compare` does; returns how many messages were pulled on the hot path.
-
-    Compares what is counted and committed, too.
-    """
-    settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
-    # Notices are numbered through all brokers of a process.
-    settings["notify_consumer_ids_changed_enable"] = False
-    hot = OnePath(folder / "hot", topics, **settings)
-    plain = OnePath(folder / "plain", topics, **settings, kernel_enable=False)
-    for path in (hot, plain, hot, plain):
-        path.peer()
-    for turn in turns:
-        if callable(turn):
-            turn(hot)
-            turn(plain)
-            continue
-        for number, data in turn:
-            for path in (hot, plain):
-                random.seed(0)
-                path.hear(number, data)
-        told, wanted = await hot.settle(), await plain.settle()
-        assert told == wanted
-    assert _counted(hot) == _counted(plain)
-    await hot.close()
-    await plain.close()
-    assert plain.hot.messages_pulled == 0
-    return hot.hot.messages_pulled
-
-
-def _counted(path: OnePath) -> tuple[object, ...]:
-    ctx = path.desk.ctx
-    stats = ctx.store.stats()
-    totals = ctx.statistics.totals()
-    # In milliseconds, most of which are none.
-    totals.pop("GROUP_GET_LATENCY", None)
-    return (
-        totals,
-        ctx.statistics.get_total,
-        ctx.statistics.get_bytes_total,
-        ctx.offsets.encode(),
-        stats.get_found_times,
-        stats.get_missed_times,
-        stats.get_transferred_messages,
-        stats.damaged_places,
-    )
+    """Let the same happen to both; returns how many messages were pulled the hot way."""
+    return (await same(folder, _play(turns, 2), topics, **settings)).messages_pulled

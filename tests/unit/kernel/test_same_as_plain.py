@@ -1,11 +1,8 @@
 """The kernel against the plain path: the same bytes in, the same answers and the same files."""
 
-import json
 import random
-import struct
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +14,7 @@ from core_broker.processors.hot_path import has_kernel
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
+from tests.support.send_frames import frame, usual_frame
 from tests.support.two_paths import OnePath, compare
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
@@ -85,23 +83,6 @@ bodies = st.one_of(
 )
 
 
-def frame(
-    fields: dict[str, Any], body: bytes, *, code: int, flag: int, opaque: int, spaces: bool
-) -> bytes:
-    """A frame as some client would write it."""
-    header: dict[str, Any] = {
-        "code": code,
-        "extFields": fields,
-        "flag": flag,
-        "language": "JAVA",
-        "opaque": opaque,
-        "serializeTypeCurrentRPC": "JSON",
-        "version": 409,
-    }
-    text = json.dumps(header, separators=None if spaces else (",", ":")).encode()
-    return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
-
-
 sends = st.builds(
     frame,
     ext_fields(numbers),
@@ -131,25 +112,6 @@ turns = st.lists(st.lists(said, max_size=4), max_size=4)
 async def test_whatever_is_sent(turns: list[list[tuple[int, bytes]]], flush: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         await compare(Path(folder), turns, TOPICS, flush_disk_type=flush, max_message_size=4096)
-
-
-def usual_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
-    fields = {
-        "a": "PG",
-        "b": "T",
-        "c": "TBW102",
-        "d": "4",
-        "e": str(number % 4),
-        "f": "0",
-        "g": "1700000000123",
-        "h": "0",
-        "i": f"KEYS\x01k{number} b\x02UNIQ_KEY\x01AC{number:08X}\x02WAIT\x01true\x02TAGS\x01A",
-        "j": "0",
-        "k": "false",
-        "m": "false",
-    }
-    header = {**fields, **changes}
-    return frame(header, body, code=310, flag=0, opaque=number, spaces=False)
 
 
 async def test_frames_cut_anywhere(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ NEED_NOTHING = {
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
     RequestCode.CLEAN_UNUSED_TOPIC,
     RequestCode.DELETE_EXPIRED_COMMITLOG,
+    RequestCode.GET_ALL_TOPIC_FIGURES,
+    RequestCode.GET_ALL_GROUP_FIGURES,
+    RequestCode.GET_ALL_CLIENTS,
 }
 #: Codes of access control, which is switched off.
 SWITCHED_OFF = {50: 209, 51: 210, 53: 211}
@@ -36,7 +39,7 @@ CODES = [
     *(10, 11, 12, 14, 15, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 38, 41, 42, 43, 45),
     *(46, 200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 300, 303, 305, 306, 307, 309, 310),
     *(37, 50, 51, 52, 53, 54, 308, 314, 323, 324, 325),
-    *(315, 316, 317, 320, 321, 328, 329, 361),
+    *(315, 316, 317, 320, 321, 328, 329, 361, 60000, 60001, 60002, 60003),
 ]
 NAMES = [
     *("producerGroup", "consumerGroup", "group", "groupName", "topic", "defaultTopic", "queueId"),

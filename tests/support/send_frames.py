@@ -1,0 +1,48 @@
+"""Frames of sends as clients write them."""
+
+import json
+import struct
+from typing import Any
+
+
+def frame(
+    fields: dict[str, Any],
+    body: bytes,
+    *,
+    code: int,
+    flag: int = 0,
+    opaque: int = 0,
+    spaces: bool = False,
+) -> bytes:
+    """A frame as some client would write it."""
+    header: dict[str, Any] = {
+        "code": code,
+        "extFields": fields,
+        "flag": flag,
+        "language": "JAVA",
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 409,
+    }
+    text = json.dumps(header, separators=None if spaces else (",", ":")).encode()
+    return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
+
+
+def usual_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
+    """The frame of a send that the kernel takes; `number` picks its queue and is its opaque."""
+    fields = {
+        "a": "PG",
+        "b": "T",
+        "c": "TBW102",
+        "d": "4",
+        "e": str(number % 4),
+        "f": "0",
+        "g": "1700000000123",
+        "h": "0",
+        "i": f"KEYS\x01k{number} b\x02UNIQ_KEY\x01AC{number:08X}\x02WAIT\x01true\x02TAGS\x01A",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+    header = {**fields, **changes}
+    return frame(header, body, code=310, flag=0, opaque=number, spaces=False)

@@ -1,0 +1,194 @@
+"""A disk that fails while the kernel keeps sends: nobody hears of success, and nobody else suffers.
+
+What a broker does then must also be what it does without the kernel.
+"""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from core_broker.processors.hot_path import has_kernel
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.frames import FrameSplitter
+from core_broker.store.simulated_files import SimulatedFiles
+from tests.support.send_frames import usual_frame
+from tests.support.two_paths import OnePath
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+TOPICS = (("T", 4), ("U", 2))
+PLAIN = {"i": "TAGS\x01é"}
+
+both = pytest.mark.parametrize("kernel", [True, False])
+both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+
+
+def sends(count: int, first: int = 0, **changes: str) -> bytes:
+    return b"".join(usual_frame(number, **changes) for number in range(first, first + count))
+
+
+def codes(told: bytes) -> list[int]:
+    return [each.code for each in FrameSplitter().feed(told)]
+
+
+class Disk:
+    """Files whose calls of one name fail while a test says so."""
+
+    def __init__(self) -> None:
+        self.files = SimulatedFiles()
+        self.failing = ""
+        self.error = errno.EIO
+        self.files.fault = self._fail
+
+    def _fail(self, operation: str, path: Path) -> None:
+        if operation == self.failing and "commitlog" in path.parts:
+            raise OSError(self.error, "the disk fails", str(path))
+
+
+def start(disk: Disk, kernel: bool, flush: str) -> OnePath:
+    path = OnePath(
+        Path("/broker"),
+        TOPICS,
+        files=disk.files,
+        kernel_enable=kernel,
+        flush_disk_type=flush,
+        wait_time_mills_in_send_queue=60_000,
+    )
+    for _ in range(3):
+        path.peer()
+    return path
+
+
+@both
+@both_flushes
+async def test_a_write_that_fails(kernel: bool, flush: str) -> None:
+    """No success leaves; a peer that said nothing in this turn keeps its connection."""
+    disk = Disk()
+    path = start(disk, kernel, flush)
+    path.hear(0, sends(3))
+    before = await path.settle()
+    assert codes(before[0]) == [0, 0, 0]
+    disk.failing = "write"
+    path.hear(0, sends(3, 10) + sends(1, 20, **PLAIN))
+    path.hear(1, sends(2, 30))
+    told = await path.settle()
+    assert 0 not in codes(told[0][len(before[0]) :]) + codes(told[1])
+    assert path.wires[2].is_open
+    assert not path.desk.ctx.store.writable
+    disk.failing = ""
+    path.hear(2, sends(2, 40))
+    told = await path.settle()
+    assert codes(told[2]) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+    assert path.desk.ctx.store.queue_range("T", 0) == (0, 1)
+    assert len(await path.desk.messages("T", 0)) == 1
+    path.desk.close()
+    again = start(disk, kernel, flush)
+    again.hear(0, sends(4))
+    assert codes((await again.settle())[0]) == [0] * 4
+    # Records that the torn write left whole are there, too, though nobody was told.
+    offsets = [each.queue_offset for each in await again.desk.messages("T", 0)]
+    assert offsets == list(range(len(offsets)))
+    assert len(offsets) >= 2
+    again.desk.close()
+
+
+@both
+@both_flushes
+async def test_a_full_disk_and_room_again(kernel: bool, flush: str) -> None:
+    """Sends of that turn are lost as a whole; those of a turn with room are stored, gapless."""
+    disk = Disk()
+    disk.error = errno.ENOSPC
+    path = start(disk, kernel, flush)
+    path.hear(0, sends(4))
+    await path.settle()
+    # The segments that there are take so much; then a new one is needed.
+    disk.failing = "allocate"
+    acknowledged = 1
+    for turn in range(60):
+        peer = path.peer()
+        path.hear(peer, sends(3, 4 * turn, e="0"))
+        said = codes((await path.settle())[peer])
+        assert said in ([], [0, 0, 0]) or 0 not in said or flush == "ASYNC_FLUSH"
+        acknowledged += said.count(0)
+    disk.failing = ""
+    path.desk.ctx.store.tick(path.desk.now_ms)
+    peer = path.peer()
+    await path.settle()
+    path.desk.ctx.store.tick(path.desk.now_ms)
+    path.hear(peer, sends(3, e="0"))
+    assert codes((await path.settle())[peer]) == [0, 0, 0]
+    assert path.desk.ctx.store.queue_range("T", 0) == (0, acknowledged + 3)
+    path.desk.close()
+
+
+@both
+async def test_no_answer_before_the_flush(kernel: bool) -> None:
+    """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
+    path = start(Disk(), kernel, "SYNC_FLUSH")
+    held = path.desk.lanes.copy()
+    path.desk.lanes.clear()
+    path.hear(0, sends(3))
+    path.hear(1, sends(2) + sends(1, 5, **PLAIN))
+    assert await path.settle() == [b"", b"", b""]
+    path.hear(0, sends(3, 10))
+    assert await path.settle() == [b"", b"", b""]
+    assert [wire.connection.held for wire in path.wires] == [6, 3, 0]
+    path.desk.lanes += held
+    told = await path.settle()
+    assert [len(codes(each)) for each in told] == [6, 3, 0]
+    assert [wire.connection.held for wire in path.wires] == [0, 0, 0]
+    path.desk.close()
+
+
+@both
+async def test_a_flush_that_fails(kernel: bool) -> None:
+    """Nobody hears of success; the store takes no more until it is started again."""
+    disk = Disk()
+    path = start(disk, kernel, "SYNC_FLUSH")
+    disk.failing = "sync"
+    path.hear(0, sends(3) + sends(1, 5, **PLAIN))
+    path.hear(1, sends(2, 10))
+    told = await path.settle()
+    refused = ResponseCode.SERVICE_NOT_AVAILABLE
+    assert [codes(each) for each in told] == [[refused] * 4, [refused] * 2, []]
+    disk.failing = ""
+    path.hear(2, sends(1, 20))
+    assert codes((await path.settle())[2]) == [refused]
+    path.desk.close()
+
+
+@both
+async def test_a_flush_that_is_late(kernel: bool) -> None:
+    path = start(Disk(), kernel, "SYNC_FLUSH")
+    store = path.desk.ctx.store
+    lanes = path.desk.lanes.copy()
+    path.desk.lanes.clear()
+    path.hear(0, sends(2))
+    await path.settle()
+    store.tick(path.desk.now_ms)
+    store.tick(path.desk.now_ms + path.desk.ctx.config.sync_flush_timeout)
+    assert codes((await path.settle())[0]) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
+    path.desk.lanes += lanes
+    assert len(codes((await path.settle())[0])) == 2
+    path.desk.close()
+
+
+@both
+@both_flushes
+async def test_a_broker_that_stops_in_the_middle_of_a_turn(kernel: bool, flush: str) -> None:
+    """What it took is stored or was never acknowledged, and the next start finds whole messages."""
+    disk = Disk()
+    path = start(disk, kernel, flush)
+    path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **PLAIN))
+    path.desk.ctx.is_accepting = False
+    path.hear(1, sends(2, 10, e="0"))
+    path.desk.close()
+    told = await path.settle()
+    assert codes(told[1]).count(0) == 0
+    again = start(disk, kernel, flush)
+    stored = await again.desk.messages("T", 0)
+    assert [each.queue_offset for each in stored] == list(range(len(stored)))
+    assert len(stored) >= codes(told[0]).count(0)
+    assert len(stored) == 4
+    again.desk.close()

@@ -1,0 +1,175 @@
+"""The kernel and the plain path within one turn: order, places, and settings that change."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core_broker.message.batch import encode_batch
+from core_broker.message.model import Message
+from core_broker.processors.hot_path import has_kernel
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.frames import FrameSplitter
+from tests.support.send_frames import frame, usual_frame
+from tests.support.two_paths import OnePath, compare, same
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+TOPICS = (("T", 4), ("U", 2))
+PEERS = 3
+LOG_BYTES = 1 << 20
+
+
+def plain_frame(number: int) -> bytes:
+    """A send that the kernel leaves to the plain path."""
+    kinds: list[dict[str, str]] = [
+        {"i": "TAGS\x01é"},
+        {"i": "DELAY\x011\x02TAGS\x01A"},
+        {"i": "TRAN_MSG\x01true\x02PGROUP\x01PG", "f": "4"},
+        {"e": "-1"},
+        {"e": "99"},
+        {"b": "New"},
+        {"b": "no such/topic"},
+        {"b": "%RETRY%g"},
+    ]
+    return usual_frame(number, **kinds[number % len(kinds)])
+
+
+def one_way(number: int) -> bytes:
+    fields = {"a": "PG", "b": "T", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "5", "h": "0"}
+    return frame(fields, b"one-way", code=310, flag=2, opaque=number)
+
+
+def batch(number: int) -> bytes:
+    messages = [Message("T", b"%d of %d" % (n, number), keys=f"k{n}") for n in range(3)]
+    return usual_frame(number, encode_batch(messages), m="true", i="")
+
+
+def pull(number: int) -> bytes:
+    fields = {
+        "consumerGroup": "CG",
+        "topic": "T",
+        "queueId": str(number % 4),
+        "queueOffset": "0",
+        "maxMsgNums": "32",
+        "sysFlag": "4",
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "0",
+        "subVersion": "0",
+        "subscription": "*",
+    }
+    return frame(fields, b"", code=RequestCode.PULL_MESSAGE, opaque=number)
+
+
+def create(number: int, *, queues: int = 4, perm: int = 6, kind: str = "SINGLE_TAG") -> bytes:
+    fields = {
+        "topic": "T",
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": str(perm),
+        "topicFilterType": kind,
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    return frame(fields, b"", code=RequestCode.UPDATE_AND_CREATE_TOPIC, opaque=number)
+
+
+def delete(number: int) -> bytes:
+    return frame({"topic": "T"}, b"", code=RequestCode.DELETE_TOPIC_IN_BROKER, opaque=number)
+
+
+def configure(number: int, text: str) -> bytes:
+    return frame({}, text.encode(), code=RequestCode.UPDATE_BROKER_CONFIG, opaque=number)
+
+
+CHANGES = [
+    delete,
+    create,
+    lambda number: create(number, queues=1),
+    lambda number: create(number, queues=8),
+    lambda number: create(number, perm=4),
+    lambda number: create(number, kind="MULTI_TAG"),
+    lambda number: configure(number, "traceOn=false"),
+    lambda number: configure(number, "maxMessageSize=300"),
+    lambda number: configure(number, "maxMessageSize=4096"),
+]
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("seed", range(4))
+async def test_any_order_over_several_connections(tmp_path: Path, seed: int, flush: str) -> None:
+    """Answers, places and files are the same, whoever takes which request."""
+    rng = random.Random(seed)
+    kinds: list[Any] = [usual_frame] * 6 + [plain_frame, one_way, batch, pull]
+    turns = [
+        [
+            (rng.randrange(PEERS), b"".join(rng.choice(kinds)(rng.randrange(99)) for _ in range(n)))
+            for n in rng.choices(range(1, 7), k=5)
+        ]
+        for _ in range(8)
+    ]
+    hot = await compare(
+        tmp_path, turns, TOPICS, flush_disk_type=flush, mapped_file_size_commit_log=LOG_BYTES
+    )
+    assert hot > 40
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("seed", range(6))
+async def test_changes_between_sends_of_one_turn(tmp_path: Path, seed: int, flush: str) -> None:
+    """A topic is deleted, made again or changed, or a setting is: from there on it holds."""
+    rng = random.Random(seed)
+    kinds: list[Any] = [usual_frame] * 10 + [plain_frame, batch, *CHANGES]
+    turns = [
+        [
+            (rng.randrange(PEERS), b"".join(rng.choice(kinds)(rng.randrange(99)) for _ in range(n)))
+            for n in rng.choices(range(1, 5), k=6)
+        ]
+        for _ in range(8)
+    ]
+    await compare(
+        tmp_path, turns, TOPICS, flush_disk_type=flush, mapped_file_size_commit_log=LOG_BYTES
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_one_change_in_the_middle_of_a_read(tmp_path: Path, change: Any) -> None:
+    sends = b"".join(usual_frame(number) for number in range(8))
+    turns = [[(0, sends + change(50) + sends), (1, sends)], [(1, sends), (0, sends)]]
+    assert await compare(tmp_path, turns, TOPICS) >= 8
+
+
+async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path) -> None:
+    """Nobody asks the loop: what is kept is settled before the queues go."""
+
+    async def play(path: OnePath) -> object:
+        peer, store = path.peer(), path.desk.ctx.store
+        path.hear(peer, usual_frame(0) + usual_frame(4))
+        store.delete_topic("T")
+        path.hear(peer, usual_frame(8))
+        store.clean_expired_queues()
+        path.hear(peer, usual_frame(12))
+        return await path.settle()
+
+    assert (await same(tmp_path, play, TOPICS)).messages_sent == 4
+
+
+async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path) -> None:
+    """Sends to one queue by turns of both paths and two peers get 0, 1, 2 … in that order."""
+    path = OnePath(tmp_path, TOPICS)
+    peers = [path.peer(), path.peer()]
+    for number in range(20):
+        unusual = {"i": "TAGS\x01é"} if number % 3 == 0 else {}
+        path.hear(peers[number % 2], usual_frame(number, b"%d" % number, e="0", **unusual))
+    told = await path.settle()
+    offsets = {
+        each.opaque: int(each.ext_fields["queueOffset"])
+        for answers in told
+        for each in FrameSplitter().feed(answers)
+    }
+    assert offsets == {number: number for number in range(20)}
+    stored = await path.desk.messages("T", 0)
+    assert [each.body for each in stored] == [b"%d" % number for number in range(20)]
+    await path.close()

@@ -59,6 +59,7 @@ AREAS = [
     "console.deadletters",
     "console.traces",
     "console.analytics",
+    "console.exports",
     "console.jobs",
     "console.accounts",
     "console.audit",

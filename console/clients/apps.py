@@ -12,3 +12,10 @@ class ClientsConfig(AreaConfig):
     label = "clients"
     title = _("Clients")
     icon = "plug"
+
+    def ready(self) -> None:
+        from console.clients import exporting
+        from console.exports import tables
+
+        for table in exporting.TABLES:
+            tables.register(table)

@@ -14,9 +14,11 @@ class DeadLettersConfig(AreaConfig):
     icon = "skull"
 
     def ready(self) -> None:
-        from console.deadletters import replays
+        from console.deadletters import exporting, replays
+        from console.exports import tables
         from console.jobs import kinds
 
+        tables.register(exporting.TABLE)
         kinds.register(
             replays.KIND,
             replays.work,

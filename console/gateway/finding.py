@@ -97,15 +97,9 @@ async def find(desk: Desk, text: str, topic: str = "") -> Partial[Found]:
         searched.append(Search(Index.OFFSET_ID, int(ref is not None), len(await masters(desk))))
         if ref is not None:
             return Partial(Found((ref,), searched=tuple(searched)))
-    place = _PLACE.fullmatch(text) if topic else _PLACE_OF_TOPIC.fullmatch(text)
+    place = _place_of(text, topic)
     if place:
-        at_place = await _at_place(
-            desk,
-            topic or place["topic"],
-            place["broker"],
-            int(place["queue"]),
-            int(place["offset"]),
-        )
+        at_place = await _at_place(desk, *place)
         searched += at_place.value.searched
         if at_place.value.refs:
             return Partial(replace(at_place.value, searched=tuple(searched)), at_place.failures)
@@ -188,6 +182,17 @@ async def _in_all_topics(desk: Desk, key: str) -> Partial[Found]:
     parts = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
     found = _found_by_key(parts, len(brokers), is_cut=len(topics) > TOPICS_SEARCHED_MAX)
     return Partial(found, merge_failures(*(part.failures for part in parts)))
+
+
+def _place_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
+    """The topic, broker, queue and offset that a text names; a topic beside it must be the same."""
+    place = _PLACE_OF_TOPIC.fullmatch(text)
+    named = place["topic"] if place else ""
+    if topic and named != topic:
+        place, named = _PLACE.fullmatch(text), topic
+    if place is None:
+        return None
+    return named, place["broker"], int(place["queue"]), int(place["offset"])
 
 
 async def _at_place(

@@ -12,3 +12,9 @@ class GroupsConfig(AreaConfig):
     label = "groups"
     title = _("Groups")
     icon = "users"
+
+    def ready(self) -> None:
+        from console.exports import tables
+        from console.groups import exporting
+
+        tables.register(exporting.TABLE)

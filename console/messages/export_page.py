@@ -20,6 +20,7 @@ from console.access import Need, needs
 from console.api.serializers import BodySerializer
 from console.api.views import ClusterResource
 from console.audit import audited
+from console.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 from console.gateway import messages as questions
 from console.gateway.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
 from console.jobs.errors import AlreadyActive
@@ -32,23 +33,20 @@ from console.pages import ClusterPage, Crumb
 from console.services import redis_problem
 
 START_ACTION = "messages.export"
-FORMATS = {"jsonl": "JSON Lines", "csv": "CSV", "xlsx": "XLSX"}
 
 
 class ExportForm(BrowseForm):
     """What the list shows, the kind of file, and how many rows it may have."""
 
     format = forms.ChoiceField(label=gettext_lazy("Format"), choices=list(FORMATS.items()))
-    most = forms.IntegerField(
-        label=gettext_lazy("Rows at most"), min_value=1, max_value=exports.ROWS_MAX
-    )
+    most = forms.IntegerField(label=gettext_lazy("Rows at most"), min_value=1, max_value=ROWS_MAX)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         most = cleaned.get("most") or 0
-        if cleaned.get("format") == "xlsx" and most > exports.SHEET_ROWS_MAX:
+        if cleaned.get("format") == "xlsx" and most > SHEET_ROWS_MAX:
             text = _("A sheet may have %(most)s rows.")
-            self.add_error("most", text % {"most": exports.SHEET_ROWS_MAX})
+            self.add_error("most", text % {"most": SHEET_ROWS_MAX})
         return cleaned
 
     def wish(self) -> dict[str, Any]:
@@ -76,7 +74,7 @@ class ExportPage(ClusterPage):
     actions = {"post": START_ACTION}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        usual = {"format": "jsonl", "most": str(exports.ROWS_USUAL), "body_test": "text"}
+        usual = {"format": "jsonl", "most": str(ROWS_USUAL), "body_test": "text"}
         return self.form(ExportForm(usual | asked_in_address(request.GET)))
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
@@ -126,14 +124,12 @@ class ExportSerializer(BodySerializer):
         choices=[each.value for each in BodyTest], default=BodyTest.TEXT.value
     )
     format = serializers.ChoiceField(choices=list(FORMATS), default="jsonl")
-    most = serializers.IntegerField(
-        min_value=1, max_value=exports.ROWS_MAX, default=exports.ROWS_USUAL
-    )
+    most = serializers.IntegerField(min_value=1, max_value=ROWS_MAX, default=ROWS_USUAL)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         wanted_by(given)
-        if given["format"] == "xlsx" and given["most"] > exports.SHEET_ROWS_MAX:
-            raise ValidationError({"most": [f"At most {exports.SHEET_ROWS_MAX} rows."]})
+        if given["format"] == "xlsx" and given["most"] > SHEET_ROWS_MAX:
+            raise ValidationError({"most": [f"At most {SHEET_ROWS_MAX} rows."]})
         return given
 
 

@@ -7,31 +7,26 @@ are stored while it runs are not in it.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+from console.exports.files import writer
 from console.gateway import Cluster, GatewayError, gateway
 from console.gateway import messages as questions
 from console.gateway.filters import BodyTest, MessageFilter
 from console.jobs import files, tasks
-from console.jobs.control import JobFailed
 from console.jobs.models import Job
+from console.jobs.patience import patiently
 from console.jobs.reports import Done
-from console.messages.export_files import SUFFIXES, row_of, writer
+from console.messages.export_files import COLUMNS, CUT, row_of
 
 if TYPE_CHECKING:
     from console.jobs.control import Control
 
 KIND: Final = "export"
-ROWS_MAX: Final = 1_000_000
-ROWS_USUAL: Final = 100_000
-#: Programs that open sheets want all of one in memory.
-SHEET_ROWS_MAX: Final = 200_000
 PAGE_ROWS: Final = 200
-#: Pages in a row that the cluster may fail to answer before the export gives up.
-TRIES_MAX: Final = 5
-TRY_AGAIN_S: Final = 2.0
 NAME_CHARS_MAX: Final = 80
 
 
@@ -51,10 +46,10 @@ def work(job: Job, control: Control) -> Done:
     kind, most = wish["format"], wish["most"]
     rows = scanned = 0
     cursor: str | None = None
-    name = f"{_file_stem(wish['topic'])}.{SUFFIXES[kind]}"
-    with files.writing(job.pk, name) as file, writer(kind, file) as writing:
+    name = f"{_file_stem(wish['topic'])}.{kind}"
+    with files.writing(job.pk, name) as file, writer(kind, file, COLUMNS, cut=CUT) as writing:
         while True:
-            page = _patient_page(cluster, wish, cursor, control)
+            page = patiently(control, partial(_page, cluster, wish, cursor, PAGE_ROWS))
             for ref in page.rows[: most - rows]:
                 writing.write(row_of(ref))
                 rows += 1
@@ -76,19 +71,6 @@ def work(job: Job, control: Control) -> Done:
 
 def filter_of(wish: dict[str, Any]) -> MessageFilter:
     return MessageFilter(wish["tags"], wish["sql"], wish["body"], BodyTest(wish["body_test"]))
-
-
-def _patient_page(
-    cluster: Cluster, wish: dict[str, Any], cursor: str | None, control: Control
-) -> questions.MessagePage:
-    for tries_left in reversed(range(TRIES_MAX)):
-        try:
-            return _page(cluster, wish, cursor, PAGE_ROWS)
-        except GatewayError as failure:
-            if not tries_left:
-                raise JobFailed(str(failure.detail)) from failure
-            control.wait(TRY_AGAIN_S)
-    raise AssertionError("the last try returns or raises")
 
 
 def _page(

@@ -12,3 +12,9 @@ class TopicsConfig(AreaConfig):
     label = "topics"
     title = _("Topics")
     icon = "stack-2"
+
+    def ready(self) -> None:
+        from console.exports import tables
+        from console.topics import exporting
+
+        tables.register(exporting.TABLE)

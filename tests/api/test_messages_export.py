@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.jobs import ledger, runner, tasks
+from console.jobs import ledger, patience, runner, tasks
 from console.jobs.models import Job
 from console.jobs.states import State
 from console.messages import exports
@@ -148,7 +148,7 @@ def test_one_of_a_topic_at_a_time_and_it_can_be_cancelled(
 def test_a_cluster_that_stays_away_fails_the_job_with_its_reason(
     api: Api, topic: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exports, "TRY_AGAIN_S", 0.0)
+    monkeypatch.setattr(patience, "TRY_AGAIN_S", 0.0)
     number = api("post", "/messages/exports", {"topic": topic}).json()["job"]
     settings.CONSOLE_CLUSTERS = {"local": NOWHERE}
     runner.run(number, tell=lambda job: None)

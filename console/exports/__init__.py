@@ -1,0 +1,1 @@
+"""Exports: rows as files, and the lists of the console exported as jobs."""

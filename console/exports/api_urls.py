@@ -1,0 +1,9 @@
+"""/api/v1/clusters/<cluster>/exports"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.exports import api
+
+urlpatterns = [path("exports", api.TableExports.as_view(), name="api-exports")]

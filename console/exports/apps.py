@@ -1,0 +1,35 @@
+"""The area of exports; buttons of lists lead to it."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas import AreaConfig
+
+
+class ExportsConfig(AreaConfig):
+    name = "console.exports"
+    label = "exports"
+    title = _("Exports")
+    icon = "download"
+    in_navigation = False
+    start = "table"
+
+    def ready(self) -> None:
+        from console.exports import work
+        from console.jobs import kinds
+
+        kinds.register(
+            work.KIND,
+            work.work,
+            title=_("Export a list"),
+            unit=_("rows"),
+            can_pause=True,
+            stages={"read": _("Reading")},
+            outputs={
+                "rows": _("Rows written"),
+                "left_out": _("Rows left out by the bound"),
+                "not_looked_at": _("Rows that the filter could not look at"),
+                "silent_brokers": _("Brokers that did not tell all numbers"),
+            },
+        )

@@ -1,0 +1,10 @@
+"""/clusters/<cluster>/exports/…"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from console.exports import views
+
+app_name = "exports"
+urlpatterns = [path("exports/<str:table>/", views.TablePage.as_view(), name="table")]

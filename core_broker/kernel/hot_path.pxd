@@ -39,6 +39,8 @@ cdef class HotLine:
     cdef public double arrived
     cdef public str _closing
     cdef public bytes peer_record
+    # The heartbeat that came last, when it changed nothing (beats.py).
+    cdef public object beat
     cdef public bytes _cut
     cdef public list _out
     cdef public int64_t _out_bytes, _held, _looks, _unfinished

@@ -18,6 +18,7 @@ cdef bint same(Text text, const char *word, int count) noexcept nogil
 
 cdef class Header:
     cdef int64_t code, flag, opaque, version
+    cdef Text language
     cdef Text fields[38]
     cdef uint8_t *scratch
     cdef uint8_t *free_at

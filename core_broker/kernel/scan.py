@@ -148,6 +148,7 @@ class Header:
         self.free_at = self.scratch
         self.code = self.opaque = -1
         self.flag = self.version = 0
+        self.language.p = cython.NULL
         if count < 2 or here[0] != OPENING:
             return False
         while True:
@@ -176,7 +177,9 @@ class Header:
                 return cython.NULL
             return self._ext_fields(at, end)
         if at[0] == QUOTE:
-            if not (same(name, b"language", 8) or same(name, b"serializeTypeCurrentRPC", 23)):
+            if same(name, b"language", 8):
+                return self._string(at + 1, end, cython.address(self.language))
+            if not same(name, b"serializeTypeCurrentRPC", 23):
                 return cython.NULL
             return self._string(at + 1, end, cython.address(value))
         at = read_number(at, end, cython.address(number))

@@ -8,8 +8,9 @@ DefaultConsumerIdsChangeListener.
 
 import asyncio
 import logging
-from typing import cast
+from typing import NamedTuple, Protocol, cast
 
+from core_broker.config import BrokerConfig
 from core_broker.errors import ConnectionClosed, FilterSyntaxError, RequestRefused
 from core_broker.filter import compile_filter, is_by_tag
 from core_broker.processors.context import BrokerContext
@@ -18,6 +19,7 @@ from core_broker.processors.subscriptions import only_tags
 from core_broker.remoting.bodies import (
     CheckClientRequestBody,
     ConsumerData,
+    DataVersion,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     MessageModel,
@@ -44,16 +46,43 @@ SUBSCRIPTIONS_PER_GROUP_MAX = 10_000
 NAME_CHARS_MAX = 1_024
 
 
+class TableState(NamedTuple):
+    """Which state everything is in that decides what a heartbeat does."""
+
+    config: BrokerConfig
+    topics: DataVersion
+    groups: DataVersion
+    consumers: int
+    producers: int
+    filters: int
+
+
+class Keeper(Protocol):
+    """Hears of every heartbeat that was handled, to recognise it when it comes again."""
+
+    def __call__(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        client: ClientChannel,
+        state: TableState | None,
+    ) -> None:
+        """`state` is that before and after the heartbeat; None when it has changed something."""
+
+
 class ClientProcessor:
     """Keeps the tables of connected clients, and tells consumers about each other."""
 
     def __init__(self, ctx: BrokerContext) -> None:
+        #: Where the kernel is compiled.
+        self.keeper: Keeper | None = None
         self._ctx = ctx
         self._changed_groups: set[str] = set()
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """HEART_BEAT (34)."""
         ctx = self._ctx
+        before = self.table_state()
         beat = decode_body(HeartbeatData, request.body)
         _check_size(beat)
         client = ClientChannel(
@@ -69,7 +98,22 @@ class ClientProcessor:
         for producer in beat.producer_data_set:
             if producer.group_name:
                 ctx.producers.register(producer.group_name, client)
+        if self.keeper is not None:
+            after = self.table_state()
+            self.keeper(connection, request, client, after if before == after else None)
         return RemotingCommand.response()
+
+    def table_state(self) -> TableState:
+        """What a heartbeat depends on: the same one does the same while this is the same."""
+        ctx = self._ctx
+        return TableState(
+            ctx.config,
+            ctx.topics.version,
+            ctx.groups.version,
+            ctx.consumers.changes,
+            ctx.producers.changes,
+            ctx.filters.changes,
+        )
 
     def _register_consumer(self, client: ClientChannel, consumer: ConsumerData) -> None:
         ctx = self._ctx

@@ -3,6 +3,7 @@
     kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
     hot_sends.py         sends: what the broker decides once a turn, and where the result goes
     hot_pulls.py         pulls and commits of offsets
+    hot_beats.py         heartbeats that say nothing new
 
 Without the compiled kernel there is only the plain path.
 """
@@ -12,6 +13,7 @@ from typing import cast
 
 from core_broker.message.hosts import packed_address
 from core_broker.processors.context import BrokerContext
+from core_broker.processors.hot_beats import HotBeats
 from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
 from core_broker.processors.table import RequestTable
@@ -38,16 +40,19 @@ class HotPath:
     def __init__(self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer) -> None:
         self.sends: HotSends | None = None
         self.pulls: HotPulls | None = None
+        self.beats: HotBeats | None = None
         if Kernel is None:
             return
         self.sends = HotSends(ctx, requests.turn)
         self.pulls = HotPulls(ctx, requests.pulls, requests.flow)
+        self.beats = HotBeats(ctx, requests.clients)
         kinds = {
             Code.SEND_MESSAGE_V2: self.sends.kernel,
             Code.SEND_BATCH_MESSAGE: self.sends.kernel,
             Code.PULL_MESSAGE: self.pulls.kernel,
             Code.LITE_PULL_MESSAGE: self.pulls.kernel,
             Code.UPDATE_CONSUMER_OFFSET: self.pulls.commits,
+            Code.HEART_BEAT: self.beats.kernel,
         }
         self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
         server.on_turn_end = self._kernel.end_turn
@@ -62,6 +67,11 @@ class HotPath:
     def messages_pulled(self) -> int:
         """Messages that went this way."""
         return int(self.pulls.kernel.messages) if self.pulls is not None else 0
+
+    @property
+    def beats_taken(self) -> int:
+        """Heartbeats that went this way."""
+        return int(self.beats.kernel.beats) if self.beats is not None else 0
 
     def _connection(self, endpoint: Endpoint) -> Connection:
         connection = HotConnection(endpoint)

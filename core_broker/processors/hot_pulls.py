@@ -37,7 +37,8 @@ TAGS_MAX = 64
 #: Sources that are kept; one more, and all are made anew.
 SOURCES_MAX = 20_000
 #: What stands for the numbers of an answer while it is cut into parts.
-_MARKS = (1_111_111_111, 22_222_222, 3_333_333_333, 4_444_444_444, 5_555_555_555)
+OPAQUE_MARK = 1_111_111_111
+_MARKS = (OPAQUE_MARK, 22_222_222, 3_333_333_333, 4_444_444_444, 5_555_555_555)
 
 #: Group, topic, queue id, whether the subscription is in the request, its version, text and type.
 _Key = tuple[str, str, int, int, int, str | None, str | None]
@@ -53,7 +54,7 @@ class HotPulls:
 
     def __init__(self, ctx: BrokerContext, pulls: PullProcessor, flow: FlowControl) -> None:
         self.kernel: Any = PullKernel(self)
-        self.commits: Any = CommitKernel(self, _cut(RemotingCommand.response(), _MARKS[0]))
+        self.commits: Any = CommitKernel(self, cut(RemotingCommand.response(), OPAQUE_MARK))
         #: Finds the piece of the log that holds a record.
         self.mapping = ctx.store.hot.mapping
         self._ctx = ctx
@@ -243,10 +244,11 @@ def _answer_parts() -> tuple[bytes, ...]:
     opaque, suggested, after, low, high = _MARKS
     found = GetResult(GetStatus.FOUND, (), after, low, high)
     answer = answer_of(ResponseCode.SUCCESS, found, suggested)
-    return _cut(answer, opaque, suggested, after, low, high)
+    return cut(answer, opaque, suggested, after, low, high)
 
 
-def _cut(answer: RemotingCommand, opaque: int, *numbers: int) -> tuple[bytes, ...]:
+def cut(answer: RemotingCommand, opaque: int, *numbers: int) -> tuple[bytes, ...]:
+    """The head of an answer behind its lengths, cut where these numbers stand in this order."""
     answer.opaque = opaque
     rest = answer.encode_head()[8:]
     parts = []

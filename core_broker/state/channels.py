@@ -14,7 +14,7 @@ SCAN_INTERVAL_MS = 10_000
 Channel = Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClientChannel:
     """One client, as its last heartbeat on this connection described it."""
 
@@ -22,4 +22,5 @@ class ClientChannel:
     client_id: str
     language: int
     version: int
+    #: When the last heartbeat came; those that say nothing new only set this.
     seen_ms: int

@@ -206,3 +206,4 @@ class ConsumerFilters(Generic[F]):
         self._count -= 1
         self._chars -= len(known.data.expression)
         self.changes += 1
+        self.changes += 1

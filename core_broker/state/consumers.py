@@ -28,6 +28,11 @@ class ConsumerGroup:
         """The ids of all members; two members with the same id stand there twice."""
         return [member.client_id for member in self.members.values()]
 
+    def ways(self) -> tuple[object, ...]:
+        """How the group consumes and what it subscribes to."""
+        how = (self.consume_type, self.message_model, self.consume_from_where)
+        return *how, *self.subscriptions.values()
+
     def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Take over what a heartbeat says; True when topics were added or left out."""
         latest = {data.topic: data for data in subscriptions}
@@ -56,7 +61,7 @@ class ConsumerSessions:
                 data.group_name, data.consume_type, data.message_model, data.consume_from_where
             )
             self._groups[data.group_name] = group
-        before = (group.message_model, list(group.subscriptions.values()))
+        before = group.ways()
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -64,7 +69,7 @@ class ConsumerSessions:
         group.members[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group.name)
         changed = group.subscribe(data.subscription_data_set)
-        if joined or before != (group.message_model, list(group.subscriptions.values())):
+        if joined or before != group.ways():
             self.changes += 1
         return joined or changed
 

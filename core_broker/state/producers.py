@@ -16,12 +16,18 @@ class ProducerSessions:
         #: The id that each connection named last, and the connection each id was seen on last.
         self._id_of: dict[Channel, str] = {}
         self._by_client_id: dict[str, ClientChannel] = {}
+        #: Counts changes of who is there, and of which connection stands for a client id.
+        self.changes = 0
         #: How often a producer of any group was chosen.
         self._turns = 0
 
     def register(self, group: str, client: ClientChannel) -> None:
         """Note a heartbeat of a producer."""
-        self._groups.setdefault(group, {})[client.channel] = client
+        members = self._groups.setdefault(group, {})
+        held = self._by_client_id.get(client.client_id)
+        if client.channel not in members or held is None or held.channel != client.channel:
+            self.changes += 1
+        members[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group)
         known = self._id_of.get(client.channel)
         if known is not None and known != client.client_id:
@@ -34,6 +40,7 @@ class ProducerSessions:
         members = self._groups.get(group)
         if members is None or members.pop(channel, None) is None:
             return
+        self.changes += 1
         if not members:
             del self._groups[group]
         groups = self._groups_of[channel]

@@ -1,0 +1,243 @@
+"""Heartbeats by the kernel against the plain path: the same answers, and the same tables."""
+
+import json
+import struct
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_broker.processors.hot_beats import KEPT_BYTES_MAX
+from core_broker.processors.hot_path import has_kernel
+from core_broker.remoting.codes import RequestCode
+from core_broker.state.channels import CHANNEL_EXPIRED_MS
+from tests.support.two_paths import Deed, OnePath, Said
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+PEERS = 2
+CODES = {
+    "beat": RequestCode.HEART_BEAT,
+    "leave": RequestCode.UNREGISTER_CLIENT,
+    "forget": RequestCode.DELETE_SUBSCRIPTIONGROUP,
+}
+
+
+def frame(code: int, body: bytes = b"", *, opaque: int = 7, **header: Any) -> bytes:
+    """A frame as a client writes it; what is None is left out."""
+    whole = {"code": code, "flag": 0, "language": "JAVA", "opaque": opaque, "version": 401}
+    whole = {name: value for name, value in (whole | header).items() if value is not None}
+    text = json.dumps(whole, separators=(",", ":")).encode()
+    return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
+
+
+def subscription(topic: str, text: str = "*", version: int = 1, kind: str = "TAG") -> Any:
+    return {"topic": topic, "subString": text, "subVersion": version, "expressionType": kind}
+
+
+def consumer(name: str, *subscriptions: Any, **fields: Any) -> Any:
+    usual = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    rest = {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False}
+    return {"groupName": name, "subscriptionDataSet": subscriptions, **usual, **rest, **fields}
+
+
+def body_of(client_id: str, consumers: Sequence[Any] = (), producers: Sequence[str] = ()) -> bytes:
+    names = [{"groupName": each} for each in producers]
+    whole = {"clientID": client_id, "consumerDataSet": consumers, "producerDataSet": names}
+    return json.dumps(whole).encode()
+
+
+def beat(body: bytes, **header: Any) -> bytes:
+    return frame(CODES["beat"], body, **header)
+
+
+BODIES = [
+    body_of("a", [consumer("G", subscription("T"))]),
+    body_of("a", [consumer("G", subscription("T", "A || B", 2))]),
+    body_of("a", [consumer("G", subscription("T"), subscription("U"))]),
+    body_of("b", [consumer("G", subscription("T"))], ["P"]),
+    body_of("a", [consumer("G", subscription("T"), messageModel="BROADCASTING")]),
+    body_of("a", [consumer("G", subscription("T"), consumeType="CONSUME_ACTIVELY")]),
+    # Two that turn each other over, in one heartbeat.
+    body_of("a", [consumer("G", subscription("T")), consumer("G", subscription("U"))]),
+    body_of("a", [], ["P", "Q"]),
+    body_of("b", [], ["P"]),
+    body_of("a", [consumer("H", subscription("T", "a > 1", 3, "SQL92"))]),
+    body_of("b", [consumer("H", subscription("T", "a > 2", 4, "SQL92"))]),
+    body_of("a", [consumer("H", subscription("T", "a >", 5, "SQL92"))]),
+    body_of("a", [consumer("a b", subscription("T"))]),
+    body_of("a", [consumer("", subscription("T"))], [""]),
+    b"",
+    b"{",
+    b"[]",
+    b'{"clientID":7}',
+    b"\xff\xfe",
+    b'{"clientID":"a","consumerDataSet":null,"producerDataSet":[]}',
+]
+headers = st.one_of(
+    st.just({}),
+    st.sampled_from(
+        [
+            {"language": "CPP"},
+            {"language": "?"},
+            {"language": None},
+            {"language": 3},
+            {"version": 435},
+            {"version": None},
+            {"flag": 2},
+            {"flag": 4},
+            {"extFields": {"a": "b"}},
+            {"extFields": {}},
+            {"remark": "x"},
+        ]
+    ),
+)
+said = st.one_of(
+    st.builds(lambda body, header: beat(body, **header), st.sampled_from(BODIES[:2]), headers),
+    st.builds(beat, st.sampled_from(BODIES[:2])),
+    st.builds(beat, st.sampled_from(BODIES)),
+    st.builds(beat, st.sampled_from(BODIES), opaque=st.integers(0, 2**31 - 1)),
+    st.builds(
+        lambda fields: frame(CODES["leave"], extFields={"clientID": "a", **fields}),
+        st.sampled_from([{"consumerGroup": "G"}, {"producerGroup": "P"}, {"consumerGroup": "H"}]),
+    ),
+    st.just(frame(CODES["forget"], extFields={"groupName": "G"})),
+)
+turns = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, PEERS - 1), st.lists(said, max_size=3).map(b"".join)), max_size=3
+    ),
+    max_size=8,
+)
+
+
+async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
+    """Let both hear the same, a second between turns; returns how many took the hot path."""
+    changes: dict[str, Any] = {
+        "wait_time_mills_in_heartbeat_queue": 60_000,
+        "notify_consumer_ids_changed_enable": False,
+        "enable_property_filter": True,
+    }
+    hot = OnePath(folder / "hot", [("T", 1)], **changes)
+    plain = OnePath(folder / "plain", [("T", 1)], **changes, kernel_enable=False)
+    for path in [hot, plain] * PEERS:
+        path.peer()
+    for turn in turns:
+        for path in (hot, plain):
+            path.desk.now_ms += 1_000
+            if callable(turn):
+                turn(path)
+                continue
+            for number, data in turn:
+                path.hear(number, data)
+        assert await hot.settle() == await plain.settle()
+        assert tables(hot) == tables(plain)
+    assert plain.hot.beats_taken == 0
+    await hot.close()
+    await plain.close()
+    return hot.hot.beats_taken
+
+
+def tables(path: OnePath) -> tuple[object, ...]:
+    """Everything that heartbeats change."""
+    ctx = path.desk.ctx
+    ports = {path.connection(number): number for number in range(PEERS)}
+
+    def shown(clients: Any) -> list[tuple[object, ...]]:
+        return [
+            (ports[each.channel], each.client_id, each.language, each.version, each.seen_ms)
+            for each in clients
+        ]
+
+    groups = {
+        name: (shown(group.members.values()), group.ways())
+        for name in ctx.consumers.groups
+        if (group := ctx.consumers.group(name)) is not None
+    }
+    producers = {name: shown(ctx.producers.members(name)) for name in ctx.producers.groups}
+    known = [shown([found]) for name in "ab" if (found := ctx.producers.client(name)) is not None]
+    tables = (ctx.filters.encode(), ctx.groups.encode(), ctx.topics.encode())
+    counts = (ctx.consumers.changes, ctx.producers.changes, ctx.filters.changes)
+    return groups, producers, known, tables, counts
+
+
+@settings(deadline=None, max_examples=50)
+@given(turns=turns)
+async def test_whatever_is_said(turns: list[list[tuple[int, bytes]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        await compare_beats(Path(folder), turns)
+
+
+@pytest.mark.parametrize("number", [0, 2, 3, 7, 9, 12])
+async def test_the_third_of_a_kind_is_recognised(tmp_path: Path, number: int) -> None:
+    """The first one changes the tables, the second one shows that it changes nothing more."""
+    said: list[Said] = [[(0, beat(BODIES[number], opaque=each))] for each in range(5)]
+    assert await compare_beats(tmp_path, said) == 3
+
+
+async def test_several_in_one_read(tmp_path: Path) -> None:
+    said: list[Said] = [[(0, beat(BODIES[0]))], [(0, beat(BODIES[0]))]]
+    said += [[(0, b"".join(beat(BODIES[0], opaque=each) for each in range(4)))]]
+    said += [[(0, beat(BODIES[0], flag=2) + beat(BODIES[0]) + beat(BODIES[1]) + beat(BODIES[0]))]]
+    assert await compare_beats(tmp_path, said) == 6
+
+
+@pytest.mark.parametrize("number", [6, *range(14, len(BODIES) - 1)])
+async def test_what_changes_something_or_is_refused_is_never_taken(
+    tmp_path: Path, number: int
+) -> None:
+    said: list[Said] = [[(0, beat(BODIES[number]))] for _ in range(4)]
+    assert await compare_beats(tmp_path, said) == 0
+
+
+async def test_a_change_by_somebody_else_needs_a_second_look(tmp_path: Path) -> None:
+    first, other = BODIES[0], body_of("b", [consumer("G", subscription("T", "A", 9))])
+
+    def vanish(path: OnePath) -> None:
+        path.connection(1).close("test")
+
+    said: list[Said | Deed] = [[(0, beat(first))]] * 3
+    said += [[(1, beat(other))], [(0, beat(first))], [(0, beat(first))]]
+    assert await compare_beats(tmp_path / "joined", said) == 2
+    said += [[(1, frame(CODES["leave"], extFields={"clientID": "b", "consumerGroup": "G"}))]]
+    said += [[(0, beat(first))]] * 2
+    assert await compare_beats(tmp_path / "left", said) == 3
+    said += [[(0, frame(CODES["forget"], extFields={"groupName": "G"}))]]
+    said += [[(0, beat(first))]] * 3
+    assert await compare_beats(tmp_path / "deleted", [*said, vanish]) == 4
+
+
+async def test_a_long_one_is_not_kept(tmp_path: Path) -> None:
+    topics = [subscription(f"Topic-{number}") for number in range(KEPT_BYTES_MAX // 40)]
+    body = body_of("a", [consumer("G", *topics)])
+    assert len(body) > KEPT_BYTES_MAX
+    said: list[Said] = [[(0, beat(each))] for each in (BODIES[0], BODIES[0], *[body] * 4)]
+    assert await compare_beats(tmp_path, said) == 0
+
+
+async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
+    """Its time is renewed on the hot path, so that it is not taken for gone."""
+    path = OnePath(tmp_path, [("T", 1)])
+    path.peer()
+    for _ in range(5):
+        path.hear(0, beat(BODIES[3]))
+        await path.settle()
+        path.desk.now_ms += CHANNEL_EXPIRED_MS
+    assert path.hot.beats_taken == 3
+    ctx = path.desk.ctx
+    assert ctx.consumers.expired(ctx.now_ms()) == ctx.producers.expired(ctx.now_ms()) == []
+    await path.close()
+
+
+async def test_one_that_waited_for_long_is_refused(tmp_path: Path) -> None:
+    path = OnePath(tmp_path, [("T", 1)], wait_time_mills_in_heartbeat_queue=-1)
+    path.peer()
+    for _ in range(3):
+        path.hear(0, beat(BODIES[0]))
+        await path.settle()
+    assert path.hot.beats_taken == 0
+    await path.close()

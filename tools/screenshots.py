@@ -112,10 +112,8 @@ def read_traces(browser: Browser, url: str) -> None:
     """Run the trace job to its end, so that the analytics page has figures."""
     page = signed_in(browser, url, "light")
     page.goto(f"{url}/clusters/local/jobs/")
-    page.get_by_role("button", name="Read traces").first.click()
-    page.get_by_text("Finished").or_(page.get_by_text("Done")).first.wait_for(
-        timeout=JOB_SECONDS_MAX * 1000
-    )
+    page.get_by_role("button", name="Read traces", exact=True).click()
+    page.get_by_role("link", name="See the figures").wait_for(timeout=JOB_SECONDS_MAX * 1000)
     page.context.close()
 
 

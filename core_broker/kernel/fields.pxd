@@ -11,7 +11,7 @@ cdef enum:
     EXPRESSION_TYPE_FIELD = 36
 
 cdef class NamedHeader(Header):
-    cdef int64_t queue_id, offset, count_max, flags, commit, bytes_max, sub_version
+    cdef int64_t queue_id, offset, count_max, flags, commit, bytes_max, sub_version, suspend_ms
     cdef bint read_pull(self) noexcept nogil
     cdef bint read_commit(self) noexcept nogil
     cdef bint _is_int(self, int field, int64_t *value) noexcept nogil

@@ -64,7 +64,6 @@ class NamedHeader(Header):
 
     def read_pull(self):
         """Read the numbers of a pull; false when one is missing or unusual."""
-        number: int64_t = 0
         self.bytes_max = -1
         self.sub_version = 0
         return (
@@ -74,7 +73,7 @@ class NamedHeader(Header):
             and self._is_int(SYS_FLAG, cython.address(self.flags))
             and self.number(QUEUE_OFFSET, cython.address(self.offset))
             and self.number(COMMIT_OFFSET, cython.address(self.commit))
-            and self.number(SUSPEND_TIMEOUT, cython.address(number))
+            and self.number(SUSPEND_TIMEOUT, cython.address(self.suspend_ms))
             and self.number(SUB_VERSION, cython.address(self.sub_version))
             and self.fields[TOPIC].p != cython.NULL
             and (

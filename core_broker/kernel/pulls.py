@@ -5,8 +5,9 @@
 The kernel takes pulls that are usual: JSON header without surprises, a queue that needs no second
 look for this group and subscription, messages that are there, in memory, and as whole as the plain
 path wants them. It touches nothing of any other; the plain path (processors/pull.py) takes that
-one, and alone decides what is held, refused or damaged. What is answered here is byte for byte what
-the plain path answers: tests/unit/kernel holds one against the other.
+one, and alone decides what is refused or damaged. Polls at the end of a queue are answered, or held
+by the plain path's own means; those that match nothing are answered. What is answered here is byte
+for byte what the plain path answers: tests/unit/kernel holds one against the other.
 
 Records are copied once, from the mapping of the log into the answer.
 """
@@ -29,6 +30,9 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
 COMMIT_FLAG = cython.declare(int64_t, 1)
+SUSPEND_FLAG = cython.declare(int64_t, 2)
+#: The broker that answers without messages recommend.
+MASTER_ID = cython.declare(int64_t, 0)
 FRAME_HEAD = cython.declare(cython.int, 8)
 #: Size in a unit that stands for no message.
 BLANK_SIZE = cython.declare(int64_t, 2147483647)
@@ -53,19 +57,26 @@ class PullKernel(HotKind):
     none; or None when all pulls need a second look. `shell.source(group, topic, queue_id, flags,
     sub_version, subscription, expression_type) -> PullSource | None` is kept until `forget`;
     `shell.commit(target, offset)` commits, and `shell.mapping(place) -> Mapping | None` finds the
-    piece of the log that has a record. `configure` comes before anything else.
+    piece of the log that has a record. `shell.hold(source, line, asked)` holds a pull at the end of
+    the queue, and is false when that needs a second look; `asked` is what `_asked` returns.
+    `configure` comes before anything else.
     """
 
     #: Pulls and messages that went this way.
     pulls = cython.declare(int64_t, visibility="readonly")
     messages = cython.declare(int64_t, visibility="readonly")
+    #: Those that found nothing.
+    missed = cython.declare(int64_t, visibility="readonly")
 
     #: Whether anything may be pulled in this turn.
     is_open = cython.declare(cython.bint, visibility="readonly")
 
     _shell: object
     _sources: dict
+    # Of answers with messages, at the end of a queue, and when nothing matched.
     _parts: tuple
+    _end_parts: tuple
+    _unmatched_parts: tuple
     _turn: int64_t
     _waited_max_ms: cython.double
     _closed_port: cython.int
@@ -90,11 +101,13 @@ class PullKernel(HotKind):
         """Put settings in force.
 
         The parts are what stands in an answer before the opaque, the suggested broker and the next,
-        first and last offset, and at its end.
+        first and last offset, and at its end: in answers with messages, at the end of a queue, and
+        when nothing matched.
         """
-        if sum(map(len, answer_parts)) + NUMBERS_BYTES > HEADER_MAX or count_max > CHOSEN_MAX:
+        longest = max(sum(map(len, parts)) for parts in answer_parts)
+        if longest + NUMBERS_BYTES > HEADER_MAX or count_max > CHOSEN_MAX:
             raise ValueError("the answers of pulls are too large for the kernel")
-        self._parts = answer_parts
+        self._parts, self._end_parts, self._unmatched_parts = answer_parts
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._scanned_max = scanned_max
@@ -119,7 +132,7 @@ class PullKernel(HotKind):
 
         For pulls that come from elsewhere, after `begin` when `is_open`.
         """
-        return self._gather(source, offset, count_max, bytes_max, opaque)
+        return self._gather(source, offset, count_max, bytes_max, opaque, False)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -139,14 +152,25 @@ class PullKernel(HotKind):
         source: PullSource = self._source(header)
         if source is None:
             return False
-        answer: bytes = self._gather(
-            source, header.offset, header.count_max, header.bytes_max, header.opaque
-        )
-        if answer is None:
-            return False
+        answer: bytes
+        if header.offset == source.queue.max_offset and header.offset > 0:
+            answer = None
+            if header.flags & SUSPEND_FLAG:
+                if not self._shell.hold(source, line, _asked(header)):
+                    return False
+            else:
+                answer = self._without(self._end_parts, source, header.opaque, header.offset)
+            self.missed += 1
+        else:
+            answer = self._gather(
+                source, header.offset, header.count_max, header.bytes_max, header.opaque, True
+            )
+            if answer is None:
+                return False
         if header.flags & COMMIT_FLAG and header.commit > 0:
             self._shell.commit(source.target, header.commit)
-        asked.line.answer_made(answer)
+        if answer is not None:
+            asked.line.answer_made(answer)
         return True
 
     @cython.cfunc
@@ -189,6 +213,7 @@ class PullKernel(HotKind):
         count_max: int64_t,
         bytes_max: int64_t,
         opaque: int64_t,
+        may_miss: cython.bint,
     ) -> bytes:
         low: int64_t = source.queue.min_offset
         high: int64_t = source.queue.max_offset
@@ -202,6 +227,9 @@ class PullKernel(HotKind):
         count = self._choose(
             source, cython.address(after), high, min(count_max, self._count_max), bytes_max
         )
+        if count == 0 and after > offset and may_miss:
+            self.missed += 1
+            return self._without(self._unmatched_parts, source, opaque, after)
         if count <= 0 or not self._find(count):
             return None
         for i in range(count):
@@ -218,7 +246,16 @@ class PullKernel(HotKind):
         source.stored_bytes += total
         self.pulls += 1
         self.messages += count
-        return self._written(source, count, total, opaque, (after, low, high))
+        return self._written(
+            self._parts, source.suggested, count, total, opaque, (after, low, high)
+        )
+
+    @cython.cfunc
+    def _without(self, parts: tuple, source: PullSource, opaque: int64_t, after: int64_t) -> bytes:
+        """The answer without messages."""
+        low: int64_t = source.queue.min_offset
+        high: int64_t = source.queue.max_offset
+        return self._written(parts, MASTER_ID, 0, 0, opaque, (after, low, high))
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
@@ -316,7 +353,8 @@ class PullKernel(HotKind):
     @cython.cfunc
     def _written(
         self,
-        source: PullSource,
+        parts: tuple,
+        suggested: int64_t,
         count: cython.int,
         total: int64_t,
         opaque: int64_t,
@@ -326,12 +364,12 @@ class PullKernel(HotKind):
         head: uint8_t[1024]
         to: cython.pointer(uint8_t)
         i: cython.int
-        at: cython.pointer(uint8_t) = put_text(head + FRAME_HEAD, self._parts[0])
-        at = put_text(put_decimal(at, opaque), self._parts[1])
-        at = put_text(put_decimal(at, source.suggested), self._parts[2])
-        at = put_text(put_decimal(at, offsets[0]), self._parts[3])
-        at = put_text(put_decimal(at, offsets[1]), self._parts[4])
-        at = put_text(put_decimal(at, offsets[2]), self._parts[5])
+        at: cython.pointer(uint8_t) = put_text(head + FRAME_HEAD, parts[0])
+        at = put_text(put_decimal(at, opaque), parts[1])
+        at = put_text(put_decimal(at, suggested), parts[2])
+        at = put_text(put_decimal(at, offsets[0]), parts[3])
+        at = put_text(put_decimal(at, offsets[1]), parts[4])
+        at = put_text(put_decimal(at, offsets[2]), parts[5])
         put_lengths(head, at - head, total)
         answer: bytes = PyBytes_FromStringAndSize(cython.NULL, at - head + total)
         to = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(answer))
@@ -341,3 +379,22 @@ class PullKernel(HotKind):
             memcpy(to, self._records[i].at, self._records[i].size)
             to += self._records[i].size
         return answer
+
+
+@cython.cfunc
+def _asked(header: NamedHeader) -> tuple:
+    """What a pull that is held must be known by."""
+    size = None if header.bytes_max < 0 else header.bytes_max
+    return (
+        header.code,
+        header.opaque,
+        header.offset,
+        header.count_max,
+        header.flags,
+        header.commit,
+        header.suspend_ms,
+        header.sub_version,
+        size,
+        header.text(SUBSCRIPTION_FIELD),
+        header.text(EXPRESSION_TYPE_FIELD),
+    )

@@ -3,6 +3,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef class PullSource:
     cdef readonly object queue
+    # The test on a tags code, None when all pass.
+    cdef readonly object accept
     cdef readonly bytes topic
     cdef readonly tuple target
     cdef readonly int queue_id

@@ -45,6 +45,7 @@ class PullSource:
     ) -> None:
         i: cython.int = 0
         self.queue = queue
+        self.accept = None if codes is None else codes.__contains__
         self._read = read
         self.topic = queue.topic.encode()
         self.queue_id = queue.queue_id

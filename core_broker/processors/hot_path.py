@@ -18,6 +18,7 @@ from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.codes import RequestCode as Code
+from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Endpoint
 from core_broker.remoting.server import RemotingServer
@@ -69,6 +70,11 @@ class HotPath:
         return int(self.pulls.kernel.messages) if self.pulls is not None else 0
 
     @property
+    def polls_taken(self) -> int:
+        """Pulls that went this way and found nothing: answered so, or held."""
+        return int(self.pulls.kernel.missed) if self.pulls is not None else 0
+
+    @property
     def beats_taken(self) -> int:
         """Heartbeats that went this way."""
         return int(self.beats.kernel.beats) if self.beats is not None else 0
@@ -88,6 +94,11 @@ if HotLine is not None:
             """The connection is open."""
             super().connection_made(transport)
             self.peer_record = _peer_record(self)
+
+        def hold(self, request: RemotingCommand) -> None:
+            """Count a request that the kernel took among those to be answered later."""
+            request.held = True
+            self._held += 1
 
         # What the kernel leaves to the plain path.
 

@@ -2,8 +2,8 @@
 
 The kernel of pulls (core_broker/kernel/pulls.py) asks once a turn whether it may. Which messages a
 group may have of a queue is decided once, by the code of the plain path (pull.py), and kept until
-anything changes that this depends on. Whatever is unusual goes the plain way: nothing new, not in
-memory, damaged, filtered by properties, refused.
+anything changes that this depends on. Whatever is unusual goes the plain way: not in memory,
+damaged, filtered by properties, refused.
 """
 
 from typing import Any
@@ -44,6 +44,9 @@ _MARKS = (OPAQUE_MARK, 22_222_222, 3_333_333_333, 4_444_444_444, 5_555_555_555)
 _Key = tuple[str, str, int, int, int, str | None, str | None]
 #: Group, topic and queue id.
 Target = tuple[str, str, int]
+#: What a pull that is held is known by: code, opaque, offset, count, system flag, committed offset,
+#: how long it may wait in ms, version of the subscription, size, subscription and its type.
+_Asked = tuple[int, int, int, int, int, int, int, int, int | None, str | None, str | None]
 #: From where to where the log may be given out, how long a pull may have waited in ms, and the port
 #: on which there are none.
 Bounds = tuple[int, int, float, int]
@@ -64,8 +67,8 @@ class HotPulls:
         self._is_closed = True
         self._seen: tuple[object, ...] = ()
         self._sources: dict[_Key, PullSource] = {}
-        #: Pulls and messages of the kernel that the store's counters have.
-        self._supplied = (0, 0)
+        #: Pulls, messages and misses of the kernel that the store's counters have.
+        self._supplied = (0, 0, 0)
         ctx.statistics.suppliers.append(self._supply_counts)
         ctx.store.hot.suppliers.append(self._supply_reads)
         pulls.gatherer = self
@@ -168,7 +171,36 @@ class HotPulls:
         self.kernel.forget()
         self._sources.clear()
 
-    # -- pulls that were held --
+    # -- pulls that are held --
+
+    def hold(self, source: "PullSource", connection: Any, asked: _Asked) -> bool:
+        """Hold a pull at the end of a queue as the plain path does; False when it must look."""
+        if self._flow.holds_too_many or connection.held >= connection.limits.in_flight_max:
+            return False
+        code, opaque, offset, count, flags, commit, wait_ms, version, size, wanted, kind = asked
+        group, topic, queue_id = source.target
+        header = PullMessageRequestHeader(
+            consumer_group=group,
+            topic=topic,
+            queue_id=queue_id,
+            queue_offset=offset,
+            max_msg_nums=count,
+            sys_flag=flags,
+            commit_offset=commit,
+            suspend_timeout_millis=wait_ms,
+            sub_version=version,
+            subscription=wanted,
+            expression_type=kind,
+            max_msg_bytes=size,
+        )
+        request = RemotingCommand(code, None, b"", opaque=opaque)
+        low, high = source.queue.min_offset, source.queue.max_offset
+        found = GetResult(GetStatus.OFFSET_OVERFLOW_ONE, (), offset, low, high)
+        question = Question(connection, request, header, offset)
+        if not self._pulls.hold(question, found, source.accept):
+            return False
+        connection.hold(request)
+        return True
 
     def begin_gathering(self) -> None:
         """Find out what may be pulled now."""
@@ -201,10 +233,12 @@ class HotPulls:
     # -- what the kernel counted --
 
     def _supply_reads(self, counters: Counters) -> None:
-        pulls, messages = self.kernel.pulls, self.kernel.messages
+        kernel = self.kernel
+        pulls, messages, missed = kernel.pulls, kernel.messages, kernel.missed
         counters.get_found += pulls - self._supplied[0]
         counters.get_messages += messages - self._supplied[1]
-        self._supplied = (pulls, messages)
+        counters.get_missed += missed - self._supplied[2]
+        self._supplied = (pulls, messages, missed)
 
     def _supply_counts(self) -> None:
         for source in self._sources.values():
@@ -239,12 +273,19 @@ def _header(
     )
 
 
-def _answer_parts() -> tuple[bytes, ...]:
-    """An answer of the plain path, cut where its numbers stand."""
+def _answer_parts() -> tuple[tuple[bytes, ...], ...]:
+    """Answers of the plain path, cut where their numbers stand."""
     opaque, suggested, after, low, high = _MARKS
-    found = GetResult(GetStatus.FOUND, (), after, low, high)
-    answer = answer_of(ResponseCode.SUCCESS, found, suggested)
-    return cut(answer, opaque, suggested, after, low, high)
+    kinds = (
+        (ResponseCode.SUCCESS, GetStatus.FOUND),
+        (ResponseCode.PULL_NOT_FOUND, GetStatus.OFFSET_OVERFLOW_ONE),
+        (ResponseCode.PULL_RETRY_IMMEDIATELY, GetStatus.NO_MATCHED_MESSAGE),
+    )
+    answers = (
+        answer_of(code, GetResult(status, (), after, low, high), suggested)
+        for code, status in kinds
+    )
+    return tuple(cut(each, opaque, suggested, after, low, high) for each in answers)
 
 
 def cut(answer: RemotingCommand, opaque: int, *numbers: int) -> tuple[bytes, ...]:

@@ -173,7 +173,7 @@ class PullProcessor:
         if found.status is GetStatus.FOUND:
             response = self._found(header, found, group)
             self._count(header, found, len(response.body), time.perf_counter_ns() - started)
-        elif may_hold and _may_wait(question, found) and self._hold(question, found, wants.accept):
+        elif may_hold and _may_wait(question, found) and self.hold(question, found, wants.accept):
             response = None
         else:
             response = self._nothing(question, found)
@@ -225,7 +225,7 @@ class PullProcessor:
                 f"consumer:[/{peer}]",
             )
 
-    def _hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
+    def hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
         """Keep the request until a message comes; False when it does not want to wait."""
         ctx, header = self._ctx, question.header
         if not header.sys_flag & sysflag.PULL_SUSPEND or not ctx.is_accepting:

@@ -1,11 +1,10 @@
 """The hot path of a broker's server: which requests the kernel takes, and its connections.
 
-    kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
-    hot_sends.py         sends: what the broker decides once a turn, and where the result goes
-    hot_pulls.py         pulls and commits of offsets
-    hot_beats.py         heartbeats that say nothing new
-
-Without the compiled kernel there is only the plain path.
+kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
+hot_sends.py         sends: what the broker decides once a turn, and where the result goes
+hot_pulls.py         pulls and commits of offsets
+hot_beats.py         heartbeats that say nothing new
+express_sends.py     usual sends that no kernel takes, in plain Python
 """
 
 import asyncio
@@ -13,6 +12,7 @@ from typing import cast
 
 from core_broker.message.hosts import packed_address
 from core_broker.processors.context import BrokerContext
+from core_broker.processors.express_sends import ExpressConnection, ExpressSends
 from core_broker.processors.hot_beats import HotBeats
 from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
@@ -36,13 +36,22 @@ def has_kernel() -> bool:
 
 
 class HotPath:
-    """The kernel of one server; does nothing without one."""
+    """What takes the usual requests of one server, with and without the kernel."""
 
-    def __init__(self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer) -> None:
+    def __init__(
+        self,
+        ctx: BrokerContext,
+        requests: RequestTable,
+        server: RemotingServer,
+        *,
+        is_compiled: bool = Kernel is not None,
+    ) -> None:
         self.sends: HotSends | None = None
         self.pulls: HotPulls | None = None
         self.beats: HotBeats | None = None
-        if Kernel is None:
+        self.express = ExpressSends(ctx, requests.turn)
+        server.connection_class = self._connection
+        if not is_compiled:
             return
         self.sends = HotSends(ctx, requests.turn)
         self.pulls = HotPulls(ctx, requests.pulls, requests.flow)
@@ -57,16 +66,15 @@ class HotPath:
         }
         self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
         server.on_turn_end = self._kernel.end_turn
-        server.connection_class = self._connection
 
     @property
     def messages_sent(self) -> int:
-        """Messages that came this way."""
+        """Messages that the kernel took."""
         return self.sends.messages if self.sends is not None else 0
 
     @property
     def messages_pulled(self) -> int:
-        """Messages that went this way."""
+        """Messages that the kernel handed out."""
         return int(self.pulls.kernel.messages) if self.pulls is not None else 0
 
     @property
@@ -80,14 +88,16 @@ class HotPath:
         return int(self.beats.kernel.beats) if self.beats is not None else 0
 
     def _connection(self, endpoint: Endpoint) -> Connection:
-        connection = HotConnection(endpoint)
+        if self.sends is None:
+            return ExpressConnection(endpoint, self.express)
+        connection = HotConnection(endpoint, self.express)
         connection.use(self._kernel)
         return cast("Connection", connection)
 
 
 if HotLine is not None:
 
-    class HotConnection(HotLine, Connection):  # type: ignore[misc]
+    class HotConnection(HotLine, ExpressConnection):  # type: ignore[misc]
         """A connection whose reads go the hot way first."""
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -15,7 +15,7 @@ from core_broker.config import BrokerConfig
 from core_broker.message.hosts import packed_address
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.put_answers import message_id, stored_answer, unflushed_answer
+from core_broker.processors.put_answers import answer_parts, message_id, unflushed_answer
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG
 from core_broker.remoting.connection import Connection
@@ -28,8 +28,6 @@ try:
 except ImportError:
     SendKernel = None
 
-#: What stands for the numbers of an answer while it is cut into parts.
-_MARKS = (1_111_111_111, 22_222_222, 3_333_333_333)
 _ID_DIGITS = 16
 
 #: A connection, answers to it, and to how many requests.
@@ -157,16 +155,3 @@ class HotSends:
             unflushed.opaque = opaque
             said.append(unflushed.encode())
         return b"".join(said)
-
-
-def answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
-    """An answer of the plain path, cut where numbers and ids stand."""
-    opaque, queue_id, offset = _MARKS
-    answer = stored_answer(config, "*", queue_id, offset)
-    answer.opaque = opaque
-    rest = answer.encode_head()[8:]
-    parts = []
-    for mark in (str(opaque), "*", str(queue_id), str(offset)):
-        part, _, rest = rest.partition(mark.encode())
-        parts.append(part)
-    return (*parts, rest)

@@ -13,6 +13,9 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.store import PutStatus
 
+#: What stands for the numbers of an answer while it is cut into parts.
+_MARKS = (1_111_111_111, 22_222_222, 3_333_333_333)
+
 
 def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCommand:
     """A refusal with what every answer to a send carries: clients decide by it whether to trace."""
@@ -46,6 +49,19 @@ def stored_answer(
         "TRACE_ON": "true" if config.trace_on else "false",
     }
     return RemotingCommand.response(0, None, fields)
+
+
+def answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
+    """An answer of the plain path, cut where numbers and ids stand."""
+    opaque, queue_id, offset = _MARKS
+    answer = stored_answer(config, "*", queue_id, offset)
+    answer.opaque = opaque
+    rest = answer.encode_head()[8:]
+    parts = []
+    for mark in (str(opaque), "*", str(queue_id), str(offset)):
+        part, _, rest = rest.partition(mark.encode())
+        parts.append(part)
+    return (*parts, rest)
 
 
 def message_id(host: Host, offset_physical: int) -> str:

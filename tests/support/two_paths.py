@@ -1,4 +1,4 @@
-"""The same bytes to two brokers, one with the kernel and one without: what must not differ.
+"""The same bytes to two brokers, one with a hot path and one without: what must not differ.
 
 Both have the same clock, the same topics and the real connection, so that what a peer is answered
 and what lies in the store's folder can be compared byte for byte.
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core_broker.processors.hot_path import HotPath
+from core_broker.processors.hot_path import HotPath, has_kernel
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
@@ -21,6 +21,8 @@ from tests.support.desk import Desk
 
 #: Turns of the loop after which nothing is on its way any more.
 TURNS = 8
+#: What takes usual requests before the plain path does: the kernel, or the express lane without it.
+WAYS = ["kernel", "express"] if has_kernel() else ["express"]
 #: What a failing test shows of two files.
 SHOWN_BYTES = 600
 
@@ -106,6 +108,7 @@ class OnePath:
         folder: Path,
         topics: Sequence[tuple[str, int]],
         *,
+        way: str = WAYS[0],
         limits: Limits | None = None,
         files: Files | None = None,
         **settings: Any,
@@ -117,10 +120,26 @@ class OnePath:
         self.server = RemotingServer(
             self.desk.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
         )
-        self.hot = HotPath(self.desk.ctx, self.desk.requests, self.server)
+        self.hot: HotPath | None = None
+        if way != "plain":
+            self.hot = HotPath(
+                self.desk.ctx, self.desk.requests, self.server, is_compiled=way == "kernel"
+            )
         self.server.on_resume = self.desk.requests.pulls.resumed
         self.folder = folder / "store"
         self.wires: list[Wire] = []
+
+    @property
+    def messages_sent(self) -> int:
+        """Messages that were sent the hot way."""
+        assert self.hot is not None
+        return self.hot.messages_sent if self.hot.sends else self.hot.express.messages
+
+    @property
+    def messages_pulled(self) -> int:
+        """Messages that were pulled the hot way."""
+        assert self.hot is not None
+        return self.hot.messages_pulled
 
     def peer(self) -> int:
         """One more connection; returns its number."""
@@ -147,6 +166,7 @@ class OnePath:
 
     def fail_once_at(self, queue_id: int) -> None:
         """Let the kernel fail in the middle of a read, where it first meets a queue."""
+        assert self.hot is not None
         hot: Any = self.hot.sends
         find = hot.queue
 
@@ -215,10 +235,11 @@ async def same(
     play: Play,
     topics: Sequence[tuple[str, int]],
     *,
+    way: str = WAYS[0],
     limits: Limits | None = None,
     **settings: Any,
-) -> HotPath:
-    """Let the same happen to both; returns the kernel's shell, which knows what it took.
+) -> OnePath:
+    """Let the same happen to both; returns the one with the hot path, which knows what it took.
 
     Fails when the play, the answers, what is counted and committed, or the files are not the same.
     """
@@ -226,8 +247,8 @@ async def same(
     settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
     # Notices are numbered through all brokers of a process.
     settings["notify_consumer_ids_changed_enable"] = False
-    hot = OnePath(folder / "hot", topics, limits=limits, **settings)
-    plain = OnePath(folder / "plain", topics, limits=limits, kernel_enable=False, **settings)
+    hot = OnePath(folder / "hot", topics, way=way, limits=limits, **settings)
+    plain = OnePath(folder / "plain", topics, way="plain", limits=limits, **settings)
     assert await play(hot) == await play(plain)
     assert hot.told == plain.told
     assert hot.counted() == plain.counted()
@@ -235,8 +256,7 @@ async def same(
     assert stored.keys() == wanted.keys()
     for name, content in wanted.items():
         assert stored[name] == content, (name, stored[name][:SHOWN_BYTES], content[:SHOWN_BYTES])
-    assert plain.hot.messages_sent == plain.hot.messages_pulled == 0
-    return hot.hot
+    return hot
 
 
 def _play(turns: Sequence[Said | Deed], peers: int) -> Play:

@@ -8,19 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.send_frames import usual_frame
-from tests.support.two_paths import OnePath
-
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+from tests.support.two_paths import WAYS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
 PLAIN = {"i": "TAGS\x01é"}
 
-both = pytest.mark.parametrize("kernel", [True, False])
+every_way = pytest.mark.parametrize("way", [*WAYS, "plain"])
 both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
@@ -46,12 +43,12 @@ class Disk:
             raise OSError(self.error, "the disk fails", str(path))
 
 
-def start(disk: Disk, kernel: bool, flush: str) -> OnePath:
+def start(disk: Disk, way: str, flush: str) -> OnePath:
     path = OnePath(
         Path("/broker"),
         TOPICS,
         files=disk.files,
-        kernel_enable=kernel,
+        way=way,
         flush_disk_type=flush,
         wait_time_mills_in_send_queue=60_000,
     )
@@ -60,12 +57,12 @@ def start(disk: Disk, kernel: bool, flush: str) -> OnePath:
     return path
 
 
-@both
+@every_way
 @both_flushes
-async def test_a_write_that_fails(kernel: bool, flush: str) -> None:
+async def test_a_write_that_fails(way: str, flush: str) -> None:
     """No success leaves; a peer that said nothing in this turn keeps its connection."""
     disk = Disk()
-    path = start(disk, kernel, flush)
+    path = start(disk, way, flush)
     path.hear(0, sends(3))
     before = await path.settle()
     assert codes(before[0]) == [0, 0, 0]
@@ -83,7 +80,7 @@ async def test_a_write_that_fails(kernel: bool, flush: str) -> None:
     assert path.desk.ctx.store.queue_range("T", 0) == (0, 1)
     assert len(await path.desk.messages("T", 0)) == 1
     path.desk.close()
-    again = start(disk, kernel, flush)
+    again = start(disk, way, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
     # Records that the torn write left whole are there, too, though nobody was told.
@@ -93,13 +90,13 @@ async def test_a_write_that_fails(kernel: bool, flush: str) -> None:
     again.desk.close()
 
 
-@both
+@every_way
 @both_flushes
-async def test_a_full_disk_and_room_again(kernel: bool, flush: str) -> None:
+async def test_a_full_disk_and_room_again(way: str, flush: str) -> None:
     """Sends of that turn are lost as a whole; those of a turn with room are stored, gapless."""
     disk = Disk()
     disk.error = errno.ENOSPC
-    path = start(disk, kernel, flush)
+    path = start(disk, way, flush)
     path.hear(0, sends(4))
     await path.settle()
     # The segments that there are take so much; then a new one is needed.
@@ -122,10 +119,10 @@ async def test_a_full_disk_and_room_again(kernel: bool, flush: str) -> None:
     path.desk.close()
 
 
-@both
-async def test_no_answer_before_the_flush(kernel: bool) -> None:
+@every_way
+async def test_no_answer_before_the_flush(way: str) -> None:
     """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
-    path = start(Disk(), kernel, "SYNC_FLUSH")
+    path = start(Disk(), way, "SYNC_FLUSH")
     held = path.desk.lanes.copy()
     path.desk.lanes.clear()
     path.hear(0, sends(3))
@@ -141,11 +138,11 @@ async def test_no_answer_before_the_flush(kernel: bool) -> None:
     path.desk.close()
 
 
-@both
-async def test_a_flush_that_fails(kernel: bool) -> None:
+@every_way
+async def test_a_flush_that_fails(way: str) -> None:
     """Nobody hears of success; the store takes no more until it is started again."""
     disk = Disk()
-    path = start(disk, kernel, "SYNC_FLUSH")
+    path = start(disk, way, "SYNC_FLUSH")
     disk.failing = "sync"
     path.hear(0, sends(3) + sends(1, 5, **PLAIN))
     path.hear(1, sends(2, 10))
@@ -158,9 +155,9 @@ async def test_a_flush_that_fails(kernel: bool) -> None:
     path.desk.close()
 
 
-@both
-async def test_a_flush_that_is_late(kernel: bool) -> None:
-    path = start(Disk(), kernel, "SYNC_FLUSH")
+@every_way
+async def test_a_flush_that_is_late(way: str) -> None:
+    path = start(Disk(), way, "SYNC_FLUSH")
     store = path.desk.ctx.store
     lanes = path.desk.lanes.copy()
     path.desk.lanes.clear()
@@ -174,19 +171,19 @@ async def test_a_flush_that_is_late(kernel: bool) -> None:
     path.desk.close()
 
 
-@both
+@every_way
 @both_flushes
-async def test_a_broker_that_stops_in_the_middle_of_a_turn(kernel: bool, flush: str) -> None:
+async def test_a_broker_that_stops_in_the_middle_of_a_turn(way: str, flush: str) -> None:
     """What it took is stored or was never acknowledged, and the next start finds whole messages."""
     disk = Disk()
-    path = start(disk, kernel, flush)
+    path = start(disk, way, flush)
     path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **PLAIN))
     path.desk.ctx.is_accepting = False
     path.hear(1, sends(2, 10, e="0"))
     path.desk.close()
     told = await path.settle()
     assert codes(told[1]).count(0) == 0
-    again = start(disk, kernel, flush)
+    again = start(disk, way, flush)
     stored = await again.desk.messages("T", 0)
     assert [each.queue_offset for each in stored] == list(range(len(stored)))
     assert len(stored) >= codes(told[0]).count(0)

@@ -216,7 +216,7 @@ async def test_who_does_not_read_is_not_gathered_for(tmp_path: Path) -> None:
     before = await path.settle()
     assert [each.opaque for each in FrameSplitter().feed(before[slow])[4:]] == []
     assert [each.opaque for each in FrameSplitter().feed(before[quick])] == [3, 6]
-    assert path.hot.messages_pulled == 1
+    assert path.messages_pulled == 1
     path.connection(slow).resume_writing()
     after = await path.settle()
     # Nothing is read while it does not read; the one that was held comes first.

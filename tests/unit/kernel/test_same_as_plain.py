@@ -15,9 +15,10 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import frame, usual_frame
-from tests.support.two_paths import OnePath, compare
+from tests.support.two_paths import WAYS, OnePath, compare
 
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+ways = pytest.mark.parametrize("way", WAYS)
 
 TOPICS = (("T", 4), ("Other-Topic", 1), ("%DLQ%g", 1), ("%RETRY%g", 1))
 
@@ -107,14 +108,17 @@ said = st.tuples(
 turns = st.lists(st.lists(said, max_size=4), max_size=4)
 
 
-@settings(deadline=None, max_examples=150)
+@ways
+@settings(deadline=None, max_examples=80)
 @given(turns=turns, flush=st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]))
-async def test_whatever_is_sent(turns: list[list[tuple[int, bytes]]], flush: str) -> None:
+async def test_whatever_is_sent(way: str, turns: list[list[tuple[int, bytes]]], flush: str) -> None:
+    limits = {"flush_disk_type": flush, "max_message_size": 4096}
     with tempfile.TemporaryDirectory() as folder:
-        await compare(Path(folder), turns, TOPICS, flush_disk_type=flush, max_message_size=4096)
+        await compare(Path(folder), turns, TOPICS, way=way, **limits)
 
 
-async def test_frames_cut_anywhere(tmp_path: Path) -> None:
+@ways
+async def test_frames_cut_anywhere(tmp_path: Path, way: str) -> None:
     """However the bytes fall into reads, every message takes the hot path once it is whole."""
     rng = random.Random(7)
     stream = b"".join(
@@ -125,9 +129,12 @@ async def test_frames_cut_anywhere(tmp_path: Path) -> None:
         count = rng.randrange(1, 3000)
         turns.append([(0, stream[:count])])
         stream = stream[count:]
-    assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=1 << 20) == 60
+    assert (
+        await compare(tmp_path, turns, TOPICS, way=way, mapped_file_size_commit_log=1 << 20) == 60
+    )
 
 
+@needs_kernel
 async def test_segments_end_and_files_roll(tmp_path: Path) -> None:
     """What does not fit into the segment goes the plain way, which rolls it."""
     turns = [
@@ -138,6 +145,7 @@ async def test_segments_end_and_files_roll(tmp_path: Path) -> None:
     assert 100 < hot < 200
 
 
+@needs_kernel
 async def test_batches_take_the_hot_path(tmp_path: Path) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
@@ -145,20 +153,23 @@ async def test_batches_take_the_hot_path(tmp_path: Path) -> None:
     assert await compare(tmp_path, turns, TOPICS) == 6
 
 
+@needs_kernel
 async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
     settings_ = {"mapped_file_size_commit_log": 4 << 20}
     turns = [[(0, usual_frame(0, b"x" * 600_000) + usual_frame(1))], [(0, usual_frame(2))]]
     assert await compare(tmp_path, turns, TOPICS, **settings_) >= 1
 
 
-async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path) -> None:
+@ways
+async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, way: str) -> None:
     from tests.support.broker_requests import send_header
 
     command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
     command.opaque = 5
-    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS) == 1
+    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS, way=way) == 1
 
 
+@needs_kernel
 async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     """Those before it are stored and answered; offsets go on as if it had not been."""
     path = OnePath(tmp_path, TOPICS)

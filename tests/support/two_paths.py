@@ -141,6 +141,12 @@ class OnePath:
         assert self.hot is not None
         return self.hot.messages_pulled
 
+    @property
+    def beats_taken(self) -> int:
+        """Heartbeats that were answered the hot way."""
+        assert self.hot is not None
+        return self.hot.beats_taken
+
     def peer(self) -> int:
         """One more connection; returns its number."""
         wire = Wire(40_000 + len(self.wires))

@@ -21,6 +21,8 @@ from core_broker.store.lanes import Done, Job, Lane
 WARM_BYTES = 128 * 1024
 LOOK_UP_BYTES = 16 * 1024
 LOOK_UP_SIZE_MAX = 512
+#: Behind the last piece of a cold read that is no look-up, the system reads so much ahead.
+AHEAD_BYTES = 1024 * 1024
 #: So many cold reads run at a time.
 READ_LANES = 4
 #: So many wait at most; one more is refused.
@@ -48,15 +50,19 @@ class ColdRead(Exception):
 
     def warm(self) -> None:
         """Bring it into memory; runs off the loop. A file that is gone is the reader's affair."""
-        for path, size, offset in self.spans:
+        for number, (path, size, offset) in enumerate(self.spans, 1):
             try:
                 file = self._files.open(path)
             except FileNotFoundError:
                 continue
             try:
                 start = offset - offset % _PAGE_BYTES
-                least = LOOK_UP_BYTES if size <= LOOK_UP_SIZE_MAX else WARM_BYTES
-                file.pread(max(offset + size - start, least), start)
+                is_look_up = size <= LOOK_UP_SIZE_MAX
+                least = LOOK_UP_BYTES if is_look_up else WARM_BYTES
+                count = max(offset + size - start, least)
+                file.pread(count, start)
+                if not is_look_up and number == len(self.spans):
+                    file.will_need(AHEAD_BYTES, start + count)
                 self.is_in_vain |= file.pread_now(size, offset) is None
             finally:
                 file.close()

@@ -75,6 +75,9 @@ class File(Protocol):
     def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
         """Read as `pread` does, but return None when the disk would have to be waited for."""
 
+    def will_need(self, size: int, offset: int) -> None:
+        """Let the system begin to read what will be asked for soon; does not wait for it."""
+
     def map(self, offset: int, size: int, start: int) -> "Mapping | None":
         """Map a piece of the file, which stands for bytes from `start` on of a log.
 
@@ -186,6 +189,11 @@ class DiskFile:
             self._can_ask_memory = False
             return self.pread(size, offset)
         return data if read == size else data[:read]
+
+    def will_need(self, size: int, offset: int) -> None:
+        """Let the system begin to read what will be asked for soon; does not wait for it."""
+        if sys.platform != "darwin":
+            os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
 
     def map(self, offset: int, size: int, start: int) -> "Mapping | None":
         """Map a piece of the file, which stands for bytes from `start` on of a log."""

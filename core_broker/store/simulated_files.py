@@ -247,6 +247,9 @@ class SimulatedFile:
         """Read as `pread` does: everything is in memory here."""
         return self.pread(size, offset)
 
+    def will_need(self, size: int, offset: int) -> None:
+        """Everything is in memory here."""
+
     def map(self, offset: int, size: int, start: int) -> None:
         """There is nothing to map."""
 

@@ -17,6 +17,8 @@ class ColdFiles(DiskFiles):
         self.runs.set()
         #: Raised by reads of what is cold.
         self.error: OSError | None = None
+        #: Path, size and offset of what was asked for ahead.
+        self.ahead: list[tuple[Path, int, int]] = []
         #: Cold reads so far.
         self.reads = 0
         self._warm: dict[Path, set[int]] | None = None
@@ -67,6 +69,10 @@ class ColdFile(DiskFile):
         """Read if it is in memory."""
         data = self._real.pread(size, offset)
         return data if self._files.is_warm(self._path, _pages(len(data), offset)) else None
+
+    def will_need(self, size: int, offset: int) -> None:
+        """Note what was asked for ahead."""
+        self._files.ahead.append((self._path, size, offset))
 
     def map(self, offset: int, size: int, start: int) -> None:
         """What is in memory is told by the test, not by the kernel."""

@@ -127,6 +127,7 @@ async def test_a_peer_that_goes_is_not_held_for(tmp_path: Path) -> None:
         await path.settle()
     path.hear(0, held(4))
     pulls = path.desk.requests.held_pulls
+    assert path.hot is not None
     assert (len(pulls), path.connection(0).held, path.hot.polls_taken) == (1, 1, 1)
     path.hear(0, pulled(4) + pulled(0, subscription="B"))
     assert (path.connection(0).held, path.hot.polls_taken) == (1, 3)

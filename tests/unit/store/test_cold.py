@@ -12,7 +12,7 @@ import pytest
 
 from core_broker.errors import StoreBusy
 from core_broker.store import ColdRead, GetStatus, MessageStore, ask_all
-from core_broker.store.cold import WAITING_MAX, ColdReads
+from core_broker.store.cold import AHEAD_BYTES, WAITING_MAX, WARM_BYTES, ColdReads
 from core_broker.store.files import DiskFiles
 from tests.support.cold_files import ColdFiles
 from tests.support.stores import Bench, ManualLane, message, query, store_config, warmed
@@ -79,6 +79,26 @@ def test_one_trip_brings_all_that_a_read_lacks(bench: Bench, files: ColdFiles) -
     assert len(cold.value.spans) == 10
     store.cold.warm(cold.value, lambda error: None)
     assert store.get(TOPIC, 5, 0, 32).count == 10
+
+
+def test_what_lies_behind_is_read_ahead(bench: Bench, files: ColdFiles) -> None:
+    """Once a trip, behind its last piece; nothing is for who only looks something up."""
+    with pytest.raises(ColdRead) as cold:
+        bench.store.read_at(0)
+    bench.store.cold.warm(cold.value, lambda error: None)
+    assert files.ahead == []
+    path = Path(bench.store.config.store_path_root_dir) / "commitlog" / f"{0:020}"
+    ColdRead(files, path, 4096, 0).add(ColdRead(files, path, 5000, 8192)).warm()
+    assert files.ahead == [(path, AHEAD_BYTES, 8192 + WARM_BYTES)]
+
+
+def test_a_real_file_can_be_read_ahead(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345678")
+    file = DiskFiles().open(tmp_path / "file")
+    file.will_need(AHEAD_BYTES, 0)
+    file.will_need(AHEAD_BYTES, 1 << 40)
+    assert file.pread(8, 0) == b"12345678"
+    file.close()
 
 
 def test_questions_asked_together_share_a_trip(bench: Bench) -> None:

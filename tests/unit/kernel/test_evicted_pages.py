@@ -1,0 +1,58 @@
+"""Messages that have really left the memory: the kernel leaves them to a lane that reads."""
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from core_broker.processors.hot_path import has_kernel
+from tests.support.two_paths import OnePath
+from tests.unit.kernel.test_polls_same_as_plain import BEGIN, pulled
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+
+def drop(path: Path) -> bool:
+    """Let the system forget a file; False when it keeps it in memory.
+
+    mincore tells, since a read that must not wait would already have the file fetched.
+    """
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        size = path.stat().st_size
+        with mmap.mmap(fd, size, access=mmap.ACCESS_COPY) as pages:
+            first = ctypes.c_char.from_buffer(pages)
+            resident = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+            at = ctypes.c_void_p(ctypes.addressof(first))
+            failed = ctypes.CDLL(None).mincore(at, ctypes.c_size_t(size), resident)
+            del first
+        return not failed and not any(each & 1 for each in resident)
+    finally:
+        os.close(fd)
+
+
+async def test_what_left_the_memory_is_not_touched(tmp_path: Path) -> None:
+    path = OnePath(tmp_path, (("T", 2),), notify_consumer_ids_changed_enable=False)
+    path.peer()
+    for turn in BEGIN:
+        for number, data in turn:
+            path.hear(number, data)
+        await path.settle()
+    if not drop(min((path.folder / "commitlog").iterdir())):
+        await path.close()
+        pytest.skip("the file system here keeps its pages in memory")
+    path.hear(0, pulled(0, opaque=5))
+    first = (await path.settle())[0]
+    assert path.hot is not None
+    assert path.hot.messages_pulled == 0
+    path.hear(0, pulled(0, opaque=5))
+    second = (await path.settle())[0]
+    assert path.hot.messages_pulled == 4
+    # The one that waited for the disk and the one that did not are answered the same.
+    answer = second[len(first) :]
+    assert first.endswith(answer)
+    await path.close()

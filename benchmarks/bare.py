@@ -105,7 +105,7 @@ def serve(folder: Path) -> None:
     from core_broker.kernel.hot_path import HotPath
     from core_broker.kernel.queues import HotTopic
     from core_broker.kernel.sends import SendKernel
-    from core_broker.processors.hot_sends import answer_parts
+    from core_broker.processors.put_answers import answer_parts
 
     log_fd = os.open(folder / "log", os.O_RDWR | os.O_CREAT)
     for offset in range(0, LOG_BYTES + len(ZEROS), len(ZEROS)):

@@ -142,6 +142,12 @@ class OnePath:
         return self.hot.messages_pulled
 
     @property
+    def polls_taken(self) -> int:
+        """Pulls that found nothing and were taken the hot way."""
+        assert self.hot is not None
+        return self.hot.polls_taken
+
+    @property
     def beats_taken(self) -> int:
         """Heartbeats that were answered the hot way."""
         assert self.hot is not None

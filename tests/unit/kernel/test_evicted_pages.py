@@ -48,10 +48,10 @@ async def test_what_left_the_memory_is_not_touched(tmp_path: Path) -> None:
     path.hear(0, pulled(0, opaque=5))
     first = (await path.settle())[0]
     assert path.hot is not None
-    assert path.hot.messages_pulled == 0
+    assert path.messages_pulled == 0
     path.hear(0, pulled(0, opaque=5))
     second = (await path.settle())[0]
-    assert path.hot.messages_pulled == 4
+    assert path.messages_pulled == 4
     # The one that waited for the disk and the one that did not are answered the same.
     answer = second[len(first) :]
     assert first.endswith(answer)

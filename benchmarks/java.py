@@ -34,7 +34,7 @@ from tests.compat.installing import JAVA_BROKER_VERSIONS, CannotInstall
 ROOT: Final = Path(__file__).resolve().parents[1]
 OURS, PLAIN = "gantry", "gantry-plain"
 OLD, NEW = (f"java-{version}" for version in JAVA_BROKER_VERSIONS)
-FREE_BYTES_MIN: Final = 30 * 1024**3
+FREE_BYTES_MIN: Final = 28 * 1024**3
 MEMORY_MESSAGES: Final = 10_000_000
 #: More than this is no longer in anybody's page cache, and fills the disk.
 MESSAGES_OF_A_RUN: Final = 700_000
@@ -58,7 +58,7 @@ def main() -> None:
     home = options.home or ROOT / "var" / "bench"
     home.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(home).free < FREE_BYTES_MIN:
-        sys.exit(f"This needs 30 GiB free below {home}; give another folder with --home.")
+        sys.exit(f"This needs 28 GiB free below {home}; give another folder with --home.")
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         figures = {"machine": facts(folder), "options": _described(options)}

@@ -152,7 +152,10 @@ async def client_offsets(desk: Desk, group: str, topic: str) -> Partial[dict[Key
 
 async def _way(desk: Desk, broker: BrokerRef, *, online: bool) -> Way:
     """How a broker brings a group somewhere."""
-    offered = offered_codes(await desk.admin.runtime_info(broker.addr))
+    try:
+        offered = offered_codes(await desk.admin.runtime_info(broker.addr))
+    except RequestRefused:  # RocketMQ's broker fails to tell in the first second of its life
+        offered = frozenset()
     if RequestCode.SET_GROUP_OFFSETS in offered:
         return Way.CODE
     if not online:

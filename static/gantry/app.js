@@ -88,9 +88,21 @@
     if (Date.now() - lastFailure > 10_000) note(text.textFailed);
     lastFailure = Date.now();
   });
+  // A table wider than its place is scrolled with the keyboard, too.
+  const reachWideTables = () => {
+    for (const place of document.querySelectorAll(".table-wrap")) {
+      const scrolls =
+        place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight;
+      if (scrolls) place.tabIndex = 0;
+      else place.removeAttribute("tabindex");
+    }
+  };
+  window.addEventListener("resize", reachWideTables);
   document.addEventListener("htmx:after:swap", () => {
     showCopyButtons();
     refreshTimes();
+    reachWideTables();
   });
   showCopyButtons();
+  reachWideTables();
 })();

@@ -79,6 +79,8 @@ def test_the_palette_opens_a_topic_by_part_of_its_name(
     page: Page, gantry: Gantry, topic: str
 ) -> None:
     part = topic.rpartition("-")[2]
+    known = f"{gantry.url}/api/v1/clusters/{gantry.cluster}/search?q={part}"
+    wait_until(lambda: topic in page.request.get(known).text(), "the console knows the new topic")
     page.goto(gantry.page("jobs/"))
     page.keyboard.press("Control+k")
     box = page.get_by_role("combobox", name="Topic, group, broker")

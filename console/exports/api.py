@@ -11,18 +11,17 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.api.serializers import BodySerializer
 from console.api.views import ClusterResource
 from console.audit import audited
 from console.exports import tables, work
-from console.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
+from console.exports.shapes import ExportStartedSerializer, FileWishSerializer
 from console.exports.views import START_ACTION
 from console.tables import SEARCH_CHARS_MAX
 
 NAME_CHARS_MAX = 64
 
 
-class ExportSerializer(BodySerializer):
+class TableExportSerializer(FileWishSerializer):
     """Which list, as its page and resource show it, and the kind of file."""
 
     table = serializers.ChoiceField(choices=tables.known())
@@ -36,8 +35,6 @@ class ExportSerializer(BodySerializer):
     ordering = serializers.CharField(
         max_length=NAME_CHARS_MAX, default="name", help_text="As of the list's own resource."
     )
-    format = serializers.ChoiceField(choices=list(FORMATS), default="jsonl")
-    most = serializers.IntegerField(min_value=1, max_value=ROWS_MAX, default=ROWS_USUAL)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         table = tables.find(given["table"])
@@ -49,21 +46,15 @@ class ExportSerializer(BodySerializer):
             raise ValidationError({"ordering": [_expected(orderings)]})
         if given["q"] and table.listing is None:
             raise ValidationError({"q": ["This list has no search."]})
-        if given["format"] == "xlsx" and given["most"] > SHEET_ROWS_MAX:
-            raise ValidationError({"most": [f"At most {SHEET_ROWS_MAX} rows."]})
-        return given
-
-
-class TableExportStartedSerializer(serializers.Serializer[Any]):
-    job = serializers.IntegerField(help_text="Its state and file are below `/jobs`.")
+        return super().validate(given)
 
 
 class TableExports(ClusterResource):
     actions = {"post": START_ACTION}
 
     @extend_schema(
-        request=ExportSerializer,
-        responses={202: TableExportStartedSerializer},
+        request=TableExportSerializer,
+        responses={202: ExportStartedSerializer},
         examples=[
             OpenApiExample(
                 "groups that are behind, worst first",
@@ -78,7 +69,7 @@ class TableExports(ClusterResource):
         Columns are called as in the list's resource. What nobody could tell is null, or an empty
         cell; the job's outputs count the brokers that did not tell.
         """
-        serializer = ExportSerializer(data=request.data)
+        serializer = TableExportSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         wish = dict(serializer.validated_data)
         with audited(request, START_ACTION, cluster=cluster, target=wish["table"]) as entry:

@@ -88,7 +88,7 @@ class MessagePageSerializer(AnsweredSerializer):
     )
 
 
-class SearchSerializer(serializers.Serializer[Any]):
+class IndexSearchedSerializer(serializers.Serializer[Any]):
     """One index that was looked through."""
 
     index = serializers.ChoiceField(choices=[each.value for each in Index])
@@ -102,7 +102,7 @@ class FoundSerializer(AnsweredSerializer):
     is_cut = serializers.BooleanField(
         help_text="A broker had more than it ever answers with, or there were too many topics."
     )
-    searched = SearchSerializer(many=True, help_text="What was looked through, in order.")
+    searched = IndexSearchedSerializer(many=True, help_text="What was looked through, in order.")
 
 
 TOPIC = OpenApiParameter("topic", OpenApiTypes.STR, required=True)
@@ -176,7 +176,7 @@ class FoundMessageList(ClusterResource):
         body = {
             "items": MessageRowSerializer(answer.value.refs, many=True).data,
             "is_cut": answer.value.is_cut,
-            "searched": SearchSerializer(answer.value.searched, many=True).data,
+            "searched": IndexSearchedSerializer(answer.value.searched, many=True).data,
         }
         return Response({**body, **told_with(answer)})
 

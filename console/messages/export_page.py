@@ -12,15 +12,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers, status
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.access import Need, needs
-from console.api.serializers import BodySerializer
 from console.api.views import ClusterResource
 from console.audit import audited
 from console.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
+from console.exports.shapes import ExportStartedSerializer, FileWishSerializer
 from console.gateway import messages as questions
 from console.gateway.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
 from console.jobs.errors import AlreadyActive
@@ -110,7 +109,7 @@ class ExportPage(ClusterPage):
         )
 
 
-class ExportSerializer(BodySerializer):
+class MessageExportSerializer(FileWishSerializer):
     """Which messages, as the list asks for them, and the kind of file."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
@@ -123,25 +122,17 @@ class ExportSerializer(BodySerializer):
     body_test = serializers.ChoiceField(
         choices=[each.value for each in BodyTest], default=BodyTest.TEXT.value
     )
-    format = serializers.ChoiceField(choices=list(FORMATS), default="jsonl")
-    most = serializers.IntegerField(min_value=1, max_value=ROWS_MAX, default=ROWS_USUAL)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         wanted_by(given)
-        if given["format"] == "xlsx" and given["most"] > SHEET_ROWS_MAX:
-            raise ValidationError({"most": [f"At most {SHEET_ROWS_MAX} rows."]})
-        return given
-
-
-class ExportStartedSerializer(serializers.Serializer[Any]):
-    job = serializers.IntegerField(help_text="Its state and file are below `/jobs`.")
+        return super().validate(given)
 
 
 class Exports(ClusterResource):
     actions = {"post": START_ACTION}
 
     @extend_schema(
-        request=ExportSerializer,
+        request=MessageExportSerializer,
         responses={202: ExportStartedSerializer},
         examples=[
             OpenApiExample(
@@ -153,7 +144,7 @@ class Exports(ClusterResource):
     )
     def post(self, request: Request, cluster: str) -> Response:
         """Start an export: 202 with its job. 409 while the topic has one."""
-        serializer = ExportSerializer(data=request.data)
+        serializer = MessageExportSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         wish = dict(serializer.validated_data)
         with audited(request, START_ACTION, cluster=cluster, target=wish["topic"]) as entry:

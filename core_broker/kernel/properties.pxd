@@ -7,7 +7,7 @@ cdef class Properties:
     cdef uint8_t *text
     cdef int count
     cdef Text unique_key, keys, tags, wait
-    cdef bytes _cluster
+    cdef bytes _added
     cdef bint normalize(self, Text given) noexcept
     cdef bint _note(self, Text name, Text value) noexcept
     cdef void drop_wait(self) noexcept

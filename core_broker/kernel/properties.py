@@ -24,8 +24,8 @@ WAIT_BYTES = cython.declare(cython.int, 5)
 class Properties:
     """The properties under way: `text` has `count` bytes, and the others point into it."""
 
-    def __cinit__(self, cluster: bytes):
-        self._cluster = b"CLUSTER\x01" + cluster
+    def __cinit__(self, added: bytes):
+        self._added = added
         self.text = cython.cast(cython.pointer(uint8_t), malloc(PROPERTIES_MAX + 1))
         if self.text == cython.NULL:
             raise MemoryError
@@ -34,7 +34,7 @@ class Properties:
         free(self.text)
 
     def normalize(self, given):
-        """Take properties over, the cluster behind them; false when they are not usual."""
+        """Take properties over, the broker's own behind them; false when they are not usual."""
         names: Text[32]
         value: Text
         count: cython.int = 0
@@ -43,12 +43,12 @@ class Properties:
         end: cython.pointer(uint8_t) = at + given.n
         stop: cython.pointer(uint8_t)
         to: cython.pointer(uint8_t) = self.text
-        cluster: cython.pointer(uint8_t) = self._cluster
-        cluster_bytes: cython.int = cython.cast(cython.int, len(self._cluster))
+        added: cython.pointer(uint8_t) = self._added
+        added_bytes: cython.int = cython.cast(cython.int, len(self._added))
         self.unique_key.p = self.keys.p = self.tags.p = self.wait.p = cython.NULL
         if given.p == cython.NULL:
             at = end = to
-        if end - at + cluster_bytes >= PROPERTIES_MAX:
+        if end - at + added_bytes >= PROPERTIES_MAX:
             return False
         while at < end:
             stop = cython.cast(cython.pointer(uint8_t), memchr(at, 2, end - at))
@@ -73,8 +73,8 @@ class Properties:
                 to += 1
                 count += 1
             at = stop + 1
-        memcpy(to, cluster, cluster_bytes)
-        self.count = cython.cast(cython.int, to + cluster_bytes - self.text)
+        memcpy(to, added, added_bytes)
+        self.count = cython.cast(cython.int, to + added_bytes - self.text)
         return True
 
     def _note(self, name, value):
@@ -87,7 +87,11 @@ class Properties:
             self.tags = value
         elif same(name, b"WAIT", 4):
             self.wait = value
-        elif same(name, b"CLUSTER", 7) or same(name, b"DELAY", 5) or same(name, b"TRAN_MSG", 8):
+        elif same(name, b"DELAY", 5) or same(name, b"TRAN_MSG", 8):
+            return False
+        elif same(name, b"CLUSTER", 7) or same(name, b"MSG_REGION", 10):
+            return False
+        elif same(name, b"TRACE_ON", 8):
             return False
         return True
 

@@ -73,17 +73,20 @@ class SendKernel(HotKind):
         *,
         host: bytes,
         id_prefix: bytes,
-        cluster: bytes,
+        added: bytes,
         answer_parts: tuple,
         is_indexing: bool,
         is_sync: bool,
         body_max: int,
     ) -> None:
-        """Put settings in force; nothing is kept at this moment."""
+        """Put settings in force; nothing is kept at this moment.
+
+        `added` is what the broker adds to the properties of every message.
+        """
         self._records = Records(host, is_indexing)
         self.waits_for_disk = is_sync
         self._body_max = body_max
-        self._properties = Properties(cluster)
+        self._properties = Properties(added)
         self._answers = Answers(answer_parts, id_prefix)
 
     def forget(self) -> None:

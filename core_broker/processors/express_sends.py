@@ -16,13 +16,13 @@ from core_broker.config import BrokerConfig
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
-    PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
     decode_properties,
 )
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
+from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.put_answers import (
     answer_parts,
@@ -79,6 +79,7 @@ class ExpressSends:
         self._is_closed = True
         #: What stands around the numbers of an answer.
         self._answer: list[str] = []
+        self._added: dict[str, str] = {}
 
     def is_open(self, arrived: float) -> bool:
         """Whether sends of a read that came at this time need no second look at the broker."""
@@ -103,6 +104,7 @@ class ExpressSends:
         parts = [part.decode() for part in answer_parts(config)]
         parts[1] += message_id(self._ctx.host, 0)[:-_ID_DIGITS]
         self._answer = parts
+        self._added = added_properties(config)
 
     def take(self, peer: tuple[str, int], header: bytes, body: bytes) -> bytes | None:
         """Store the message of a frame and return the answer's frame; None, and nothing done, if
@@ -128,7 +130,7 @@ class ExpressSends:
         properties = decode_properties(fields.properties)
         if not _DETOURS.isdisjoint(properties):
             return None
-        properties[PROPERTY_CLUSTER] = ctx.config.broker_cluster_name
+        properties |= self._added
         properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
         inner = MessageInner(
             name,

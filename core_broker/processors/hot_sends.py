@@ -13,7 +13,9 @@ from typing import Any
 
 from core_broker.config import BrokerConfig
 from core_broker.message.hosts import packed_address
+from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
+from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.put_answers import answer_parts, message_id, unflushed_answer
 from core_broker.processors.turn import Turn
@@ -93,7 +95,7 @@ class HotSends:
             self.kernel.configure(
                 host=packed_address(host) + port.to_bytes(4, "big"),
                 id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
-                cluster=config.broker_cluster_name.encode(),
+                added=encode_properties(added_properties(config)),
                 answer_parts=answer_parts(config),
                 is_indexing=self._is_indexing,
                 is_sync=self._is_sync,

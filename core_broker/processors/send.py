@@ -18,13 +18,13 @@ from core_broker.message import sysflag
 from core_broker.message.batch import decode_batch
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
-    PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
     decode_properties,
 )
 from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX, TRANS_HALF_TOPIC
+from core_broker.processors.added_properties import added_properties
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.delays import asked_level, delay
@@ -127,7 +127,7 @@ class SendProcessor:
     ) -> MessageInner:
         ctx = self._ctx
         properties = decode_properties(header.properties)
-        properties[PROPERTY_CLUSTER] = ctx.config.broker_cluster_name
+        properties |= added_properties(ctx.config)
         sys_flag = header.sys_flag
         if topic.topic_filter_type == FILTER_MULTI_TAG:
             sys_flag |= sysflag.MULTI_TAGS

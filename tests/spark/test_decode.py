@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+RECORDED = Path(__file__).parents[1] / "unit" / "trace" / "recorded"
 NOW_MS = 1_762_300_000_000
 SEED = 20261105
 MESSAGE_SCHEMA = (
@@ -178,8 +181,17 @@ def mangled_bodies(count: int) -> list[bytes]:
     return bodies
 
 
+def recorded_bodies() -> list[bytes]:
+    """What Java clients wrote; see tests/unit/trace/test_recorded_traces.py."""
+    files = sorted(RECORDED.glob("*.jsonl"))
+    assert files
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    return [json.loads(line).encode() for line in lines]
+
+
 def test_every_kind_and_every_odd_form_reads_as_in_the_codec(spark: SparkSession) -> None:
-    bodies = [encode_trace(sample_records()), *old_and_odd_bodies(), *mangled_bodies(300)]
+    bodies = [encode_trace(sample_records()), *old_and_odd_bodies(), *recorded_bodies()]
+    bodies += mangled_bodies(300)
     for place, events in decoded(spark, bodies).items():
         check_same(bodies[place], events)
 

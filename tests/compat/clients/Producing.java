@@ -23,12 +23,14 @@ final class Producing {
 
     void start(JSONObject command) throws Exception {
         String group = command.getString("group");
+        boolean traces = command.getBooleanValue("trace");
         if (command.getBooleanValue("transactions")) {
-            TransactionMQProducer transactions = new TransactionMQProducer(group);
+            TransactionMQProducer transactions =
+                new TransactionMQProducer(null, group, null, traces, null);
             transactions.setTransactionListener(new KeyDecides());
             producer = transactions;
         } else {
-            producer = new DefaultMQProducer(group, command.getBooleanValue("trace"), null);
+            producer = new DefaultMQProducer(group, traces, null);
         }
         producer.setNamesrvAddr(command.getString("namesrv"));
         producer.start();

@@ -23,7 +23,21 @@ ways = pytest.mark.parametrize("way", WAYS)
 TOPICS = (("T", 4), ("Other-Topic", 1), ("%DLQ%g", 1), ("%RETRY%g", 1))
 
 names = st.sampled_from(
-    ["KEYS", "TAGS", "UNIQ_KEY", "WAIT", "CLUSTER", "DELAY", "TRAN_MSG", "a", "user", "é", "a b"]
+    [
+        "KEYS",
+        "TAGS",
+        "UNIQ_KEY",
+        "WAIT",
+        "CLUSTER",
+        "MSG_REGION",
+        "TRACE_ON",
+        "DELAY",
+        "TRAN_MSG",
+        "a",
+        "user",
+        "é",
+        "a b",
+    ]
 )
 values = st.one_of(
     st.sampled_from(["", "x", "true", "false", "0", "1", "k1 k2  k3", " ", "TagA", "Aa", "BB"]),
@@ -110,11 +124,20 @@ turns = st.lists(st.lists(said, max_size=4), max_size=4)
 
 @ways
 @settings(deadline=None, max_examples=80)
-@given(turns=turns, flush=st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]))
-async def test_whatever_is_sent(way: str, turns: list[list[tuple[int, bytes]]], flush: str) -> None:
-    limits = {"flush_disk_type": flush, "max_message_size": 4096}
+@given(
+    turns=turns,
+    wishes=st.fixed_dictionaries(
+        {
+            "flush_disk_type": st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]),
+            "trace_topic_enable": st.booleans(),
+        }
+    ),
+)
+async def test_whatever_is_sent(
+    way: str, turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        await compare(Path(folder), turns, TOPICS, way=way, **limits)
+        await compare(Path(folder), turns, TOPICS, way=way, max_message_size=4096, **wishes)
 
 
 @ways

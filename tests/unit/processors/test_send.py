@@ -46,6 +46,19 @@ class TestOneMessage:
         assert stored.born_host == ("127.0.0.1", desk.client.peer_port)
         assert stored.store_host == ("127.0.0.1", 10911)
 
+    async def test_a_broker_that_keeps_traces_adds_what_java_5_consumers_need(
+        self, make_desk: MakeDesk
+    ) -> None:
+        desk = make_desk(trace_topic_enable=True, region_id="R", trace_on=False)
+        topic = desk.topic("T")
+        await desk.send(topic, b"hi", "MSG_REGION\x01from elsewhere\x02")
+        (stored,) = await desk.messages(topic)
+        assert stored.properties == {
+            "CLUSTER": "DefaultCluster",
+            "MSG_REGION": "R",
+            "TRACE_ON": "false",
+        }
+
     async def test_code_10_with_long_names(self, desk: Desk, topic: str) -> None:
         header = SendMessageRequestHeader(
             producer_group="PG",

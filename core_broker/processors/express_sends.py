@@ -1,55 +1,68 @@
-"""Usual sends that no compiled kernel takes: one decoding, no commands, an answer ready to fill.
+"""Usual sends in plain Python, from the read buffer to records, units, index keys and answers.
 
-The plain path (send.py) makes two commands, a header and some calls of each send, to decide what
-most sends do not need to have decided. Those are taken here, straight from the read buffer to the
-store, which stays the same. Whatever is unusual, in a request or in the broker's state, goes the
-plain way, which decides alone what is refused; both give the same bytes.
+What kernel/sends.py does, for brokers without it and for what it leaves: the shell around both is
+hot_sends.py. The plain path (send.py) makes two commands, a header and some calls of each send, to
+decide what most sends do not need to have decided. Whatever is unusual goes that way, and nothing
+is touched of it here. All three give the same bytes: tests/unit/kernel holds them together.
+
+The formats are in message/record.py, message/batch.py and remoting/command.py.
 """
 
-import asyncio
-import time
-from struct import Struct
+from struct import Struct, error
+from typing import Any
+from zlib import crc32
 
 import msgspec
 
-from core_broker.config import BrokerConfig
-from core_broker.message import sysflag
-from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
+    NAME_VALUE_SEPARATOR,
+    PROPERTIES_BYTES_MAX,
+    PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_MSG_REGION,
+    PROPERTY_SEPARATOR,
+    PROPERTY_TAGS,
+    PROPERTY_TRACE_SWITCH,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
-    decode_properties,
 )
-from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
-from core_broker.processors.added_properties import added_properties
-from core_broker.processors.context import BrokerContext
-from core_broker.processors.put_answers import (
-    answer_parts,
-    message_id,
-    put_refusal,
-    refused_answer,
-)
-from core_broker.processors.turn import Turn
-from core_broker.remoting.bodies import FILTER_MULTI_TAG
+from core_broker.message.record import CRC_MASK, RECORD_BYTES_MIN, RECORD_MAGIC_V1
+from core_broker.message.topics import TOPIC_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
-from core_broker.remoting.command import HEADER_BYTES_MAX
-from core_broker.remoting.connection import Connection
-from core_broker.remoting.endpoint import Endpoint
 from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
 from core_broker.remoting.headers import SendMessageRequestHeaderV2
-from core_broker.store import PutStatus
+from core_broker.store.consume_queue import UNIT, ConsumeQueue
+from core_broker.store.index_items import IndexEntries
+from core_broker.store.key_hash import KeyBatch, KeyHasher
+from core_broker.store.tags_codes import TagsCodes
+
+#: A batch may hold so many messages.
+BATCH_MESSAGES_MAX = 32_768
 
 _CODES = (RequestCode.SEND_MESSAGE_V2.value, RequestCode.SEND_BATCH_MESSAGE.value)
 #: How all clients but the oldest begin the header of a send.
-_BEGINNINGS = tuple(b'{"code":%d,' % code for code in _CODES)
-#: What may be written for "no batch".
-_NO_BATCH = frozenset({False, "false"})
-_DETOURS = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
-_HEAD = Struct(">II")
-_HEAD_BYTES = 8
+BEGINNINGS = tuple(b'{"code":%d,' % code for code in _CODES)
+#: Compressed, several tags, and how it is compressed; other bits are not for here.
+_OTHER_FLAGS = ~0x703
+#: What usual clients write for "no batch" and for "a batch"; they are settled nowhere else.
+_NO_BATCH: frozenset[object] = frozenset({False, "false"})
+_BATCH: frozenset[object] = frozenset({"true"})
+_DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
+#: Properties that send a message another way, those that the broker puts there, and no name.
+_UNUSUAL = frozenset(_DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""})
+_WAIT = PROPERTY_WAIT_STORE_MSG_OK + NAME_VALUE_SEPARATOR
+_pack_unit = UNIT.pack
+_pack_head = Struct(">II").pack
+#: A record up to its body: its hosts ready made, and no prepared transaction or earlier delivery.
+_pack_record = Struct(">IIIiiqqiq8sq20sI").pack
+_NEVER_FAILED = bytes(12)
+_SHORT = Struct(">H")
+_BATCHED = Struct(">I8xiI")
+_BATCHED_BYTES = 20
 _LENGTH_BYTES = 4
-_ID_DIGITS = 16
+
+#: The size of a record, its body, flag and properties as they are stored, and what these are.
+_Message = tuple[int, bytes, int, bytes, dict[str, str]]
 
 
 class _Send(msgspec.Struct, rename={"ext_fields": "extFields"}, gc=False):
@@ -67,150 +80,320 @@ class _Send(msgspec.Struct, rename={"ext_fields": "extFields"}, gc=False):
 _decode = msgspec.json.Decoder(_Send, strict=False).decode
 
 
-class ExpressSends:
-    """Stores usual sends of one server."""
+class ExpressQueue:
+    """One queue of a topic, and what the sends of this turn add to it."""
 
-    def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
-        #: Messages that came this way.
+    __slots__ = ("end", "messages", "next_offset", "queue", "queue_id", "stored_bytes", "units")
+
+    def __init__(self, queue: ConsumeQueue, queue_id: int) -> None:
+        self.queue = queue
+        self.queue_id = queue_id
+        self.units = bytearray()
+        self.next_offset = 0
+        self.end = 0
         self.messages = 0
-        self._ctx = ctx
-        self._turn = turn
-        self._config: BrokerConfig | None = None
-        self._is_closed = True
-        #: What stands around the numbers of an answer.
-        self._answer: list[str] = []
-        self._added: dict[str, str] = {}
+        self.stored_bytes = 0
 
-    def is_open(self, arrived: float) -> bool:
-        """Whether sends of a read that came at this time need no second look at the broker."""
-        ctx = self._ctx
-        config = ctx.config
-        if config is not self._config:
-            self._configure(config)
-        if self._is_closed or not ctx.is_accepting or ctx.unsaved_topics:
+    def take_units(self) -> bytearray:
+        """The units of this turn; the next one begins with none."""
+        units, self.units = self.units, bytearray()
+        return units
+
+    def take_counts(self) -> tuple[int, int]:
+        """How many messages were stored, and their bytes, since this was asked before."""
+        counts = self.messages, self.stored_bytes
+        self.messages = self.stored_bytes = 0
+        return counts
+
+
+class ExpressTopic:
+    """A topic to which messages may be sent without a second look."""
+
+    __slots__ = ("name", "queues", "record_bytes_min", "text", "text_with_length")
+
+    def __init__(self, name: bytes, queue_count: int) -> None:
+        self.name = name
+        self.text = name.decode()
+        self.text_with_length = bytes((len(name),)) + name
+        self.record_bytes_min = RECORD_BYTES_MIN + len(name)
+        self.queues: list[ExpressQueue | None] = [None] * queue_count
+
+
+class ExpressSends:
+    """Takes sends, and keeps what they make until it is handed over, once a turn at least.
+
+    The names without an underscore are those of SendKernel (kernel/sends.py), whose docstring says
+    when the shell calls what.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._topics: dict[str, ExpressTopic] = {}
+        self._keys = KeyBatch(KeyHasher())
+        self._tags_code = TagsCodes(()).code
+        #: The queues to which something is to be handed over.
+        self.touched: list[ExpressQueue] = []
+        #: Connections, answers and their numbers that wait for the disk.
+        self.waiting: list[tuple[object, bytes, int]] = []
+        self.waiting_count = 0
+        self.waits_for_disk = False
+        #: The store time of what is kept.
+        self.now = 0
+        self._records: list[bytes] = []
+        self._is_begun = False
+        self._position = 0
+        self._end = 0
+        self._waited_max_ms = 0.0
+        self._waiting_max = 0
+
+    def configure(
+        self,
+        *,
+        host: bytes,
+        id_prefix: bytes,
+        added: bytes,
+        answer_parts: tuple[bytes, ...],
+        is_indexing: bool,
+        is_sync: bool,
+        body_max: int,
+    ) -> None:
+        """Put settings in force; nothing is kept at this moment."""
+        self.waits_for_disk = is_sync
+        self._host = host + _NEVER_FAILED
+        self._added = [added.decode()] if added else []
+        self._id_prefix = id_prefix.decode()
+        self._answer_parts = tuple(part.decode() for part in answer_parts)
+        self._is_indexing = is_indexing
+        self._body_max = body_max
+
+    def forget(self) -> None:
+        """Ask the shell again for every topic and queue."""
+        self._topics.clear()
+
+    def queues(self) -> list[ExpressQueue]:
+        """The queues that are known."""
+        return [each for topic in self._topics.values() for each in topic.queues if each]
+
+    def look_again(self) -> None:
+        """Something else ran: what was found out for this turn may not hold any more."""
+        self._is_begun = False
+
+    @property
+    def messages(self) -> int:
+        """How many messages are to be handed over."""
+        return len(self._records)
+
+    @property
+    def newest(self) -> int:
+        """Where the last of their records begins."""
+        return self._position - len(self._records[-1])
+
+    def take_records(self) -> tuple[bytes, IndexEntries]:
+        """Hand over the records and the index entries; the units are in the queues touched."""
+        records = b"".join(self._records)
+        self._records, self.touched = [], []
+        self._is_begun = False
+        return records, self._keys.take()
+
+    def take_waiting(self) -> list[tuple[object, bytes, int]]:
+        """Hand over those who wait for the disk."""
+        waiting, self.waiting = self.waiting, []
+        self.waiting_count = 0
+        return waiting
+
+    def hold_back(self, connection: object, answers: bytes, count: int) -> None:
+        """Keep so many answers to a connection until the disk has what was stored."""
+        self.waiting.append((connection, answers, count))
+        self.waiting_count += count
+
+    def is_open(self, waited_ms: float) -> bool:
+        """Whether sends that have waited so long need no second look at the broker."""
+        if not self._is_begun and not self._begin():
             return False
-        began, ended = self._turn.last_write
-        return (ended - began) * 1000 <= config.os_page_cache_busy_time_out_mills and (
-            time.monotonic() - arrived
-        ) * 1000 <= config.wait_time_mills_in_send_queue
+        if self.waits_for_disk and self.waiting_count >= self._waiting_max:
+            return False
+        return waited_ms <= self._waited_max_ms
 
-    def _configure(self, config: BrokerConfig) -> None:
-        self._config = config
-        self._is_closed = (
-            bool(config.start_accept_send_request_time_stamp)
-            or config.flush_disk_type == "SYNC_FLUSH"
-            or config.send_thread_pool_queue_capacity <= 0
-        )
-        parts = [part.decode() for part in answer_parts(config)]
-        parts[1] += message_id(self._ctx.host, 0)[:-_ID_DIGITS]
-        self._answer = parts
-        self._added = added_properties(config)
+    def _begin(self) -> bool:
+        place = self._shell.begin()
+        if place is None:
+            return False
+        self._position, room, self.now, self._waited_max_ms, self._waiting_max = place
+        self._end = self._position + room
+        self._is_begun = True
+        return True
 
-    def take(self, peer: tuple[str, int], header: bytes, body: bytes) -> bytes | None:
-        """Store the message of a frame and return the answer's frame; None, and nothing done, if
-        it is not a usual send.
+    def take(self, peer: bytes, header: bytes, body: bytes) -> bytes | None:
+        """Make what a send asks for and return the answer's frame.
+
+        None, and nothing done, if it is not a usual one. `is_open` was asked for its read.
         """
-        if not header.startswith(_BEGINNINGS):
+        if not header.startswith(BEGINNINGS):
             return None
         try:
             request = _decode(header)
         except DECODE_FAULTS:
             return None
         fields = request.ext_fields
-        if request.flag or request.code not in _CODES or fields.batch not in _NO_BATCH:
+        topic = self._topics.get(fields.topic) or self._find(fields.topic)
+        if topic is None or not 0 <= fields.queue_id < len(topic.queues):
             return None
-        ctx, name, queue_id = self._ctx, fields.topic, fields.queue_id
-        topic = ctx.topics.get(name)
-        if topic is None or topic.order or topic.topic_filter_type == FILTER_MULTI_TAG:
+        if request.flag or fields.reconsume_times or fields.sys_flag & _OTHER_FLAGS:
             return None
-        if name.startswith(RETRY_PREFIX) or name in SEND_FORBIDDEN_TOPICS:
+        if len(body) > self._body_max:
             return None
-        if not 0 <= queue_id < topic.write_queue_nums or fields.sys_flag & sysflag.TRANSACTION_MASK:
+        if fields.batch in _NO_BATCH:
+            return self._take_single(topic, request, peer, body)
+        if fields.batch in _BATCH and not fields.properties:
+            return self._take_batch(topic, request, peer, body)
+        return None
+
+    def _take_single(
+        self, topic: ExpressTopic, request: _Send, peer: bytes, body: bytes
+    ) -> bytes | None:
+        fields = request.ext_fields
+        parts = fields.properties.split(PROPERTY_SEPARATOR)
+        properties = _usual(parts)
+        if properties is None:
             return None
-        properties = decode_properties(fields.properties)
-        if not _DETOURS.isdisjoint(properties):
+        wait = properties.get(PROPERTY_WAIT_STORE_MSG_OK)
+        if wait is not None:
+            # Who does not wait for the disk is answered before the others.
+            if self.waits_for_disk and wait == "false":
+                return None
+            parts.remove(_WAIT + wait)
+        parts += self._added
+        stored = PROPERTY_SEPARATOR.join(parts).encode("utf-8", "replace")
+        size = topic.record_bytes_min + len(body) + len(stored)
+        if self._position + size > self._end or len(stored) > PROPERTIES_BYTES_MAX:
             return None
-        properties |= self._added
-        properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
-        inner = MessageInner(
-            name,
-            queue_id,
-            body,
-            properties,
-            fields.flag,
+        hot = self._touch(topic, fields.queue_id)
+        first = hot.next_offset
+        msg_id = self._append(
+            topic, hot, fields, peer, (size, body, fields.flag, stored, properties)
+        )
+        return self._answer(request.opaque, msg_id, hot, first)
+
+    def _take_batch(
+        self, topic: ExpressTopic, request: _Send, peer: bytes, body: bytes
+    ) -> bytes | None:
+        fields = request.ext_fields
+        messages = self._read_batch(topic, body)
+        if messages is None or self._position + sum([each[0] for each in messages]) > self._end:
+            return None
+        hot = self._touch(topic, fields.queue_id)
+        first = hot.next_offset
+        ids = [self._append(topic, hot, fields, peer, each) for each in messages]
+        return self._answer(request.opaque, ",".join(ids), hot, first)
+
+    def _answer(self, opaque: int, ids: str, hot: ExpressQueue, first: int) -> bytes:
+        start, to_ids, to_queue, to_offset, end = self._answer_parts
+        answer = (
+            f"{start}{opaque}{to_ids}{ids}{to_queue}{hot.queue_id}{to_offset}{first}{end}".encode()
+        )
+        return _pack_head(_LENGTH_BYTES + len(answer), len(answer)) + answer
+
+    def _touch(self, topic: ExpressTopic, queue_id: int) -> ExpressQueue:
+        """The queue that is going to get a message."""
+        hot = topic.queues[queue_id]
+        if hot is None:
+            hot = ExpressQueue(self._shell.queue(topic.name, queue_id), queue_id)
+            topic.queues[queue_id] = hot
+        if not hot.units:
+            hot.next_offset = hot.queue.next_offset
+        return hot
+
+    def _find(self, name: str) -> ExpressTopic | None:
+        topic: ExpressTopic | None = None
+        if name.isascii() and len(name) <= TOPIC_BYTES_MAX:
+            topic = self._shell.topic(name.encode())
+        if topic is not None:
+            self._topics[name] = topic
+        return topic
+
+    def _read_batch(self, topic: ExpressTopic, batch: bytes) -> list[_Message] | None:
+        """The messages of a batch; None when one of them is unusual, or there are none."""
+        messages: list[_Message] = []
+        at = 0
+        try:
+            while at < len(batch):
+                size, flag, body_bytes = _BATCHED.unpack_from(batch, at)
+                body_end = at + _BATCHED_BYTES + body_bytes
+                (properties_bytes,) = _SHORT.unpack_from(batch, body_end)
+                end = body_end + _SHORT.size + properties_bytes
+                if end - at != size or end > len(batch):
+                    return None
+                text = batch[body_end + _SHORT.size : end].decode("utf-8", "replace")
+                parts = text.split(PROPERTY_SEPARATOR)
+                properties = _usual(parts)
+                if properties is None:
+                    return None
+                parts += self._added
+                stored = PROPERTY_SEPARATOR.join(parts).encode("utf-8", "replace")
+                if len(stored) > PROPERTIES_BYTES_MAX:
+                    return None
+                record_bytes = topic.record_bytes_min + body_bytes + len(stored)
+                body = batch[at + _BATCHED_BYTES : body_end]
+                messages.append((record_bytes, body, flag, stored, properties))
+                at = end
+        except error:
+            return None
+        return messages if 0 < len(messages) <= BATCH_MESSAGES_MAX else None
+
+    def _append(
+        self,
+        topic: ExpressTopic,
+        hot: ExpressQueue,
+        fields: SendMessageRequestHeaderV2,
+        peer: bytes,
+        message: _Message,
+    ) -> str:
+        """Make one record, its unit and its index keys; return its offset id."""
+        size, body, flag, stored, properties = message
+        position, logical, now = self._position, hot.next_offset, self.now
+        head = _pack_record(
+            size,
+            RECORD_MAGIC_V1,
+            crc32(body) & CRC_MASK,
+            hot.queue_id,
+            flag,
+            logical,
+            position,
             fields.sys_flag,
             fields.born_timestamp,
             peer,
-            ctx.host,
-            fields.reconsume_times,
+            now,
+            self._host,
+            len(body),
         )
-        return self._put(inner, request.opaque)
-
-    def _put(self, inner: MessageInner, opaque: int) -> bytes:
-        ctx, queue_id = self._ctx, inner.queue_id
-        result = ctx.store.put(inner)
-        if result.status is not PutStatus.PUT_OK:
-            refused = refused_answer(ctx.config, put_refusal(ctx.config, result.status))
-            refused.opaque = opaque
-            return refused.encode()
-        self.messages += 1
-        puts = ctx.statistics.puts_of(inner.topic)
-        puts.count_of[queue_id] += 1
-        puts.bytes_of[queue_id] += result.size
-        start, to_id, to_queue, to_offset, end = self._answer
-        header = (
-            f"{start}{opaque}{to_id}{result.offset_physical:016X}{to_queue}{queue_id}"
-            f"{to_offset}{result.offset_logical}{end}"
-        ).encode()
-        return _HEAD.pack(_LENGTH_BYTES + len(header), len(header)) + header
+        record = b"".join((head, body, topic.text_with_length, _SHORT.pack(len(stored)), stored))
+        code = self._tags_code(topic.text, properties, now) if PROPERTY_TAGS in properties else 0
+        unit = _pack_unit(position, size, code)
+        # Whatever may fail came before whatever is kept.
+        if self._is_indexing:
+            self._keys.add(topic.text, properties, position, now)
+        if not hot.units:
+            self.touched.append(hot)
+        self._records.append(record)
+        hot.units += unit
+        hot.next_offset = logical + 1
+        hot.stored_bytes += size
+        hot.messages += 1
+        self._position = hot.end = position + size
+        return f"{self._id_prefix}{position:016X}"
 
 
-class ExpressConnection(Connection):
-    """A connection whose reads are looked through for usual sends first."""
+def _usual(parts: list[str]) -> dict[str, str] | None:
+    """The properties by their names; None when they are unusual or not worth a name.
 
-    def __init__(self, endpoint: Endpoint, express: ExpressSends) -> None:
-        super().__init__(endpoint)
-        self._express = express
-        self._peer = ("", 0)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
-        super().connection_made(transport)
-        self._peer = (self.peer_host, self.peer_port)
-
-    def _take(self, data: memoryview) -> None:
-        if self._unfinished and (begun := self._splitter.release()):
-            data = memoryview(begun + data)
-        if self._may_take() and (taken := self._take_sends(data)):
-            self._looks = 0
-            data = data[taken:]
-            if not data and not self._unfinished:
-                return
-        super()._take(data)
-
-    def _may_take(self) -> bool:
-        return (
-            not self._stalled
-            and not self._splitter.pending_bytes
-            and self._held < self.limits.in_flight_max
-            and self._express.is_open(self.arrived)
-        )
-
-    def _take_sends(self, data: memoryview) -> int:
-        """Take sends from the beginning of a read, up to the first that is not usual."""
-        start, end = 0, len(data)
-        take, frame_max = self._express.take, self.limits.frame_bytes_max
-        while end - start >= _HEAD_BYTES and not self._stalled and not self._closing:
-            length, word = _HEAD.unpack_from(data, start)
-            body_at = start + _HEAD_BYTES + word
-            stop = start + _LENGTH_BYTES + length
-            if word > HEADER_BYTES_MAX or length > frame_max or not body_at <= stop <= end:
-                break
-            header = bytes(data[start + _HEAD_BYTES : body_at])
-            answer = take(self._peer, header, bytes(data[body_at:stop]))
-            if answer is None:
-                break
-            self._out.append(answer)
-            self._grow_out(len(answer))
-            start = stop
-        return start
+    An empty part in the end is taken away.
+    """
+    if not parts[-1]:
+        parts.pop()
+    try:
+        properties = dict([part.split(NAME_VALUE_SEPARATOR) for part in parts])
+    except ValueError:
+        return None
+    if len(properties) != len(parts) or "" in properties.values():
+        return None
+    return properties if _UNUSUAL.isdisjoint(properties) else None

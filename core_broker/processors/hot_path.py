@@ -4,15 +4,14 @@ kernel/hot_path.py   finds for each frame of a read the kind of request that tak
 hot_sends.py         sends: what the broker decides once a turn, and where the result goes
 hot_pulls.py         pulls and commits of offsets
 hot_beats.py         heartbeats that say nothing new
-express_sends.py     usual sends that no kernel takes, in plain Python
+express_sends.py     usual sends that no kernel takes, in plain Python; express_line.py, their
+                     connections
 """
 
-import asyncio
 from typing import cast
 
-from core_broker.message.hosts import packed_address
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.express_sends import ExpressConnection, ExpressSends
+from core_broker.processors.express_line import ExpressConnection
 from core_broker.processors.hot_beats import HotBeats
 from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
@@ -49,11 +48,13 @@ class HotPath:
         self.sends: HotSends | None = None
         self.pulls: HotPulls | None = None
         self.beats: HotBeats | None = None
-        self.express = ExpressSends(ctx, requests.turn)
+        self._ctx = ctx
+        self.express = HotSends(ctx, requests.turn, is_compiled=False)
         server.connection_class = self._connection
+        server.on_turn_end = self._end_turn
         if not is_compiled:
             return
-        self.sends = HotSends(ctx, requests.turn)
+        self.sends = HotSends(ctx, requests.turn, is_compiled=True)
         self.pulls = HotPulls(ctx, requests.pulls, requests.flow)
         self.beats = HotBeats(ctx, requests.clients)
         kinds = {
@@ -65,7 +66,11 @@ class HotPath:
             Code.HEART_BEAT: self.beats.kernel,
         }
         self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
-        server.on_turn_end = self._kernel.end_turn
+
+    def _end_turn(self) -> None:
+        self.express.kernel.look_again()
+        if self.sends is not None:
+            self._kernel.end_turn()
 
     @property
     def messages_sent(self) -> int:
@@ -88,9 +93,9 @@ class HotPath:
         return int(self.beats.kernel.beats) if self.beats is not None else 0
 
     def _connection(self, endpoint: Endpoint) -> Connection:
-        if self.sends is None:
-            return ExpressConnection(endpoint, self.express)
-        connection = HotConnection(endpoint, self.express)
+        if self.sends is None or not self._ctx.config.kernel_enable:
+            return ExpressConnection(endpoint, self.express.kernel)
+        connection = HotConnection(endpoint, self.express.kernel)
         connection.use(self._kernel)
         return cast("Connection", connection)
 
@@ -99,11 +104,6 @@ if HotLine is not None:
 
     class HotConnection(HotLine, ExpressConnection):  # type: ignore[misc]
         """A connection whose reads go the hot way first."""
-
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            """The connection is open."""
-            super().connection_made(transport)
-            self.peer_record = _peer_record(self)
 
         def hold(self, request: RemotingCommand) -> None:
             """Count a request that the kernel took among those to be answered later."""
@@ -127,10 +127,3 @@ if HotLine is not None:
         def _end_write(self) -> None:
             if self._reads_too_slowly():
                 self._cut_off()
-
-
-def _peer_record(connection: Connection) -> bytes:
-    """The peer's address as a record holds it; empty for IPv6."""
-    if ":" in connection.peer_host or not connection.peer_host:
-        return b""
-    return packed_address(connection.peer_host) + connection.peer_port.to_bytes(4, "big")

@@ -1,10 +1,10 @@
 """Usual sends, straight from the read buffer: the shell around the kernel that takes them.
 
-The kernel (core_broker/kernel/sends.py) asks once a turn whether it may, and keeps what it makes
-until the turn ends or the store wants it. This hands it on then: records, units and index entries
-to the store, counts to the statistics, answers that wait for the disk to the turn. Whatever is
-unusual, in a request or in the broker's state, goes the plain way (send.py), which decides alone
-what is refused.
+The kernel (core_broker/kernel/sends.py, or express_sends.py in plain Python) asks once a turn
+whether it may, and keeps what it makes until the turn ends or the store wants it. This hands it on
+then: records, units and index entries to the store, counts to the statistics, answers that wait for
+the disk to the turn. Whatever is unusual, in a request or in the broker's state, goes the plain way
+(send.py), which decides alone what is refused.
 """
 
 from array import array
@@ -17,6 +17,7 @@ from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
+from core_broker.processors.express_sends import ExpressSends, ExpressTopic
 from core_broker.processors.put_answers import answer_parts, message_id, unflushed_answer
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG
@@ -28,7 +29,7 @@ try:
     from core_broker.kernel.queues import HotTopic
     from core_broker.kernel.sends import SendKernel
 except ImportError:
-    SendKernel = None
+    SendKernel = HotTopic = None
 
 _ID_DIGITS = 16
 
@@ -42,12 +43,14 @@ Place = tuple[int, int, int, float, int]
 class HotSends:
     """Sends of one server that need no second look."""
 
-    def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
-        self.kernel: Any = SendKernel(self)
+    def __init__(self, ctx: BrokerContext, turn: Turn, *, is_compiled: bool) -> None:
+        self.kernel: Any = SendKernel(self) if is_compiled else ExpressSends(self)
+        self._make_topic: Any = HotTopic if is_compiled else ExpressTopic
         #: Messages that came this way.
         self.messages = 0
         self._ctx = ctx
         self._turn = turn
+        self._is_compiled = is_compiled
         #: The store decides about the index when it starts, whatever the setting becomes.
         self._is_indexing = ctx.config.message_index_enable
         self._config: BrokerConfig | None = None
@@ -61,8 +64,8 @@ class HotSends:
 
     def begin(self) -> Place | None:
         """Where sends go in this turn; None when something about the broker needs a second look."""
-        self.hand_over()
         ctx, turn, made = self._ctx, self._turn, self._ctx.store.made
+        ctx.store.settle_made()
         config = ctx.config
         if config is not self._config:
             self._configure(config)
@@ -88,7 +91,7 @@ class HotSends:
         self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
         self._is_closed = (
             bool(config.start_accept_send_request_time_stamp)
-            or not config.kernel_enable
+            or not (config.kernel_enable or not self._is_compiled)
             or ":" in host
         )
         if not self._is_closed:
@@ -102,7 +105,7 @@ class HotSends:
                 body_max=config.max_message_size,
             )
 
-    def topic(self, name: bytes) -> "HotTopic | None":
+    def topic(self, name: bytes) -> "HotTopic | ExpressTopic | None":
         """The topic, when sending to it needs no second look."""
         text = name.decode()
         topic = self._ctx.topics.get(text)
@@ -110,7 +113,7 @@ class HotSends:
             return None
         if text.startswith(RETRY_PREFIX) or text in SEND_FORBIDDEN_TOPICS:
             return None
-        return HotTopic(name, topic.write_queue_nums)
+        return self._make_topic(name, topic.write_queue_nums)
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
         """Where the units of a queue go."""

@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have arrived."""
         if self._closing:
             return
-        self.arrived = self._endpoint.begin_turn()
+        self.arrived = self._endpoint.turn_began or self._endpoint.begin_turn()
         if self._age.pending or nbytes == len(self._read_buffer):
             self.arrived = self._age.since(self._transport, nbytes, self.arrived)
         self._take(self._read_buffer[:nbytes])

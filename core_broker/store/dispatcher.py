@@ -17,7 +17,7 @@ from core_broker.message.record import RECORD_BYTES_MIN
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
 from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
-from core_broker.store.key_hash import KeyHasher
+from core_broker.store.key_hash import KeyBatch, KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.tags_codes import TagsCodes
@@ -69,7 +69,8 @@ class Dispatcher:
         self._doubtful: dict[ConsumeQueue, Doubt] = {}
         #: Damaged parts of the log, as first and end.
         self._lost: list[tuple[int, int]] = []
-        #: For the index: what was staged in this turn, and what is in the log.
+        #: For the index: what was staged in this turn, keys behind that, and what is in the log.
+        self._keys = KeyBatch(hasher)
         self._staged: IndexEntries = array("q")
         self._to_index: IndexEntries = array("q")
 
@@ -83,16 +84,17 @@ class Dispatcher:
             code = self._tags_code(inner.topic, inner.properties, stored_at)
             self._queues.append(queue, offset, size, code)
         if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
-            for key_hash in self._hasher.message_hashes(inner.topic, inner.properties):
-                self._staged.extend((key_hash, offset, stored_at))
+            self._keys.add(inner.topic, inner.properties, offset, stored_at)
 
     def stage_entries(self, entries: IndexEntries) -> None:
         """Enter index entries of messages that are being appended to the log."""
+        self._staged += self._keys.take()
         self._staged += entries
 
     def rollback(self) -> None:
         """Forget what was staged: it did not get into the log."""
         self._queues.rollback()
+        self._keys.clear()
         del self._staged[:]
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
@@ -103,6 +105,7 @@ class Dispatcher:
         """
         self._queues.publish(listeners)
         self._to_index += self._staged
+        self._to_index += self._keys.take()
         del self._staged[:]
         self.settle()
 

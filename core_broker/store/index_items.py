@@ -34,7 +34,7 @@ def add_items(
     a block held before goes to `before_flush`, while a flush is under way.
     """
     slot_count = len(slots)
-    used = 0
+    used, stored_at, seconds = 0, -1, 0
     numbers = iter(entries)
     for key_hash, offset, timestamp in zip(numbers, numbers, numbers, strict=True):
         slot = key_hash % slot_count
@@ -44,10 +44,11 @@ def add_items(
         previous = slots[slot]
         slots[slot] = number
         changed_blocks[block] = 1
-        used += not previous
-        seconds = (timestamp - begin_timestamp) // 1000
-        if not 0 <= seconds <= SECONDS_MAX:
-            seconds = SECONDS_MAX if seconds > 0 else 0
+        if not previous:
+            used += 1
+        if timestamp != stored_at:
+            stored_at = timestamp
+            seconds = min(max((timestamp - begin_timestamp) // 1000, 0), SECONDS_MAX)
         tail += _pack_item(key_hash, offset, seconds, previous)
         number += 1
     return used

@@ -26,6 +26,7 @@ class MadeRecords:
         self._appender = appender
         self._log = parts.log
         self._queues = parts.queues
+        self._makers: list[Callable[[], None]] = []
 
     @property
     def position(self) -> int:
@@ -34,7 +35,12 @@ class MadeRecords:
 
     def on_settle(self, stage: Callable[[], None]) -> None:
         """Have `stage` called before anything else is put, written or removed."""
-        self._appender.settle_made = stage
+        self._makers.append(stage)
+        self._appender.settle_made = self._settle
+
+    def _settle(self) -> None:
+        for stage in self._makers:
+            stage()
 
     @property
     def queue_removals(self) -> int:

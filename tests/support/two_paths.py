@@ -133,7 +133,7 @@ class OnePath:
     def messages_sent(self) -> int:
         """Messages that were sent the hot way."""
         assert self.hot is not None
-        return self.hot.messages_sent if self.hot.sends else self.hot.express.messages
+        return (self.hot.sends or self.hot.express).messages
 
     @property
     def messages_pulled(self) -> int:
@@ -179,7 +179,7 @@ class OnePath:
     def fail_once_at(self, queue_id: int) -> None:
         """Let the kernel fail in the middle of a read, where it first meets a queue."""
         assert self.hot is not None
-        hot: Any = self.hot.sends
+        hot: Any = self.hot.sends or self.hot.express
         find = hot.queue
 
         def fail(name: bytes, asked: int) -> ConsumeQueue:

@@ -15,7 +15,7 @@ from tests.support.send_frames import usual_frame
 from tests.support.two_paths import WAYS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
-PLAIN = {"i": "TAGS\x01é"}
+PLAIN = {"i": "TAGS\x01é", "j": "1"}
 
 every_way = pytest.mark.parametrize("way", [*WAYS, "plain"])
 both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])

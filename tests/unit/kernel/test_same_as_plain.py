@@ -157,23 +157,23 @@ async def test_frames_cut_anywhere(tmp_path: Path, way: str) -> None:
     )
 
 
-@needs_kernel
-async def test_segments_end_and_files_roll(tmp_path: Path) -> None:
+@ways
+async def test_segments_end_and_files_roll(tmp_path: Path, way: str) -> None:
     """What does not fit into the segment goes the plain way, which rolls it."""
     turns = [
         [(0, b"".join(usual_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
         for turn in range(20)
     ]
-    hot = await compare(tmp_path, turns, TOPICS)
+    hot = await compare(tmp_path, turns, TOPICS, way=way)
     assert 100 < hot < 200
 
 
-@needs_kernel
-async def test_batches_take_the_hot_path(tmp_path: Path) -> None:
+@ways
+async def test_batches_take_the_hot_path(tmp_path: Path, way: str) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
     turns = [[(0, usual_frame(0, body, m="true", i="") + usual_frame(1))]]
-    assert await compare(tmp_path, turns, TOPICS) == 6
+    assert await compare(tmp_path, turns, TOPICS, way=way) == 6
 
 
 @needs_kernel
@@ -192,10 +192,10 @@ async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, way: str) -
     assert await compare(tmp_path, [[(0, command.encode())]], TOPICS, way=way) == 1
 
 
-@needs_kernel
-async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+@ways
+async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, way: str) -> None:
     """Those before it are stored and answered; offsets go on as if it had not been."""
-    path = OnePath(tmp_path, TOPICS)
+    path = OnePath(tmp_path, TOPICS, way=way)
     failing, sending = path.peer(), path.peer()
     path.fail_once_at(1)
     with pytest.raises(MemoryError):

@@ -39,7 +39,8 @@ class Gantry:
         )
         self.lines: list[str] = []
         self._arrived: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._programs: list[psutil.Process] = []
+        self.programs: list[psutil.Process] = []
+        """Those that ran when they were last looked for."""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -50,7 +51,7 @@ class Gantry:
         self.remember_programs()
         if self.alive:
             self._process.kill()
-        for program in self._programs:
+        for program in self.programs:
             if program.is_running():
                 program.kill()
         self._process.wait(STOP_DEADLINE_S)
@@ -94,13 +95,13 @@ class Gantry:
 
     def remember_programs(self) -> None:
         if self.alive:
-            self._programs = psutil.Process(self._process.pid).children(recursive=True)
+            self.programs = psutil.Process(self._process.pid).children(recursive=True)
 
     @property
     def names(self) -> set[str]:
         """What runs, by the word that tells the programs apart."""
         words = ("namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server", "demo")
-        commands = [" ".join(program.cmdline()) for program in self._programs]
+        commands = [" ".join(program.cmdline()) for program in self.programs]
         return {word for word in words if any(word in command for command in commands)}
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
@@ -116,7 +117,7 @@ class Gantry:
 
     def left_running(self) -> list[str]:
         """Which programs still run; those that are on their way out get some time."""
-        _, alive = psutil.wait_procs(self._programs, STOP_DEADLINE_S)
+        _, alive = psutil.wait_procs(self.programs, STOP_DEADLINE_S)
         return [" ".join(program.cmdline()) for program in alive]
 
 

@@ -1,27 +1,27 @@
 """One slice of a queue, read by queue offset in a Spark worker.
 
 A pull of a RocketMQ broker answers at most 32 messages, however many are asked for, so several
-pulls of neighbouring ranges are under way at once, and the next ones are asked for while Spark has
-the rows of the last. Nothing is committed, and a broker that goes away is asked again, wherever the
-name server finds it next.
+pulls of neighbouring ranges are under way at once. An answer is taken apart as soon as it is there,
+while the broker works on the others, and the next ones are asked for while Spark has the rows of
+the last. Nothing is committed, and a broker that goes away is asked again, wherever the name server
+finds it next.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core_broker.client import AdminClient, PullStatus, RawPull
-from core_broker.client.subscription import build_subscription, matches_tags
+from core_broker.client.subscription import build_subscription
 from core_broker.errors import GantryError
-from core_broker.message.record import decode_records
-from spark_jobs.columns import to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
+from spark_jobs.pulled import MessageRows, PulledRows, Rows
 from spark_jobs.queues import ReadError, broker_addr, persistently
-from spark_jobs.records import HEAD_COLUMNS, HeadRows
+from spark_jobs.records import HEAD_COLUMNS
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -36,15 +36,6 @@ BATCH_BYTES: Final = 16 * 1024 * 1024
 """About so much is in memory for one batch; message sizes seen so far decide on the rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
-    """Stored records one after the other; those from `start` up to and without `end` count."""
-
-    body: bytes
-    start: int
-    end: int
-
-
 def read_slice(
     options: ReadOptions, part: QueueRange, columns: Sequence[str]
 ) -> Iterator["RecordBatch"]:
@@ -57,11 +48,14 @@ def read_slice(
         admin = AdminClient(
             options.namesrv, timeout_ms=options.request_timeout_ms, rpc_hooks=options.hooks
         )
-        reader = _SliceReader(admin, options, part)
+        reader = _SliceReader(admin, options, part, columns)
+        # Not `runner.run`: as it ends it makes a text of its task, with all bytes in the result.
+        wait_for = runner.get_loop().run_until_complete
         began_s, rows = time.monotonic(), 0
         try:
             while not reader.is_done:
-                batch = _batch(options, part, columns, runner.run(reader.next_pulled()))
+                window = wait_for(reader.next_window())
+                batch = window.to_arrow(columns, options.topic, part.broker_name)
                 reader.learn(batch)
                 rows += batch.num_rows
                 if batch.num_rows:
@@ -70,54 +64,38 @@ def read_slice(
                     due_s = began_s + rows / options.rows_per_second_max
                     time.sleep(max(0.0, due_s - time.monotonic()))
         finally:
-            runner.run(reader.close())
-
-
-def _batch(
-    options: ReadOptions, part: QueueRange, columns: Sequence[str], pulled: Sequence[Pulled]
-) -> "RecordBatch":
-    wanted = build_subscription(options.topic, options.tags, version=0)
-    if not wanted.tags_set and HEAD_COLUMNS.issuperset(columns):
-        rows = HeadRows()
-        for each in pulled:
-            rows.add(each.body, each.start, each.end)
-        return rows.to_arrow(columns, options.topic, part.broker_name)
-    messages = [
-        message
-        for each in pulled
-        for message in decode_records(each.body)
-        # The broker compared hashes of tags only.
-        if each.start <= message.queue_offset < each.end and matches_tags(wanted, message.tags)
-    ]
-    for message in messages:
-        message.broker_name = part.broker_name
-    return to_arrow(messages, columns)
+            wait_for(reader.close())
 
 
 class _SliceReader:
     """Pulls a slice window by window, the next one while the last is worked on."""
 
-    def __init__(self, admin: AdminClient, options: ReadOptions, part: QueueRange) -> None:
+    def __init__(
+        self, admin: AdminClient, options: ReadOptions, part: QueueRange, columns: Sequence[str]
+    ) -> None:
         self._admin = admin
         self._options = options
         self._part = part
+        wanted = build_subscription(options.topic, options.tags, version=0)
+        is_fast = not wanted.tags_set and HEAD_COLUMNS.issuperset(columns)
+        self._new_rows: Callable[[], Rows] = PulledRows if is_fast else partial(MessageRows, wanted)
         self._offset = part.start
         """Everything before it was asked for."""
         self._rows = ROWS_FIRST
         self._addr: str | None = None
-        self._ahead: asyncio.Task[list[Pulled]] | None = None
+        self._ahead: asyncio.Task[Rows] | None = None
 
     @property
     def is_done(self) -> bool:
         return self._ahead is None and self._offset >= self._part.end
 
-    async def next_pulled(self) -> list[Pulled]:
+    async def next_window(self) -> Rows:
         """The next window; the one after it is asked for before this returns."""
         task = self._ahead or self._start()
-        pulled = await task
+        rows = await task
         self._ahead = self._start() if self._offset < self._part.end else None
         await asyncio.sleep(0)  # the questions go out now, not when we come back
-        return pulled
+        return rows
 
     def learn(self, batch: "RecordBatch") -> None:
         """Take the size of what came as a guess at what comes."""
@@ -131,24 +109,25 @@ class _SliceReader:
             await asyncio.gather(self._ahead, return_exceptions=True)
         await self._admin.close()
 
-    def _start(self) -> "asyncio.Task[list[Pulled]]":
+    def _start(self) -> "asyncio.Task[Rows]":
         count = min(self._rows, self._part.end - self._offset)
         bounds = [self._offset + count * lane // LANES for lane in range(LANES + 1)]
         self._offset += count
         return asyncio.get_running_loop().create_task(self._read_window(bounds))
 
-    async def _read_window(self, bounds: Sequence[int]) -> list[Pulled]:
-        lanes = await asyncio.gather(*map(self._read_range, bounds[:-1], bounds[1:]))
-        return [pulled for lane in lanes for pulled in lane]
+    async def _read_window(self, bounds: Sequence[int]) -> Rows:
+        first, *others = await asyncio.gather(*map(self._read_range, bounds[:-1], bounds[1:]))
+        first.extend(others)
+        return first
 
-    async def _read_range(self, start: int, end: int) -> list[Pulled]:
-        found: list[Pulled] = []
+    async def _read_range(self, start: int, end: int) -> Rows:
+        rows = self._new_rows()
         while start < end:
             pulled = await self._pull(start, end - start)
             if pulled.status is PullStatus.FOUND:
-                found.append(Pulled(pulled.body, start, end))
+                rows.add(pulled.body, start, end)
             start = self._after(pulled, start)
-        return found
+        return rows
 
     def _after(self, pulled: RawPull, offset: int) -> int:
         """Where to go on. What the broker no longer has is an error or skipped, as asked for."""

@@ -1,9 +1,9 @@
 """Stored records into columns, fast: what a narrow read needs stands in the head of a record.
 
 The general way makes an object per message with its properties and hosts, which costs more than
-the pull itself. Here one unpack gives the numbers of a record and one slice its body. Records with
-IPv6 hosts or a long topic go the general way, `core_broker.message.record`, which also says what is
-wrong with broken ones; a test compares the two.
+the pull itself. In HeadRows one unpack gives the numbers of a record and one slice its
+body. Records with IPv6 hosts or a long topic go by way of `core_broker.message.record`, which also
+says what is wrong with broken ones; a test compares the two.
 """
 
 from collections.abc import Sequence

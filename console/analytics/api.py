@@ -167,7 +167,7 @@ class HeatMap(AnalyticsResource):
         scope = self.scope(request)
         measure = _choice(request, "measure", MEASURES, "latency")
         with asking(self.cluster.name) as reader:
-            drawn = heat_map(scope.range.points, questions.buckets(reader, scope, measure))
+            drawn = heat_map(scope.range.points, questions.bands(reader, scope, measure))
             items = [
                 {"at_ms": at, "from_ms": band.from_ms, "to_ms": band.to_ms, "count": cell.count}
                 for band in reversed(drawn.bands)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from trace.latency import bucket_value_ms
+from trace.latency import bucket_of, bucket_value_ms
 
 BANDS_MS: Final = (
     *(0, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000),
@@ -15,6 +15,8 @@ BANDS_MS: Final = (
 )
 """Where each band begins; the last has no end."""
 SHADES: Final = 6
+COLUMNS_MAX: Final = 61
+"""Of more points each two are drawn as one; the API gives them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +47,39 @@ class HeatMap:
     """The fullest cell."""
 
 
-def heat_map(points: Iterable[int], buckets: Iterable[tuple[int, int, int]]) -> HeatMap:
-    """From (point, bucket of `trace.latency`, count)."""
+def heat_map(points: range, found: Iterable[tuple[int, int, int]]) -> HeatMap:
+    """From (point, place of the band in BANDS_MS, count)."""
     columns = list(points)
-    index = {point: place for place, point in enumerate(columns)}
     counts = [[0] * len(columns) for _band in BANDS_MS]
-    for point, bucket, count in buckets:
-        if point in index:
-            counts[band_of(bucket_value_ms(bucket))][index[point]] += count
+    for point, band, count in found:
+        column = (point - points.start) // points.step
+        if 0 <= column < len(columns):
+            counts[band][column] += count
     used = [place for place, row in enumerate(counts) if any(row)]
     if not used:
         return HeatMap(columns, [], 0)
     most = max(map(max, counts))
     shown = range(used[-1], used[0] - 1, -1)
     return HeatMap(columns, [_band(place, counts[place], most) for place in shown], most)
+
+
+def drawn_points(points: range) -> range:
+    """The columns of a drawing: at most COLUMNS_MAX, unless the points are very many."""
+    return points if len(points) <= COLUMNS_MAX else points[::2]
+
+
+def _first_bucket(begin_ms: int) -> int:
+    """The first bucket of `trace.latency` whose value lies in a band that begins there."""
+    bucket = bucket_of(begin_ms)
+    while bucket and bucket_value_ms(bucket - 1) >= begin_ms:
+        bucket -= 1
+    while bucket_value_ms(bucket) < begin_ms:
+        bucket += 1
+    return bucket
+
+
+FIRST_BUCKETS: Final = tuple(map(_first_bucket, BANDS_MS))
+"""Where each band begins, in buckets."""
 
 
 def band_of(value_ms: float) -> int:

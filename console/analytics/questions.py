@@ -22,6 +22,7 @@ from console.analytics.figures import (
     Step,
     funnel_of,
 )
+from console.analytics.heatmap import FIRST_BUCKETS
 from trace.lake import EDGES, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_value_ms
 from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_REASON
@@ -76,9 +77,9 @@ _SPREAD_SETS: Final = (
 )
 TOTAL, BY_TOPIC, BY_GROUP, BY_KIND = 0b111, 0b011, 0b101, 0b110
 
-_BUCKETS: Final = """
-    SELECT minute_ms // {step} * {step} AS point, bucket, sum(count)::BIGINT
-    FROM {{files}} {where} AND measure = $measure GROUP BY point, bucket
+_BANDS: Final = """
+    SELECT minute_ms // {step} * {step} AS point, {band} AS band, sum(count)::BIGINT
+    FROM {{files}} {where} AND measure = $measure GROUP BY point, band
 """
 _SLOW_ROWS: Final = """
     SELECT at_ms, reason, topic, producer_group, consumer_group, msg_type, msg_id, stored_ms,
@@ -158,11 +159,15 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
     )
 
 
-def buckets(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int, int]]:
-    """Point, bucket (see `trace.latency`) and count of a measure."""
-    sql = _BUCKETS.format(step=scope.range.step_ms, where=_where("minute_ms"))
+def bands(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int, int]]:
+    """Point, band (its place in BANDS_MS) and count of a measure."""
+    above = reversed(list(enumerate(FIRST_BUCKETS))[1:])
+    band = " ".join(f"WHEN bucket >= {first} THEN {place}" for place, first in above)
+    sql = _BANDS.format(
+        step=scope.range.step_ms, band=f"CASE {band} ELSE 0 END", where=_where("minute_ms")
+    )
     rows = reader.rows(sql, LATENCY, scope.range, {**scope.parameters, "measure": measure})
-    return [(point, bucket, count) for point, bucket, count in rows]
+    return [(point, place, count) for point, place, count in rows]
 
 
 def slowest(

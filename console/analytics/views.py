@@ -16,7 +16,7 @@ from console.analytics.desk import asking, read_scope
 from console.analytics.duck import LakeReader
 from console.analytics.figures import Scope
 from console.analytics.graph import graph_of
-from console.analytics.heatmap import heat_map
+from console.analytics.heatmap import drawn_points, heat_map
 from console.analytics.labels import KIND_TITLES
 from console.analytics.ranges import SPANS
 from console.analytics.trace_jobs import INGEST
@@ -29,7 +29,6 @@ from console.services import redis_problem
 
 SLOW_ON_OVERVIEW = 10
 MEASURES_SHOWN = ("latency", "send_cost")
-HEAT_WIDTH = 1000
 OLD_MS = 3_600_000
 """When the last job was so long ago, the page says so."""
 
@@ -109,14 +108,14 @@ class OverviewPage(AnalyticsPage):
     def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         whole = questions.overview(reader, scope, MEASURES_SHOWN)
         funnel = questions.funnel(reader, scope, whole.total)
-        heat = heat_map(scope.range.points, questions.buckets(reader, scope, "latency"))
+        columns = drawn_points(scope.range.points)
+        heat = heat_map(columns, questions.bands(reader, scope, "latency"))
         return {
             "total": whole.total,
             "topics": whole.topics,
             "groups": whole.groups,
             "kinds": whole.kinds,
             "heat": heat,
-            "column_width": round(HEAT_WIDTH / len(heat.points), 3),
             "funnel": funnel,
             "funnel_most": max(step.count or 0 for step in funnel),
             "slowest": questions.slowest(reader, scope, limit=SLOW_ON_OVERVIEW),

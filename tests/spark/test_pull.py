@@ -22,11 +22,14 @@ from spark_jobs.columns import COLUMNS, to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
 from spark_jobs.pull import read_slice
+from spark_jobs.pulled import PulledRows
 from spark_jobs.queues import ReadError, TopicMissingError, fetch_bounds, fetch_offsets_at
 from spark_jobs.records import HEAD_COLUMNS, HeadRows
 from tests.spark.traffic import send
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyarrow import RecordBatch
 
     from tests.support.cluster import Cluster
@@ -163,36 +166,79 @@ def test_a_read_is_no_faster_than_asked_for(
     assert sum(slept) > 20
 
 
-def test_fast_and_general_decoding_give_the_same() -> None:
-    luck = random.Random(SEED)
+def records(luck: random.Random, kinds: Sequence[int | None], topics: Sequence[str]) -> bytes:
+    """Fifty records; a kind is that of the compression."""
     buffer = b""
     for number in range(50):
-        kind = luck.choice((sysflag.COMPRESSION_ZLIB, None, None))
+        kind = luck.choice(kinds)
         body = luck.randbytes(luck.randrange(40))
         buffer += encode_record(
             MessageInner(
-                luck.choice(("t", "t" * 200)),
+                luck.choice(topics),
                 luck.randrange(8),
                 compress(body, kind) if kind is not None else body,
                 {"KEYS": "a"},
-                flag=luck.randrange(9),
+                flag=luck.randrange(-9, 9),
                 sys_flag=sysflag.COMPRESSED | kind if kind is not None else 0,
                 born_timestamp=luck.randrange(2**40),
-                born_host=luck.choice((("10.0.0.1", 1), ("2001:db8::1", 1))),
-                store_host=luck.choice((("10.0.0.2", 1), ("2001:db8::2", 1))),
+                born_host=luck.choice((("10.0.0.1", 1), ("2001:db8::1", 1)))
+                if len(topics) > 1
+                else ("10.0.0.1", 1),
+                store_host=("10.0.0.2", 1),
                 reconsume_times=luck.randrange(17),
             ),
             queue_offset=number,
             physical_offset=len(buffer),
             store_timestamp=luck.randrange(2**40),
         )
+    return buffer
+
+
+def gathered(
+    gather: type[HeadRows | PulledRows], buffer: bytes, start: int = 0, end: int = 100
+) -> HeadRows | PulledRows:
+    rows = gather()
+    rows.add(buffer, start, end)
+    return rows
+
+
+PLAIN = records(random.Random(SEED), [None], ["t"])
+MIXED = records(random.Random(SEED), [sysflag.COMPRESSION_ZLIB, None], ["t", "t" * 200])
+
+
+@pytest.mark.parametrize("gather", [HeadRows, PulledRows])
+@pytest.mark.parametrize("buffer", [PLAIN, MIXED], ids=["plain", "mixed"])
+def test_fast_and_general_decoding_give_the_same(
+    gather: type[HeadRows | PulledRows], buffer: bytes
+) -> None:
     names = sorted(HEAD_COLUMNS - {"topic", "broker_name"})
-    rows = HeadRows()
-    rows.add(buffer, 10, 40)
+    rows = gathered(gather, buffer, 10, 40)
     assert rows.to_arrow(names, "t", "b") == to_arrow(decode_records(buffer)[10:40], names)
     for broken in (buffer[:-1], buffer[:50], b"\0" * 100):
         with pytest.raises(ProtocolError):
-            HeadRows().add(broken, 0, 100)
+            gathered(gather, broken).to_arrow(names, "t", "b")
+
+
+@pytest.mark.parametrize("middle", [PLAIN, MIXED, b""], ids=["plain", "mixed", "nothing"])
+def test_pulls_are_put_together_in_order(middle: bytes) -> None:
+    names = ["topic", "queue_offset", "broker_name", "body"]
+    lanes = [PulledRows() for _ in range(3)]
+    lanes[0].add(PLAIN, 45, 99)
+    lanes[0].add(PLAIN, 0, 2)
+    lanes[1].add(middle, 20, 22)
+    lanes[2].add(PLAIN, 7, 8)
+    lanes[0].extend(lanes[1:])
+    found = lanes[0].to_arrow(names, "t", "b").to_pylist()
+    asked = [(PLAIN, 45, 50), (PLAIN, 0, 2), (middle, 20, 22), (PLAIN, 7, 8)]
+    parts = [part for buffer, start, end in asked for part in decode_records(buffer)[start:end]]
+    assert [(row["queue_offset"], row["body"]) for row in found] == [
+        (part.queue_offset, part.decompressed_body()) for part in parts
+    ]
+    assert {(row["topic"], row["broker_name"]) for row in found} == {("t", "b")}
+
+
+def test_nothing_was_pulled() -> None:
+    assert PulledRows().to_arrow(NARROW, "t", "b").num_rows == 0
 
 
 def stored(body: bytes, sys_flag: int) -> MessageExt:

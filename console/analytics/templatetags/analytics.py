@@ -5,13 +5,18 @@ from __future__ import annotations
 from math import floor
 
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from console.analytics.figures import Step
 from console.analytics.heatmap import Band, HeatMap
 from console.analytics.labels import KIND_TITLES, STEPS
-from console.formats import UNKNOWN, duration
+from console.formats import UNKNOWN, duration, exact, number
 
 register = template.Library()
+
+HEAT_WIDTH = 1000
+HEAT_ROW = 20
 
 
 @register.filter
@@ -65,9 +70,23 @@ def share_of(count: int | None, most: int) -> float:
 
 
 @register.filter
-def at(points: list[int], index: int) -> int:
-    """The time of a column of the heat map."""
-    return points[index]
+def cells(heat: HeatMap) -> SafeString:
+    """The cells of the heat map as SVG: a thousand of them are too many for tags of a template.
+
+    All that goes in is made here, of numbers.
+    """
+    width = round(HEAT_WIDTH / len(heat.points), 3)
+    places = [(round(column * width, 2), exact(at)) for column, at in enumerate(heat.points)]
+    drawn = []
+    for row, band in enumerate(heat.bands):
+        title = escape(band_title(band))
+        drawn += [
+            f'<rect class="heat-{cell.shade}" x="{x}" y="{row * HEAT_ROW}" width="{width}"'
+            f' height="{HEAT_ROW - 1}"><title>{at} · {title} · {number(cell.count)}</title></rect>'
+            for cell, (x, at) in zip(band.cells, places, strict=True)
+            if cell.count
+        ]
+    return mark_safe("".join(drawn))  # noqa: S308 - of numbers, and escaped
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 
 import pytest
@@ -10,8 +11,17 @@ from hypothesis import strategies as st
 
 from console.analytics.figures import Edge
 from console.analytics.graph import NODES_MAX, ROW_HEIGHT, ends_of, graph_of
-from console.analytics.heatmap import BANDS_MS, SHADES, band_of, heat_map, shade_of
-from trace.latency import bucket_of
+from console.analytics.heatmap import (
+    BANDS_MS,
+    COLUMNS_MAX,
+    FIRST_BUCKETS,
+    SHADES,
+    band_of,
+    drawn_points,
+    heat_map,
+    shade_of,
+)
+from trace.latency import bucket_value_ms
 
 
 def edge(
@@ -24,7 +34,7 @@ def edge(
 
 
 def test_cells_stand_where_time_and_band_meet() -> None:
-    drawn = heat_map([0, 60], [(0, bucket_of(3), 5), (60, bucket_of(70), 1), (999, 0, 7)])
+    drawn = heat_map(range(0, 120, 60), [(0, band_of(3), 5), (60, band_of(70), 1), (999, 0, 7)])
     assert [(band.from_ms, band.to_ms) for band in drawn.bands] == [
         *((50, 100), (20, 50), (10, 20), (5, 10), (2, 5)),
     ]
@@ -34,7 +44,20 @@ def test_cells_stand_where_time_and_band_meet() -> None:
 
 
 def test_nothing_gives_no_bands() -> None:
-    assert heat_map([0], []).bands == []
+    assert heat_map(range(1), []).bands == []
+
+
+@pytest.mark.parametrize("count", [1, 2, COLUMNS_MAX, COLUMNS_MAX + 1, 121, 122])
+def test_two_points_of_many_become_one_column(count: int) -> None:
+    points = range(300, 300 + 60 * count, 60)
+    drawn = heat_map(drawn_points(points), [(point, 3, 1) for point in points])
+    assert len(drawn.points) <= COLUMNS_MAX
+    assert drawn.bands[0].total == count
+
+
+@given(st.integers(0, 900))
+def test_buckets_fall_into_the_bands_of_their_values(bucket: int) -> None:
+    assert bisect_right(FIRST_BUCKETS, bucket) - 1 == band_of(bucket_value_ms(bucket))
 
 
 @given(st.floats(0, 1e12))

@@ -173,9 +173,9 @@ def test_the_funnel_goes_from_sent_to_succeeded(reader: LakeReader) -> None:
     assert questions.funnel(reader, order, totals(reader, order))[-1].count is None
 
 
-def test_buckets_by_point(reader: LakeReader) -> None:
-    found = questions.buckets(reader, HOUR, "latency")
-    assert sorted((point - BEGIN_MS, count) for point, _bucket, count in found) == [
+def test_bands_by_point(reader: LakeReader) -> None:
+    found = questions.bands(reader, HOUR, "latency")
+    assert sorted((point - BEGIN_MS, count) for point, _band, count in found) == [
         (0, 94),
         (60_000, 4),
         (120_000, 2),

@@ -50,7 +50,7 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
         said = (
             questions.overview(reader, scope),
             questions.series(reader, scope),
-            sorted(questions.buckets(reader, scope, "latency")),
+            sorted(questions.bands(reader, scope, "latency")),
             questions.edges(reader, scope),
             questions.slowest(reader, scope),
         )

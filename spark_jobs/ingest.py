@@ -29,6 +29,7 @@ MESSAGES_PER_ROUND: Final = 1_000_000
 RETAIN_DAYS: Final = 30
 
 SHORT_RUN_MESSAGES_MAX: Final = 20_000
+STORE_BYTES_PER_TASK: Final = 64 * 1024 * 1024
 
 StartSpark = Callable[[bool], AbstractContextManager["SparkSession"]]
 """Starts Spark, told whether the run will be a short one. Called only when there is something to
@@ -45,7 +46,7 @@ class Ingest:
     lake: Path
     topic: str = TRACE_TOPIC
     messages_per_round: int = MESSAGES_PER_ROUND
-    rows_per_task: int = 20_000
+    rows_per_task: int = 10_000
     retain_days: int = RETAIN_DAYS
     retry_timeout_ms: int = 60_000
     events_only: bool = False
@@ -216,6 +217,7 @@ def _read_store(
         .option("topic", job.topic)
         .option("brokerName", job.broker_name)
         .option("columns", MESSAGE_COLUMNS)
+        .option("maxBytesPerPartition", STORE_BYTES_PER_TASK)
         .load()
     )
     for queue_id, offset in snapshot.offsets.get(job.broker_name, {}).items():

@@ -1,7 +1,8 @@
 """Mappings of the commit log, for readers in the kernel that copy records without a call.
 
-A segment is mapped in pieces when they are first read, so that letting one go takes no time. Each
-piece reaches somewhat into the next one, for the records that lie across.
+A segment is mapped in pieces when they are first read, so that letting one go takes little time,
+and those of a removed segment go one after the other. Each piece reaches somewhat into the next
+one, for the records that lie across.
 """
 
 from collections import OrderedDict
@@ -26,6 +27,8 @@ class LogMaps:
         self._open_files = open_files
         self._segment_size = segment_size
         self._pieces: OrderedDict[int, Mapping] = OrderedDict()
+        #: Of segments that are gone.
+        self._going: list[Mapping] = []
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -47,12 +50,18 @@ class LogMaps:
         return piece
 
     def forget(self, segment_start: int) -> None:
-        """Let go of a segment, so that removing its file gives the disk its space back."""
+        """Give out nothing of a segment any more; its file keeps its space until all is let go."""
         end = segment_start + self._segment_size
         for start in [each for each in self._pieces if segment_start <= each < end]:
-            self._pieces.pop(start).close()
+            self._going.append(self._pieces.pop(start))
+
+    def let_go(self, count: int) -> None:
+        """Let go of so many pieces of what was forgotten."""
+        for _ in range(min(count, len(self._going))):
+            self._going.pop().close()
 
     def close(self) -> None:
         """Let go of everything."""
+        self.let_go(len(self._going))
         while self._pieces:
             self._pieces.popitem()[1].close()

@@ -230,6 +230,7 @@ class MessageStore:
         self._meter.tick(now_ms)
         self._flusher.tick(now_ms)
         self._growth.advance()
+        self._log.tick()
         self._retention.tick(now_ms)
         try:
             self._dispatcher.settle()

@@ -25,6 +25,8 @@ NAME_DIGITS = 20
 OFFSET_MAX = 2**62
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
+#: No write of zeros is larger: the system lets one at a time write to a file.
+ZERO_WRITE = 128 * 1024
 _ZEROS = bytes(ZERO_STEP)
 #: Whatever a segment holds, its first bytes are not zeros then.
 _HEAD_BYTES = 8
@@ -191,7 +193,9 @@ class Segment:
             count = min(ZERO_STEP, min(limit, self.end) - start)
             if count <= 0:
                 return False
-            self.file.pwrite(_ZEROS if count == ZERO_STEP else _ZEROS[:count], start - self.start)
+            for at in range(0, count, ZERO_WRITE):
+                zeros = memoryview(_ZEROS)[: min(ZERO_WRITE, count - at)]
+                self.file.pwrite(zeros, start + at - self.start)
             if is_synced:
                 self.file.sync()
             self.filled = start + count

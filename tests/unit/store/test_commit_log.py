@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.store.commit_log import CommitLog
+from core_broker.store.commit_log import FILL_AHEAD_MAX, CommitLog
 from core_broker.store.files import DiskFiles
 from core_broker.store.segments import OpenFiles
 from core_broker.store.simulated_files import BLOCK, SimulatedFiles
@@ -165,3 +165,39 @@ def test_the_next_segment_is_prepared_when_the_end_comes_near(tmp_path: Path) ->
     write(log)
     assert log.read(SIZE, 900) == b"b" * 900
     log.close()
+
+
+def test_the_next_segment_is_full_before_its_turn(tmp_path: Path) -> None:
+    """So that nobody else writes to the file that messages go to."""
+    size = 1024**3
+    log = CommitLog(DiskFiles(), tmp_path, size, OpenFiles(DiskFiles(), 8))
+    log.load()
+    log.open_at(0, synced_until=0, must_cut=False)
+    record = b"x" * 1_000_000
+    filled: set[int] = set()
+    while log.position < 3 * size:
+        while work := log.to_fill():
+            segment, limit = work
+            filled.add(segment.start // size)
+            is_written_to = segment is log.active
+            assert not is_written_to or segment.start == 0
+            segment.filled = limit
+        if not log.fits(len(record)):
+            log.roll()
+            assert log.active.filled == log.active.end
+        log.stage(record)
+        log.written = log.position
+    assert filled == {0, 1, 2, 3}
+
+
+def test_what_will_be_written_is_kept_in_memory(tmp_path: Path) -> None:
+    size = 2 * FILL_AHEAD_MAX
+    log = CommitLog(DiskFiles(), tmp_path, size, OpenFiles(DiskFiles(), 8))
+    log.load()
+    log.open_at(0, synced_until=0, must_cut=False)
+    assert log.to_warm() is None
+    log.position = FILL_AHEAD_MAX // 2
+    assert log.to_warm() == (log.active, FILL_AHEAD_MAX // 2, FILL_AHEAD_MAX)
+    assert log.to_warm() is None
+    log.position = size - 10
+    assert log.to_warm() == (log.active, size - 10, 10)

@@ -1,0 +1,43 @@
+"""Mappings of the log: kept while they are used, let go piece by piece."""
+
+from pathlib import Path
+
+import pytest
+
+from core_broker.processors.hot_path import has_kernel
+from core_broker.store.files import DiskFiles
+from core_broker.store.log_maps import PIECE_BYTES, LogMaps
+from core_broker.store.segments import OpenFiles
+
+MAPS = Path("/proc/self/maps")
+SEGMENT_BYTES = 3 * PIECE_BYTES
+
+pytestmark = [
+    pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here"),
+    pytest.mark.skipif(not MAPS.exists(), reason="only Linux tells what is mapped"),
+]
+
+
+def test_what_is_forgotten_is_let_go_piece_by_piece(tmp_path: Path) -> None:
+    open_files = OpenFiles(DiskFiles(), 8)
+    maps = LogMaps(open_files, SEGMENT_BYTES)
+    path = tmp_path / "0"
+    path.touch()
+    with path.open("r+b") as file:
+        file.truncate(SEGMENT_BYTES)
+    open_files.know(path)
+    for number in range(3):
+        assert maps.get(path, 0, number * PIECE_BYTES) is not None
+    assert maps.get(path, 0, PIECE_BYTES - 1) is maps.get(path, 0, 0)
+    assert (len(maps), _mapped(path)) == (3, 3)
+    maps.forget(0)
+    assert (len(maps), _mapped(path)) == (0, 3)
+    maps.let_go(2)
+    assert _mapped(path) == 1
+    maps.close()
+    assert _mapped(path) == 0
+    open_files.close()
+
+
+def _mapped(path: Path) -> int:
+    return sum(line.endswith(str(path)) for line in MAPS.read_text().splitlines())

@@ -17,14 +17,18 @@ from statistics import median
 from typing import Any
 
 from benchmarks import crowds, store, traces
+from benchmarks.cold import cold_pull
 from benchmarks.load import SCENARIOS, VARIANTS
 from benchmarks.machine import facts
 from benchmarks.measuring import measure
+from benchmarks.mixed import mixed
 from benchmarks.processes import running
 from benchmarks.tables import print_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
+#: Scenarios with brokers of their own: a folder and seconds in, figures out.
+OWN = {"mixed": mixed, "cold-pull": cold_pull, **crowds.BY_NAME}
 
 
 def main() -> None:
@@ -54,7 +58,7 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    choices = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, "traces", *store.SCENARIOS]
+    choices = [*SCENARIOS, *VARIANTS, "start", *OWN, "traces", *store.SCENARIOS]
     parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
     store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
@@ -63,7 +67,7 @@ def parse_options() -> argparse.Namespace:
 
 def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    usual = [*SCENARIOS, *VARIANTS, "start", *crowds.BY_NAME, "traces", *store.SCENARIOS]
+    usual = [*SCENARIOS, *VARIANTS, "start", *OWN, "traces", *store.SCENARIOS]
     wanted = set(options.only or usual)
     figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
@@ -80,12 +84,12 @@ def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                     cluster, SCENARIOS[asked], seconds=options.seconds
                 )
             shutil.rmtree(data)
-    figures["crowds"] = {}
-    for name in sorted(wanted.intersection(crowds.BY_NAME)):
+    figures["own"] = {}
+    for name in filter(wanted.__contains__, OWN):
         say(name)
         data = folder / name
         data.mkdir()
-        figures["crowds"][name] = crowds.BY_NAME[name](data, options.seconds)
+        figures["own"][name] = OWN[name](data, options.seconds)
         shutil.rmtree(data)
     if "traces" in wanted:
         say("traces")

@@ -1,6 +1,5 @@
-"""Scenarios about many peers or much time; each returns figures with their units in the names.
+"""Scenarios about many peers; each returns figures with their units in the names.
 
-mixed        producers at 70 % of what they reach at most, consumers that follow them
 idle-10000   10,000 connections that say nothing, and what they cost the others
 routes       a name server with 100,000 routes, 1,000 brokers that register and 10,000 clients
 """
@@ -13,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.load import SCENARIOS, Running, Scenario, begin, run
+from benchmarks.load import SCENARIOS, Scenario, begin, run
 from benchmarks.processes import Measured, running, running_namesrv
-from benchmarks.requests import QUEUES, route_template, send_template, tail_template
+from benchmarks.requests import route_template
 from core_broker.remoting.bodies import (
     DataVersion,
     RegisterBrokerBody,
@@ -28,12 +27,6 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers.cluster import RegisterBrokerRequestHeader
 
-PEAK_SECONDS: Final = 10
-PEAK_SHARE: Final = 0.7
-#: Small, so that ten minutes of it fit on a disk.
-MIXED_BODY_BYTES: Final = 256
-LOOK_SECONDS: Final = 5
-
 IDLE_CONNECTIONS: Final = 10_000
 
 BROKERS: Final = 1_000
@@ -45,51 +38,6 @@ CLIENTS: Final = 10_000
 POLL_SECONDS: Final = 30
 TOPICS_OF_A_CLIENT: Final = 3
 ANSWER_MS_MAX: Final = 20_000
-
-
-def _mixed_template(number: int) -> Any:
-    return send_template(number, body_bytes=MIXED_BODY_BYTES)
-
-
-MIXED: Final = Scenario(16, 64, _mixed_template)
-PEAK: Final = Scenario(16, 4, _mixed_template)
-FOLLOWING: Final = Scenario(QUEUES, 1, tail_template)
-
-
-def mixed(folder: Path, seconds: float) -> dict[str, Any]:
-    """Send at 70 % of the peak while consumers follow, and watch latencies and memory."""
-    with running(folder) as cluster:
-        run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)  # makes the topic
-        following = begin(FOLLOWING, cluster.broker_addr, seconds=PEAK_SECONDS)
-        peak = run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS)["rate"]
-        following.figures()
-        rate = int(peak * PEAK_SHARE)
-        # One who comes late reads the backlog first, and is behind for a moment only.
-        following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + LOOK_SECONDS)
-        time.sleep(LOOK_SECONDS)
-        sending = begin(MIXED, cluster.broker_addr, seconds=seconds, rate=rate)
-        memory = _memory_meanwhile(cluster.broker, sending, seconds)
-        sent, received = sending.figures(), following.figures()
-    return {
-        "peak_per_second": int(peak),
-        "sent_per_second": sent["rate"],
-        "received_messages": received["messages"],
-        **{f"{name}_us": value for name, value in sent["latency_us"].items()},
-        "memory_mb_first": memory[0],
-        "memory_mb_last": memory[-1],
-        "memory_mb_max": max(memory),
-        "seconds": seconds,
-    }
-
-
-def _memory_meanwhile(broker: Measured, sending: Running, seconds: float) -> list[float]:
-    """The broker's own memory, again and again until the load is over."""
-    seen = []
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        time.sleep(min(LOOK_SECONDS, left))
-        seen.append(broker.memory_mb()["anon"])
-    return seen
 
 
 def idle(folder: Path, seconds: float) -> dict[str, Any]:
@@ -207,4 +155,4 @@ def _cpu_share(process: Measured, during: Callable[[], None]) -> float:
     return round((process.cpu_seconds() - cpu) / (time.perf_counter() - began), 4)
 
 
-BY_NAME: Final = {"mixed": mixed, "idle-10000": idle, "routes": routes}
+BY_NAME: Final = {"idle-10000": idle, "routes": routes}

@@ -10,7 +10,9 @@
  *
  *     4 length of the frame   4 messages in a request, 0: a pull, 2^32 - 1: a pull at the end   frame
  *
- * all integers big-endian. In a frame of a send each KEY (16 bytes) becomes a number of its own. A
+ * all integers big-endian. In a frame of a send each KEY (16 bytes) becomes a number of its own,
+ * which also tells when its request was due; a pull at the end reads that of UNIQ_KEY again, so it
+ * knows how long messages took that were sent, by whomever on this machine, since it began. A
  * pull has its queue offset as OFFSET (18 digits); each answer's nextBeginOffset takes its place,
  * and at the end of the queue the connection begins again at 0, or, when SECONDS is 0, stops. A
  * pull at the end stays there and asks again.
@@ -36,6 +38,10 @@
 #define KEY "KEYKEYKEYKEYKEYK"
 #define KEY_BYTES 16
 #define KEYS_MAX 1024
+#define KEY_SHIFT 16 /* below it: the process, so that no two generators make the same key */
+#define UNIQ_KEY "UNIQ_KEY\1"
+#define UNIQ_KEY_BYTES 9
+#define PROPERTIES_MAX 128 /* of a message that such a pull may meet */
 #define OFFSET "987654321987654321"
 #define OFFSET_BYTES 18
 #define IN_BYTES (4 << 20)
@@ -43,6 +49,7 @@
 #define TAIL 0xFFFFFFFFu
 #define PULL_NOT_FOUND 19
 #define PULL_RETRY_IMMEDIATELY 20
+#define PULL_OFFSET_MOVED 21
 #define SILENCE_MS_MAX 20000
 #define EVENTS_MAX 256
 /* Latencies: 64 steps to each power of two, so within 1.6 %. */
@@ -58,7 +65,7 @@ struct template {
 struct connection {
     int fd, is_done;
     struct template *template;
-    uint64_t next_key, offset;
+    uint64_t offset;
     uint64_t asked_ns[IN_FLIGHT_MAX]; /* a ring */
     uint32_t first, in_flight;
     uint8_t *out;
@@ -71,7 +78,10 @@ struct connection {
 static struct template *templates;
 static uint32_t template_count;
 static struct connection *connections;
-static uint64_t buckets[BUCKETS], answers, messages, max_ns;
+static struct histogram {
+    uint64_t buckets[BUCKETS], count, max_ns;
+} answers, arrivals;
+static uint64_t messages, last_key, process, began;
 static int poll_fd, is_timed;
 
 static void die(const char *what) {
@@ -108,13 +118,25 @@ static uint64_t bucket_ns(uint32_t bucket) {
     return (uint64_t)(bucket - power * STEPS) << power;
 }
 
-static double percentile_us(double share) {
-    uint64_t left = answers * share;
+static void add(struct histogram *h, uint64_t ns) {
+    h->buckets[bucket_of(ns)]++;
+    h->count++;
+    if (ns > h->max_ns) h->max_ns = ns;
+}
+
+static double percentile_us(const struct histogram *h, double share) {
+    uint64_t left = h->count * share;
     for (uint32_t i = 0; i < BUCKETS; i++) {
-        if (buckets[i] > left) return bucket_ns(i) / 1000.0;
-        left -= buckets[i];
+        if (h->buckets[i] > left) return bucket_ns(i) / 1000.0;
+        left -= h->buckets[i];
     }
-    return max_ns / 1000.0;
+    return h->max_ns / 1000.0;
+}
+
+static void print(const char *name, const struct histogram *h) {
+    printf("\"%s\": {\"p50\": %.0f, \"p90\": %.0f, \"p99\": %.0f, \"p99.9\": %.0f, \"max\": %.0f}, ",
+           name, percentile_us(h, .5), percentile_us(h, .9), percentile_us(h, .99),
+           percentile_us(h, .999), h->max_ns / 1e3);
 }
 
 /* -- requests -- */
@@ -151,6 +173,12 @@ static void write_key(uint8_t *at, uint64_t key) {
     for (int i = KEY_BYTES - 1; i >= 0; i--, key >>= 4) at[i] = "0123456789ABCDEF"[key & 15];
 }
 
+static uint64_t new_key(uint64_t due_ns) {
+    uint64_t key = due_ns << KEY_SHIFT | process;
+    if (key <= last_key) key = last_key + (1u << KEY_SHIFT);
+    return last_key = key;
+}
+
 static void add_request(struct connection *c, uint64_t due_ns) {
     struct template *t = c->template;
     if (c->out_bytes + t->bytes > c->out_max) {
@@ -160,7 +188,7 @@ static void add_request(struct connection *c, uint64_t due_ns) {
     uint8_t *frame = c->out + c->out_bytes;
     if (!t->is_pull) {
         memcpy(frame, t->frame, t->bytes);
-        for (uint32_t i = 0; i < t->keys; i++) write_key(frame + t->key_at[i], c->next_key++);
+        for (uint32_t i = 0; i < t->keys; i++) write_key(frame + t->key_at[i], new_key(due_ns));
         c->out_bytes += t->bytes;
     } else {
         memcpy(frame, t->frame, t->offset_at);
@@ -199,7 +227,20 @@ static long long field(const uint8_t *header, uint32_t bytes, const char *name) 
     return at ? strtoll(at + strlen(name), NULL, 10) : -1;
 }
 
-static void hear(struct connection *c, const uint8_t *header, uint32_t bytes) {
+static void note_arrivals(const uint8_t *at, const uint8_t *end) {
+    uint64_t ns = now_ns();
+    for (uint32_t size; end - at >= 4 && (size = get32(at)) && size <= end - at; at += size) {
+        uint32_t tail = size < PROPERTIES_MAX ? size : PROPERTIES_MAX;
+        const uint8_t *key = memmem(at + size - tail, tail, UNIQ_KEY, UNIQ_KEY_BYTES);
+        if (!key || key + UNIQ_KEY_BYTES + KEY_BYTES > at + size) continue;
+        char digits[KEY_BYTES + 1] = {0};
+        memcpy(digits, key + UNIQ_KEY_BYTES, KEY_BYTES);
+        uint64_t took = ((ns << KEY_SHIFT) - strtoull(digits, NULL, 16)) >> KEY_SHIFT;
+        if (took <= ns - began) add(&arrivals, took);
+    }
+}
+
+static void hear(struct connection *c, const uint8_t *header, uint32_t bytes, const uint8_t *end) {
     long long code = field(header, bytes, "\"code\":");
     struct template *t = c->template;
     if (!t->is_pull && code == 0) {
@@ -208,8 +249,11 @@ static void hear(struct connection *c, const uint8_t *header, uint32_t bytes) {
         long long next = field(header, bytes, "\"nextBeginOffset\":\"");
         messages += next - c->offset;
         c->offset = next;
+        if (t->is_tail) note_arrivals(header + bytes, end);
     } else if (t->is_tail && (code == PULL_NOT_FOUND || code == PULL_RETRY_IMMEDIATELY)) {
         /* nothing new yet */
+    } else if (t->is_tail && code == PULL_OFFSET_MOVED) {
+        c->offset = field(header, bytes, "\"nextBeginOffset\":\""); /* what it wanted is deleted */
     } else if (t->is_pull && !t->is_tail && c->offset > 0) {
         c->offset = 0; /* the end of the queue */
         c->is_done = !is_timed;
@@ -217,10 +261,7 @@ static void hear(struct connection *c, const uint8_t *header, uint32_t bytes) {
         fprintf(stderr, "loadgen: refused: %.*s\n", (int)bytes, header);
         exit(1);
     }
-    uint64_t ns = now_ns() - c->asked_ns[c->first];
-    buckets[bucket_of(ns)]++;
-    if (ns > max_ns) max_ns = ns;
-    answers++;
+    add(&answers, now_ns() - c->asked_ns[c->first]);
     c->first = (c->first + 1) % IN_FLIGHT_MAX;
     c->in_flight--;
 }
@@ -232,7 +273,7 @@ static void receive(struct connection *c) {
     c->in_bytes += n;
     uint8_t *at = c->in, *end = c->in + c->in_bytes;
     while (end - at >= 8 && (size_t)(end - at) >= 4 + (size_t)get32(at)) {
-        hear(c, at + 8, get32(at + 4) & 0xFFFFFF);
+        hear(c, at + 8, get32(at + 4) & 0xFFFFFF, at + 4 + get32(at));
         at += 4 + get32(at);
     }
     c->in_bytes = end - at;
@@ -253,7 +294,6 @@ static void open_connections(const char *host, int port, int count) {
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         fcntl(c->fd, F_SETFL, O_NONBLOCK);
         c->template = &templates[i % template_count];
-        c->next_key = (uint64_t)getpid() << 44 | (uint64_t)i << 32;
         c->in = malloc(IN_BYTES);
         struct epoll_event e = {EPOLLIN, {.ptr = c}};
         if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->fd, &e)) die("epoll_ctl");
@@ -266,7 +306,7 @@ static void ask(struct connection *c, int in_flight) {
     push(c);
 }
 
-static void ask_due(int count, int in_flight, uint64_t began, double rate, uint64_t *asked) {
+static void ask_due(int count, int in_flight, double rate, uint64_t *asked) {
     static int turn;
     uint64_t due_count = (now_ns() - began) / 1e9 * rate;
     for (int misses = 0; *asked < due_count && misses < count; turn = (turn + 1) % count) {
@@ -293,12 +333,14 @@ int main(int argc, char **argv) {
     if (!template_count) die("no template");
     poll_fd = epoll_create1(0);
     open_connections(argv[1], atoi(argv[2]), count);
-    uint64_t began = now_ns(), stop_at = is_timed ? began + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+    began = now_ns();
+    process = getpid() & ((1u << KEY_SHIFT) - 1);
+    uint64_t stop_at = is_timed ? began + (uint64_t)(seconds * 1e9) : UINT64_MAX;
     if (rate == 0)
         for (int i = 0; i < count; i++) ask(&connections[i], in_flight);
     for (;;) {
         int is_asking = now_ns() < stop_at && messages < messages_max, open = 0;
-        if (is_asking && rate > 0) ask_due(count, in_flight, began, rate, &asked);
+        if (is_asking && rate > 0) ask_due(count, in_flight, rate, &asked);
         for (int i = 0; i < count && !open; i++) open = connections[i].in_flight > 0;
         if (!open && !(is_asking && rate > 0)) break;
         struct epoll_event events[EVENTS_MAX];
@@ -321,11 +363,11 @@ int main(int argc, char **argv) {
     double took = (now_ns() - began) / 1e9;
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    printf("{\"messages\": %llu, \"requests\": %llu, \"seconds\": %.3f, \"rate\": %.0f, "
-           "\"latency_us\": {\"p50\": %.0f, \"p90\": %.0f, \"p99\": %.0f, \"p99.9\": %.0f, \"max\": %.0f}, "
-           "\"generator_cpu_seconds\": %.3f}\n",
-           (unsigned long long)messages, (unsigned long long)answers, took, messages / took,
-           percentile_us(.5), percentile_us(.9), percentile_us(.99), percentile_us(.999), max_ns / 1e3,
+    printf("{\"messages\": %llu, \"requests\": %llu, \"seconds\": %.3f, \"rate\": %.0f, ",
+           (unsigned long long)messages, (unsigned long long)answers.count, took, messages / took);
+    print("latency_us", &answers);
+    if (arrivals.count) print("end_to_end_us", &arrivals);
+    printf("\"generator_cpu_seconds\": %.3f}\n",
            used.ru_utime.tv_sec + used.ru_stime.tv_sec +
                (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
     return 0;

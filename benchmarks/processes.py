@@ -1,11 +1,13 @@
 """The processes under measurement: a name server and a broker, and what /proc says about them."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Any
 
 READY_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
-COMMON = "bindAddress=127.0.0.1\nhttpPort=0\n"
+COMMON = "bindAddress=127.0.0.1\n"
 
 
 @dataclass(slots=True)
@@ -29,6 +31,11 @@ class Measured:
         stat = Path(f"/proc/{self.process.pid}/stat").read_text()
         fields = stat[stat.rindex(")") + 2 :].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def disk_bytes_read(self) -> int:
+        """Return how many bytes the system has read from disks for it."""
+        lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
+        return int(dict(line.split(": ") for line in lines)["read_bytes"])
 
     def memory_mb(self) -> dict[str, float]:
         """Return resident memory: what is its own, what belongs to files, and both."""
@@ -60,6 +67,14 @@ class Cluster:
     broker: Measured
     broker_addr: str
     namesrv_addr: str
+    #: Where the broker tells of itself, "" for one that does not.
+    side_addr: str = ""
+
+    def store_figures(self) -> dict[str, Any]:
+        """What a broker of Gantry says of its store."""
+        with urllib.request.urlopen(f"http://{self.side_addr}/varz", timeout=10) as answer:
+            figures: dict[str, Any] = json.load(answer)["store"]
+        return figures
 
     @property
     def start_seconds(self) -> float:
@@ -83,17 +98,18 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
     `settings` are more lines of the broker's settings file.
     """
     with running_namesrv(folder) as (namesrv, namesrv_addr):
-        (port,) = free_ports(1)
+        port, side_port = free_ports(2)
         conf = folder / "broker.conf"
         conf.write_text(
-            f"{COMMON}listenPort={port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
+            f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
             f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
             # Under full load requests wait; what a broker sheds is not what is measured here.
             f"waitTimeMillsInSendQueue=60000\n{settings}"
         )
         broker = _start("core_broker", conf)
         try:
-            yield Cluster(namesrv, broker, f"127.0.0.1:{port}", namesrv_addr)
+            side_addr = f"127.0.0.1:{side_port}"
+            yield Cluster(namesrv, broker, f"127.0.0.1:{port}", namesrv_addr, side_addr)
         finally:
             broker.stop()
 
@@ -103,7 +119,7 @@ def running_namesrv(folder: Path) -> Iterator[tuple[Measured, str]]:
     """Start a name server alone, and stop it in the end; gives its address too."""
     (port,) = free_ports(1)
     conf = folder / "namesrv.conf"
-    conf.write_text(f"{COMMON}listenPort={port}\nkvConfigPath={folder}/kvConfig.json\n")
+    conf.write_text(f"{COMMON}httpPort=0\nlistenPort={port}\nkvConfigPath={folder}/kvConfig.json\n")
     namesrv = _start("namesrv", conf)
     try:
         yield namesrv, f"127.0.0.1:{port}"

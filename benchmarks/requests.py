@@ -42,13 +42,15 @@ def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES)
     return Template(RemotingCommand.request(code, header, b"x" * body_bytes).encode(), 1)
 
 
-def batch_template(number: int, messages: int, body_bytes: int = BODY_BYTES) -> Template:
+def batch_template(
+    number: int, messages: int, body_bytes: int = BODY_BYTES, topic: str = TOPIC
+) -> Template:
     """Several messages, each with a unique key and a key."""
     body = encode_batch(
-        Message(TOPIC, b"x" * body_bytes, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
+        Message(topic, b"x" * body_bytes, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
         for _ in range(messages)
     )
-    header = _send_header(number, TOPIC, "", is_batch=True)
+    header = _send_header(number, topic, "", is_batch=True)
     code = RequestCode.SEND_BATCH_MESSAGE
     return Template(RemotingCommand.request(code, header, body).encode(), messages)
 
@@ -65,15 +67,15 @@ def tail_template(number: int) -> Template:
     return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST | _SUSPEND_IN_REQUEST), TAIL)
 
 
-def pull_template(number: int) -> Template:
+def pull_template(number: int, topic: str = TOPIC) -> Template:
     """The next messages of one queue."""
-    return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST), 0)
+    return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST, topic), 0)
 
 
-def _pull_frame(number: int, sys_flag: int) -> bytes:
+def _pull_frame(number: int, sys_flag: int, topic: str = TOPIC) -> bytes:
     header = PullMessageRequestHeader(
         consumer_group=GROUP,
-        topic=TOPIC,
+        topic=topic,
         queue_id=number % QUEUES,
         queue_offset=_OFFSET,
         max_msg_nums=PULL_COUNT,

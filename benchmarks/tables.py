@@ -21,7 +21,7 @@ def print_table(figures: dict[str, Any]) -> None:
         print(f"\nstart of name server and broker: {start['median_seconds']} s ({AIMS['start']})")
     if "memory_mb" in figures:
         print_memory(figures)
-    for name, each in figures.get("crowds", {}).items():
+    for name, each in figures.get("own", {}).items():
         print(f"\n{name}")
         print_lines(each)
     if "traces" in figures:

@@ -48,6 +48,7 @@ class Figures:
             commit_log_min_offset=self._log.min_offset,
             commit_log_max_offset=self._log.written,
             flushed_offset=self._log.flushed,
+            flush_times=self._flusher.flushes,
             flush_waiters=self._flusher.waiting,
             commit_log_disk_ratio=self._retention.log_ratio,
             consume_queue_disk_ratio=self._retention.queue_ratio,

@@ -42,6 +42,8 @@ class Flusher:
         settings: Callable[[], BrokerConfig],
         on_failure: Callable[[str], None],
     ) -> None:
+        #: How often the log was flushed.
+        self.flushes = 0
         self._log = commit_log
         self._files = files
         self._lane = lane
@@ -131,6 +133,7 @@ class Flusher:
         if error is not None:
             self.fail(f"flushing the commit log failed: {error}")
             return
+        self.flushes += 1
         self._log.mark_flushed(end)
         while self._waiters and self._waiters[0].end <= end:
             self._waiters.popleft().callback(True)

@@ -32,6 +32,7 @@ class StoreStats:
     commit_log_min_offset: int
     commit_log_max_offset: int
     flushed_offset: int
+    flush_times: int
     flush_waiters: int
     commit_log_disk_ratio: float
     consume_queue_disk_ratio: float

@@ -2,8 +2,12 @@
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_broker.store.files import DiskFile, DiskFiles
+
+if TYPE_CHECKING:
+    from core_broker.kernel.mapping import Mapping
 
 PAGE_BYTES = 4096
 
@@ -22,10 +26,12 @@ class ColdFiles(DiskFiles):
         #: Cold reads so far.
         self.reads = 0
         self._warm: dict[Path, set[int]] | None = None
+        self._evicted: tuple[Path, ...] = ()
 
-    def evict(self) -> None:
-        """From now on only what was read since is in memory."""
+    def evict(self, *paths: Path) -> None:
+        """From now on only what was read since is in memory; of these files, or of all."""
         self._warm = {}
+        self._evicted = paths
 
     def open(self, path: Path, *, create: bool = False) -> "ColdFile":
         """Open for reading and writing."""
@@ -33,7 +39,13 @@ class ColdFiles(DiskFiles):
 
     def is_warm(self, path: Path, pages: range) -> bool:
         """Tell whether all these pages are in memory."""
-        return self._warm is None or self._warm.get(path, set()).issuperset(pages)
+        if self._warm is None or self.is_never_cold(path):
+            return True
+        return self._warm.get(path, set()).issuperset(pages)
+
+    def is_never_cold(self, path: Path) -> bool:
+        """Tell whether other files were evicted, and not this one."""
+        return bool(self._evicted) and path not in self._evicted
 
     def fetch(self, path: Path, pages: range) -> None:
         """Bring pages into memory, as slowly as the disk is."""
@@ -74,8 +86,11 @@ class ColdFile(DiskFile):
         """Note what was asked for ahead."""
         self._files.ahead.append((self._path, size, offset))
 
-    def map(self, offset: int, size: int, start: int) -> None:
-        """What is in memory is told by the test, not by the kernel."""
+    def map(self, offset: int, size: int, start: int) -> "Mapping | None":
+        """What is in memory is told by the test; the kernel sees what never leaves it."""
+        return (
+            self._real.map(offset, size, start) if self._files.is_never_cold(self._path) else None
+        )
 
     def next_data(self, offset: int) -> int:
         """Do as a real file does."""

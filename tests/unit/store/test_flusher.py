@@ -40,6 +40,7 @@ def test_nobody_is_told_before_the_bytes_are_on_the_disk(bench: Bench) -> None:
     bench.lanes["store-flush"].run()
     assert told == [(0, True)]
     assert bench.store.stats().to_flush_bytes == 0
+    assert bench.store.stats().flush_times == 1
 
 
 def test_one_flush_serves_all_who_wait_and_those_who_come_meanwhile_share_the_next(

@@ -1,0 +1,73 @@
+"""Producers at 70 % of what they reach at most, and consumers that follow them, as long as wanted.
+
+The peak is that of 64 connections with one request in flight each, measured first and with the
+consumers at work. Then as many connections send in an open loop, so that latencies count from the
+moment when a request was due. A message's way from there to its consumer is measured too. Bodies
+have 1 KiB; the store keeps no segment longer than it must (`fileReservedTime` 0, at every hour), so
+a run of ten minutes needs some 3 GiB of disk, and has segments that end, begin and are removed.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.load import SCENARIOS, Scenario, begin, run
+from benchmarks.processes import Cluster, running
+from benchmarks.requests import QUEUES, send_template, tail_template
+
+PEAK_SECONDS: Final = 10
+PEAK_SHARE: Final = 0.7
+LOOK_SECONDS: Final = 5
+#: So many requests of a connection may wait for their answers.
+IN_FLIGHT: Final = 64
+SEGMENT_BYTES: Final = 1024**3
+SETTINGS: Final = (
+    f"fileReservedTime=0\ndeleteWhen={';'.join(f'{hour:02d}' for hour in range(24))}\n"
+)
+
+PEAK: Final = SCENARIOS["send-64x1"]
+MIXED: Final = Scenario(PEAK.connections, IN_FLIGHT, send_template)
+FOLLOWING: Final = Scenario(QUEUES, 1, tail_template)
+
+
+def mixed(folder: Path, seconds: float) -> dict[str, Any]:
+    """Send at 70 % of the peak while consumers follow, and watch latencies and memory."""
+    with running(folder, SETTINGS) as cluster:
+        run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)  # makes the topic
+        following = begin(FOLLOWING, cluster.broker_addr, seconds=PEAK_SECONDS)
+        peak = run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS)["rate"]
+        following.figures()
+        # Who comes late reads the backlog first, and is behind for a moment only.
+        following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
+        before = cluster.store_figures()
+        rate = int(peak * PEAK_SHARE)
+        sending = begin(MIXED, cluster.broker_addr, seconds=seconds, rate=rate)
+        memory = _memory_meanwhile(cluster, seconds)
+        sent, received = sending.figures(), following.figures()
+        after = cluster.store_figures()
+    return {
+        "peak_per_second": int(peak),
+        "sent_per_second": sent["rate"],
+        **{f"{name}_us": value for name, value in sent["latency_us"].items()},
+        **{f"end_to_end_{name}_us": each for name, each in received["end_to_end_us"].items()},
+        "memory_mb_first": memory[0],
+        "memory_mb_last": memory[-1],
+        "memory_mb_max": max(memory),
+        "flushes": after["flush_times"] - before["flush_times"],
+        "segments_begun": after["commit_log_max_offset"] // SEGMENT_BYTES
+        - before["commit_log_max_offset"] // SEGMENT_BYTES,
+        "segments_removed": (after["commit_log_min_offset"] - before["commit_log_min_offset"])
+        // SEGMENT_BYTES,
+        "seconds": seconds,
+    }
+
+
+def _memory_meanwhile(cluster: Cluster, seconds: float) -> list[float]:
+    """The broker's own memory, again and again until the load is over."""
+    seen = []
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(LOOK_SECONDS, left))
+        seen.append(cluster.broker.memory_mb()["anon"])
+    return seen

@@ -1,0 +1,78 @@
+"""A disk that stalls: who asks for what is in memory does not notice, who does not, waits."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.frames import FrameSplitter
+from core_broker.store.cold import READ_LANES
+from tests.support.cold_files import ColdFiles
+from tests.support.two_paths import TURNS, WAYS, OnePath
+from tests.unit.kernel.test_polls_same_as_plain import pulled, sent
+
+#: More than lanes, so that some wait behind others.
+COLD_PULLS = 3 * READ_LANES
+HOT_ROUNDS = 50
+SENT_AT_ONCE = 20
+SEGMENT_BYTES = 32 * 1024
+SLOW, FAST = 0, 1
+
+
+async def answers(path: OnePath, peer: int) -> dict[int, tuple[int, bytes]]:
+    """Code and body of what a peer was answered, while no cold read gets on."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+        for lane in path.desk.lanes:
+            if not lane.name.startswith("store-read"):
+                lane.run()
+    frames = FrameSplitter().feed(path.told[peer])
+    return {each.opaque: (each.code, each.body) for each in frames}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_hot_work_goes_on_while_all_cold_reads_wait(tmp_path: Path, way: str) -> None:
+    files = ColdFiles()
+    settings = {
+        "notify_consumer_ids_changed_enable": False,
+        "mapped_file_size_commit_log": SEGMENT_BYTES,
+    }
+    path = OnePath(tmp_path, (("T", 2),), way=way, files=files, **settings)
+    for _ in (SLOW, FAST):
+        path.peer()
+    first = path.folder / "commitlog" / f"{0:020d}"
+    stored = 0
+    while path.desk.ctx.store.max_offset_physical <= SEGMENT_BYTES:
+        path.hear(FAST, b"".join(sent(stored + each) for each in range(SENT_AT_ONCE)))
+        await answers(path, FAST)
+        stored += SENT_AT_ONCE
+    path.hear(FAST, pulled(stored - 1, opaque=1_000_000))  # makes the group
+    await answers(path, FAST)
+    files.evict(first)
+    lanes = [lane for lane in path.desk.lanes if lane.name.startswith("store-read")]
+    for lane in lanes:
+        lane.hold()
+    for number in range(COLD_PULLS):
+        path.hear(SLOW, pulled(0, opaque=number, max_msg_nums=4))
+    assert await answers(path, SLOW) == {}
+    assert [len(lane.jobs) for lane in lanes] == [COLD_PULLS // READ_LANES] * READ_LANES
+    was_sent, was_pulled = path.messages_sent, path.messages_pulled
+    for number in range(stored, stored + HOT_ROUNDS):
+        path.hear(FAST, sent(number))
+        path.hear(FAST, pulled(number - 1, opaque=2_000_000 + number))
+        told = await answers(path, FAST)
+        assert told[number][0] == ResponseCode.SUCCESS
+        code, body = told[2_000_000 + number]
+        assert (code, b"%d" % (number - 1) in body) == (ResponseCode.SUCCESS, True)
+    assert path.messages_sent == was_sent + HOT_ROUNDS
+    if way == "kernel":
+        assert path.messages_pulled >= was_pulled + HOT_ROUNDS
+    assert path.told[SLOW] == b""
+    assert path.desk.ctx.store.cold.waiting == COLD_PULLS
+    path.desk.read_cold()
+    late = await answers(path, SLOW)
+    assert sorted(late) == list(range(COLD_PULLS))
+    assert {code for code, _ in late.values()} == {ResponseCode.SUCCESS}
+    assert len({body for _, body in late.values()}) == 1
+    await path.close()

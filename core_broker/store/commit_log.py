@@ -20,6 +20,7 @@ from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, RECORD_HEAD
 from core_broker.store.files import Files
 from core_broker.store.log_maps import LogMaps
 from core_broker.store.segments import (
+    ZERO_STEP_ALONE,
     OpenFiles,
     Segment,
     create_segment,
@@ -247,7 +248,7 @@ class CommitLog:
             self._spare.append(self._create(active.end))
         following = self._spare[0]
         wanted = min(following.start + in_next, following.end)
-        is_much = wanted - following.filled >= FILL_AHEAD_MIN or wanted == following.end
+        is_much = wanted - following.filled >= ZERO_STEP_ALONE or wanted == following.end
         return (following, wanted) if is_much and following.filled < wanted else None
 
     def to_warm(self) -> tuple[Segment, int, int] | None:
@@ -328,9 +329,13 @@ class CommitLog:
             if start != last and start + self.segment_size <= self.flushed
         ]
 
-    def tick(self) -> None:
-        """Let go of a little of what readers had of removed segments."""
-        self._maps.let_go(UNMAPPED_PER_TICK)
+    def let_go(self) -> bool:
+        """Let go of a little of what readers had of forgotten segments; True when that was all.
+
+        Before that their files must not be removed: who lets go of the last piece of a removed
+        file waits until the system has cleared all of it out of its memory.
+        """
+        return self._maps.let_go(UNMAPPED_PER_TICK)
 
     def forget_oldest(self) -> Path:
         """Take the oldest segment out of the log; the caller removes its file."""

@@ -57,7 +57,8 @@ class Growth:
             return
         if work is not None:
             segment, limit = work
-            self._begin(lambda: self._fill(segment, limit))
+            is_next = segment is not self._log.active
+            self._begin(lambda: self._fill(segment, limit, is_next=is_next))
             return
         self.note(None)
         if (near := self._log.to_warm()) is not None:
@@ -67,10 +68,14 @@ class Growth:
         self._is_running = True
         self._lane.submit(job, self._done)
 
-    def _fill(self, segment: Segment, limit: int) -> None:
+    def _fill(self, segment: Segment, limit: int, *, is_next: bool) -> None:
         if not segment.is_name_synced:
             self._files.sync_dir(self._log.folder)
             segment.is_name_synced = True
+        if is_next and not self._is_synced:
+            # Synced all the same: or else its first flush would have a whole segment to write.
+            segment.fill_ahead(limit)
+            return
         while segment.fill_step(limit, is_synced=self._is_synced):
             pass
 

@@ -50,15 +50,16 @@ class LogMaps:
         return piece
 
     def forget(self, segment_start: int) -> None:
-        """Give out nothing of a segment any more; its file keeps its space until all is let go."""
+        """Give out nothing of a segment any more."""
         end = segment_start + self._segment_size
         for start in [each for each in self._pieces if segment_start <= each < end]:
             self._going.append(self._pieces.pop(start))
 
-    def let_go(self, count: int) -> None:
-        """Let go of so many pieces of what was forgotten."""
+    def let_go(self, count: int) -> bool:
+        """Let go of so many pieces of what was forgotten; True when none is left."""
         for _ in range(min(count, len(self._going))):
             self._going.pop().close()
+        return not self._going
 
     def close(self) -> None:
         """Let go of everything."""

@@ -230,7 +230,6 @@ class MessageStore:
         self._meter.tick(now_ms)
         self._flusher.tick(now_ms)
         self._growth.advance()
-        self._log.tick()
         self._retention.tick(now_ms)
         try:
             self._dispatcher.settle()

@@ -173,7 +173,7 @@ class Retention:
         del self._to_trim[:QUEUES_PER_TICK]
         for queue in batch:
             self._trim(queue)
-        if self._to_unlink and now_ms >= self._next_unlink_ms:
+        if self._log.let_go() and self._to_unlink and now_ms >= self._next_unlink_ms:
             path = self._to_unlink.popleft()
             config = self._settings()
             self._next_unlink_ms = now_ms + (

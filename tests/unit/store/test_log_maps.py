@@ -32,8 +32,11 @@ def test_what_is_forgotten_is_let_go_piece_by_piece(tmp_path: Path) -> None:
     assert (len(maps), _mapped(path)) == (3, 3)
     maps.forget(0)
     assert (len(maps), _mapped(path)) == (0, 3)
-    maps.let_go(2)
+    assert not maps.let_go(2)
     assert _mapped(path) == 1
+    assert maps.let_go(2)
+    assert _mapped(path) == 0
+    assert maps.get(path, 0, 0) is not None
     maps.close()
     assert _mapped(path) == 0
     open_files.close()

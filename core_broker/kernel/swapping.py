@@ -1,0 +1,26 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Turning the bytes of many numbers round while other threads go on.
+
+Files have their numbers big-endian; in memory they are as the machine counts.
+"""
+
+import cython
+from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+
+
+def swapped(numbers: cython.const[cython.int][::1]) -> bytearray:
+    """Copy numbers, big-endian. Whoever writes to them meanwhile knows which copies are torn."""
+    count: cython.Py_ssize_t = numbers.shape[0]
+    copy: bytearray = PyByteArray_FromStringAndSize(cython.NULL, 4 * count)
+    at: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(copy))
+    number: uint32_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(count):
+            number = cython.cast(uint32_t, numbers[i])
+            at[4 * i] = cython.cast(uint8_t, number >> 24)
+            at[4 * i + 1] = cython.cast(uint8_t, number >> 16)
+            at[4 * i + 2] = cython.cast(uint8_t, number >> 8)
+            at[4 * i + 3] = cython.cast(uint8_t, number)
+    return copy

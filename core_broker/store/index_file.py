@@ -6,6 +6,7 @@ writes the blocks that changed. Items are appended in blocks. Older files are re
 
 import sys
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,16 +159,15 @@ class IndexFile:
         """
         if self._slots is None:
             return
-        for first, end in _runs(blocks):
-            start = first * SLOTS_PER_BLOCK
-            data = _swapped(self._slots[start : end * SLOTS_PER_BLOCK])
-            # What the copy has too new was noted before it changed.
-            before = self._before_flush or {}
-            for block in range(first, end):
-                if (slots := before.get(block)) is not None:
-                    at = (block - first) * SLOTS_PER_BLOCK * SLOT.size
-                    data[at : at + len(slots)] = _swapped(memoryview(slots).cast("i"))
-            self.file.pwrite(data, self.layout.slot_at(start))
+        copies = [
+            (first, _swapped(self._slots[first * SLOTS_PER_BLOCK : end * SLOTS_PER_BLOCK]))
+            for first, end in _runs(blocks)
+        ]
+        # What a copy has too new was noted before it changed; from here on nobody needs to.
+        before, self._before_flush = self._before_flush or {}, None
+        _take_back(copies, before)
+        for first, data in copies:
+            self.file.pwrite(data, self.layout.slot_at(first * SLOTS_PER_BLOCK))
 
     def header(self) -> bytes:
         """The header as it is now."""
@@ -246,6 +246,19 @@ def _swapped(slots: memoryview) -> memoryview:
     if sys.byteorder == "little":
         copy.byteswap()
     return memoryview(copy).cast("B")
+
+
+def _take_back(copies: list[tuple[int, memoryview]], before: dict[int, bytes]) -> None:
+    """Let copies of blocks, each with the number of its first one, be as they were before."""
+    firsts = [first for first, _ in copies]
+    for block, slots in before.items():
+        number = bisect_right(firsts, block) - 1
+        if number < 0:
+            continue
+        first, data = copies[number]
+        at = (block - first) * SLOTS_PER_BLOCK * SLOT.size
+        if at < len(data):
+            data[at : at + len(slots)] = _swapped(memoryview(slots).cast("i"))
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

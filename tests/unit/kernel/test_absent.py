@@ -1,4 +1,8 @@
-"""Without compiled files, or switched off, the broker has the plain path and nothing breaks."""
+"""Without compiled files, or switched off, the broker has the plain path and nothing breaks.
+
+Where the kernel is there, part of the other tests runs here once more without it;
+`GANTRY_KERNEL=off make test` runs all of them so.
+"""
 
 import os
 import shutil
@@ -6,12 +10,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import core_broker
+from core_broker.processors.hot_path import has_kernel
 
+ROOT = Path(core_broker.__file__).parents[1]
+#: What is shown of a run that failed.
+SHOWN_CHARACTERS = 8_000
 PROBE = "from core_broker.processors.hot_path import has_kernel; print(has_kernel())"
+#: Tests on which the kernel bears, of each kind some: beside the plain path, with real processes,
+#: on a disk that loses power, and with clients.
+AGAIN = [
+    ["tests/unit/kernel", "tests/unit/store/test_key_index.py"],
+    ["tests/crash/test_broker_kill.py", "tests/sim/test_power_cuts.py"],
+    ["tests/client/test_sending.py", "tests/client/test_pulling.py"],
+]
 
 
-def has_kernel(folder: Path, **environment: str) -> str:
+def found_kernel(folder: Path, **environment: str) -> str:
     command = [sys.executable, "-c", PROBE]
     done = subprocess.run(
         command,
@@ -28,8 +45,25 @@ def has_kernel(folder: Path, **environment: str) -> str:
 def test_sources_alone_are_passed_over(tmp_path: Path) -> None:
     source = Path(core_broker.__file__).parent
     shutil.copytree(source, tmp_path / "core_broker", ignore=shutil.ignore_patterns("*.so"))
-    assert has_kernel(tmp_path) == "False"
+    assert found_kernel(tmp_path) == "False"
 
 
 def test_it_can_be_switched_off() -> None:
-    assert has_kernel(Path(core_broker.__file__).parents[1], GANTRY_KERNEL="off") == "False"
+    assert found_kernel(ROOT, GANTRY_KERNEL="off") == "False"
+
+
+@pytest.mark.skipif(not has_kernel(), reason="all tests run without the kernel already")
+@pytest.mark.parametrize("paths", AGAIN, ids=lambda paths: paths[0])
+def test_these_hold_without_it(paths: list[str]) -> None:
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths],
+        cwd=ROOT,
+        env={**inherited, "GANTRY_KERNEL": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-SHOWN_CHARACTERS:]

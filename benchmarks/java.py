@@ -1,8 +1,8 @@
 """`make bench-java`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
 
-All brokers run at the same time; each scenario goes round them several times, and the medians are
-compared. The JVMs are warmed up first. Writes bench-java.json, prints the ratios, and renders
-docs/performance.md from it.
+Each scenario goes round the brokers several times, and the medians are compared; while one is
+asked the others are held still. The JVMs are warmed up first. Writes bench-java.json, prints the
+ratios, and renders docs/performance.md from it.
 
     load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
     offered load        latencies at half of what Java 5.3 reaches with 64 x 1; open loop
@@ -27,7 +27,7 @@ from benchmarks.contenders import running_java
 from benchmarks.load import SCENARIOS, Scenario
 from benchmarks.machine import facts
 from benchmarks.measuring import measure
-from benchmarks.processes import Cluster, running
+from benchmarks.processes import Cluster, alone, running
 from benchmarks.requests import batch_template, send_template
 from tests.compat.installing import JAVA_BROKER_VERSIONS, CannotInstall
 
@@ -112,21 +112,27 @@ def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
         figures: Figures = {
             "start_seconds": {name: round(each.start_seconds, 2) for name, each in clusters.items()}
         }
+        everybody = list(clusters.values())
         for name in (OLD, NEW):
-            warm_up(name, clusters[name], options.warm_up)
+            with alone(clusters[name], everybody):
+                warm_up(name, clusters[name], options.warm_up)
         figures["scenarios"] = {
             name: alternate(
                 name,
                 {who: each for who, each in clusters.items() if _takes_part(who, name)},
+                everybody,
                 options,
             )
             for name in COMPARED
         }
         both = {who: clusters[who] for who in (OURS, NEW)}
         rate = int(figures["scenarios"]["send-64x1"][NEW]["rate"] / 2)
-        figures["offered"] = alternate("send-64x1", both, options, rate=rate)
-        figures["java_client"] = {who: clients(who, each, options) for who, each in both.items()}
-        figures["memory"] = {who: memory(who, each, options.messages) for who, each in both.items()}
+        figures["offered"] = alternate("send-64x1", both, everybody, options, rate=rate)
+        figures["java_client"], figures["memory"] = {}, {}
+        for who, each in both.items():
+            with alone(each, everybody):
+                figures["java_client"][who] = clients(who, each, options)
+                figures["memory"][who] = memory(who, each, options.messages)
     shutil.rmtree(folder)
     return figures
 
@@ -138,28 +144,32 @@ def synchronous(folder: Path, options: argparse.Namespace) -> Figures:
         java = running_java(JAVA_BROKER_VERSIONS[-1], _new(folder, NEW), **SYNC)
         clusters = {OURS: stack.enter_context(ours), NEW: stack.enter_context(java)}
         warm_up(f"{NEW} with SYNC_FLUSH", clusters[NEW], options.warm_up)
-        figures = {"sync-64x1": alternate("send-64x1", clusters, options)}
+        figures = {"sync-64x1": alternate("send-64x1", clusters, list(clusters.values()), options)}
     shutil.rmtree(folder)
     return figures
 
 
 def alternate(
-    name: str, clusters: dict[str, Cluster], options: argparse.Namespace, rate: int = 0
+    name: str,
+    clusters: dict[str, Cluster],
+    everybody: list[Cluster],
+    options: argparse.Namespace,
+    rate: int = 0,
 ) -> Figures:
     """Ask the brokers in turn, some rounds of it; the medians of each."""
     say(f"{name}{f' at {rate:,} a second' if rate else ''}: {', '.join(clusters)}")
     runs: dict[str, list[Figures]] = {who: [] for who in clusters}
     for _ in range(options.rounds):
         for who, cluster in clusters.items():
-            runs[who].append(
-                measure(
+            with alone(cluster, everybody):
+                figures = measure(
                     cluster,
                     SCENARIOS[name],
                     seconds=options.seconds,
                     messages_max=MESSAGES_OF_A_RUN if name == "batch-32" else 10**12,
                     rate=rate,
                 )
-            )
+            runs[who].append(figures)
     return {who: _medians(each) for who, each in runs.items()}
 
 

@@ -62,14 +62,15 @@ ROWS: Final = (
 )
 
 METHOD: Final = """\
-All brokers run at the same time on this machine and share its cores with the load generator
-(`benchmarks/loadgen.c`: one thread, one epoll). Each scenario goes round the brokers {rounds} times
-for {seconds:g} s, and the medians are compared; what earlier runs left to be written goes to the
-disk before each. The JVMs are warmed up for {warm_up_seconds:g} s first. Bodies have 1 KiB unless
-said otherwise, every message has a unique key and a key, and queries by key work. Brokers run with
-RocketMQ's default settings, but for `waitTimeMillsInSendQueue`, so that none sheds load. Java has
-the options of RocketMQ's own start script with a heap of 2 GiB (the script takes 8), not touched in
-advance. Memory is what is resident of name server and broker, pages of files aside.
+A broker shares the cores of this machine with the load generator (`benchmarks/loadgen.c`: one
+thread, one epoll). Each scenario goes round the brokers {rounds} times for {seconds:g} s, and the
+medians are compared; while one is asked, the others are held still (SIGSTOP), and what earlier runs
+left to be written goes to the disk before each. The JVMs are warmed up for {warm_up_seconds:g} s
+first. Bodies have 1 KiB unless said otherwise, every message has a unique key and a key, and
+queries by key work. Brokers run with RocketMQ's default settings, but for
+`waitTimeMillsInSendQueue`, so that none sheds load. Java has the options of RocketMQ's own start
+script with a heap of 2 GiB (the script takes 8), not touched in advance. Memory is what is resident
+of name server and broker, pages of files aside.
 
 The Java client's producer and consumer have the shape of RocketMQ's own benchmark programs, which
 no package registry has: one producer shared by 64 threads, one consumer with 20.

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,14 @@ class Measured:
             "file": round((total - own) / 1024, 1),
             "total": round(total / 1024, 1),
         }
+
+    def rest(self) -> None:
+        """Hold it still, so that it takes nothing from the others."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End it in order; kill it when it does not obey."""
@@ -89,6 +97,20 @@ class Cluster:
             for kind in ("anon", "file", "total")
         }
         return {**each, "both": both}
+
+
+@contextmanager
+def alone(cluster: Cluster, all_of_them: Iterable[Cluster]) -> Iterator[None]:
+    """Let the others rest meanwhile."""
+    others = [each for each in all_of_them if each is not cluster]
+    resting = [process for each in others for process in (each.broker, each.namesrv)]
+    for process in resting:
+        process.rest()
+    try:
+        yield
+    finally:
+        for process in resting:
+            process.wake()
 
 
 @contextmanager

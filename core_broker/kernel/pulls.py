@@ -3,13 +3,11 @@
 """Pulls, from the read buffer straight to answers with the records.
 
 The kernel takes pulls that are usual: JSON header without surprises, a queue that needs no second
-look for this group and subscription, messages that are there, in memory, and as whole as the plain
-path wants them. It touches nothing of any other; the plain path (processors/pull.py) takes that
-one, and alone decides what is refused or damaged. Polls at the end of a queue are answered, or held
-by the plain path's own means; those that match nothing are answered. What is answered here is byte
-for byte what the plain path answers: tests/unit/kernel holds one against the other.
-
-Records are copied once, from the mapping of the log into the answer.
+look for this group and subscription, messages in memory, and as whole as the plain path wants them.
+It touches nothing of any other; the plain path (processors/pull.py) takes that one, and alone
+decides what is refused or damaged. Polls at the end of a queue are answered, or held by its means.
+What is answered is byte for byte what the plain path answers (tests/unit/kernel). Records are
+copied once, from the mapping of the log into the answer.
 """
 
 import cython
@@ -23,6 +21,7 @@ from cython.cimports.core_broker.kernel.fields import (
 from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
 from cython.cimports.core_broker.kernel.mapping import Mapping
 from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
+from cython.cimports.core_broker.kernel.prefetch import prefetch
 from cython.cimports.core_broker.kernel.scan import get32, get64, put_decimal
 from cython.cimports.core_broker.kernel.sources import PullSource
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -220,6 +219,7 @@ class PullKernel(HotKind):
         after: int64_t = offset
         total: int64_t = 0
         count: cython.int
+        record: Record
         if offset < low or offset >= high:
             return None
         if bytes_max < 0 or bytes_max > self._bytes_max:
@@ -233,14 +233,12 @@ class PullKernel(HotKind):
         if count <= 0 or not self._find(count):
             return None
         for i in range(count):
-            if not source.owns(
-                self._records[i].at,
-                self._records[i].place,
-                self._records[i].size,
-                self._records[i].offset,
-            ):
+            if i + 1 < count:
+                prefetch(self._records[i + 1].at, self._records[i + 1].size)
+            record = self._records[i]
+            if not source.owns(record.at, record.place, record.size, record.offset):
                 return None
-            total += self._records[i].size
+            total += record.size
         source.pulls += 1
         source.messages += count
         source.stored_bytes += total

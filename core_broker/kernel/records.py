@@ -6,9 +6,9 @@ The formats are in message/record.py, store/consume_queue.py and store/index_ite
 """
 
 import cython
+from cython.cimports.core_broker.kernel.crc import body_crc
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
-from cython.cimports.core_broker.kernel.zlib import crc32
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memchr, memcpy
 
@@ -64,7 +64,7 @@ class Records:
         tags_code: int64_t = 0
         put32(at, cython.cast(uint32_t, size))
         put32(at + 4, RECORD_MAGIC)
-        put32(at + 8, cython.cast(uint32_t, crc32(0, body, body_bytes)) & 0x7FFFFFFF)
+        put32(at + 8, body_crc(body, body_bytes) & 0x7FFFFFFF)
         put32(at + 12, hot.queue_id)
         put32(at + 16, flag)
         put64(at + 20, hot.next_offset + hot.count)

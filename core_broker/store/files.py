@@ -22,8 +22,9 @@ from core_broker.errors import StoreLocked
 
 try:
     from core_broker.kernel.mapping import Mapping
+    from core_broker.kernel.zeros import write_zeros
 except ImportError:
-    Mapping = None
+    Mapping = write_zeros = None
 
 Buffer = bytes | bytearray | memoryview
 
@@ -35,6 +36,9 @@ _FLOCK = struct.Struct("hhqqi0q")
 #: Linux: read only what is in memory.
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: ext4 keeps what one call wrote together in memory, and small writes into large pieces are slow:
+#: 1.3 KB take 1.3 us where zeros came in pieces of 64 KiB, 3 us where they came in MiB.
+_ZEROS = bytes(64 * 1024)
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -92,6 +96,9 @@ class File(Protocol):
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all of `data`, or raise OSError with an unknown part of it written."""
+
+    def write_zeros(self, offset: int, size: int) -> None:
+        """Write zeros where there was nothing yet; otherwise as `pwrite`."""
 
     def sync(self) -> None:
         """Return when everything written before is on the disk (fdatasync), or raise SyncFailed."""
@@ -217,6 +224,17 @@ class DiskFile:
         written = os.pwrite(self._fd, data, offset)
         while written < len(data):
             written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+
+    def write_zeros(self, offset: int, size: int) -> None:
+        """Write zeros where there was nothing yet; otherwise as `pwrite`."""
+        if write_zeros is not None:
+            write_zeros(self._fd, offset, size, _ZEROS)
+            return
+        end = offset + size
+        while offset < end:
+            count = min(len(_ZEROS) - offset % len(_ZEROS), end - offset)
+            self.pwrite(_ZEROS[:count], offset)
+            offset += count
 
     def sync(self) -> None:
         """Return when everything written before is on the disk; does not hold the GIL."""

@@ -25,12 +25,9 @@ NAME_DIGITS = 20
 OFFSET_MAX = 2**62
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
-#: Within a step no write is larger: the system lets one at a time write to a file.
-ZERO_WRITE = 128 * 1024
-#: In a file that nobody else writes to one large write is best; each asks for the interpreter.
+#: In a file that nobody else writes to a step may be larger.
 ZERO_STEP_ALONE = 16 * 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
-_MANY_ZEROS = bytes(ZERO_STEP_ALONE)
 #: Whatever a segment holds, its first bytes are not zeros then.
 _HEAD_BYTES = 8
 
@@ -191,22 +188,20 @@ class Segment:
 
         Runs off the loop. A failing sync may have lost messages, too.
         """
-        return self._fill(limit, ZERO_STEP, ZERO_WRITE, is_synced=is_synced)
+        return self._fill(limit, ZERO_STEP, is_synced=is_synced)
 
     def fill_ahead(self, limit: int) -> None:
         """Write zeros up to `limit` and sync them, while nothing else is written here."""
-        while self._fill(limit, ZERO_STEP_ALONE, ZERO_STEP_ALONE, is_synced=True):
+        while self._fill(limit, ZERO_STEP_ALONE, is_synced=True):
             pass
 
-    def _fill(self, limit: int, step: int, write: int, *, is_synced: bool) -> bool:
+    def _fill(self, limit: int, step: int, *, is_synced: bool) -> bool:
         with self._zeroing:
             start = self.filled
             count = min(step, min(limit, self.end) - start)
             if count <= 0:
                 return False
-            for at in range(0, count, write):
-                zeros = memoryview(_MANY_ZEROS)[: min(write, count - at)]
-                self.file.pwrite(zeros, start + at - self.start)
+            self.file.write_zeros(start - self.start, count)
             if is_synced:
                 self.file.sync()
             self.filled = start + count

@@ -268,6 +268,10 @@ class SimulatedFile:
             raise OSError(errno.ENOSPC, "no space left on device", str(self._path))
         self._put(data, offset)
 
+    def write_zeros(self, offset: int, size: int) -> None:
+        """Write zeros."""
+        self.pwrite(bytes(size), offset)
+
     def sync(self) -> None:
         """Carry the data to the platters; when it fails, the data is lost for good."""
         try:

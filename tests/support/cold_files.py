@@ -101,6 +101,11 @@ class ColdFile(DiskFile):
         self._real.pwrite(data, offset)
         self._files.wrote(self._path, _pages(len(data), offset))
 
+    def write_zeros(self, offset: int, size: int) -> None:
+        """Write zeros."""
+        self._real.write_zeros(offset, size)
+        self._files.wrote(self._path, _pages(size, offset))
+
     def sync(self) -> None:
         """Do as a real file does."""
         self._real.sync()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import core_broker.store.files as module
 from core_broker.errors import StoreLocked
 from core_broker.store.files import DiskFiles, DiskUsage, SyncFailed, read_file, replace_file
 
@@ -37,6 +38,36 @@ def test_a_short_write_of_the_system_is_carried_on(
     file.pwrite(b"0123456789" * 3, 0)
     assert file.pread(30, 0) == b"0123456789" * 3
     file.close()
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def zero_writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros are written both ways."""
+    if request.param == "plain":
+        monkeypatch.setattr(module, "write_zeros", None)
+    elif module.write_zeros is None:
+        pytest.skip("the kernel is not compiled, or switched off")
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 1), (5, 65_536), (65_535, 2), (1, 200_000)])
+@pytest.mark.usefixtures("zero_writer")
+def test_zeros_go_where_they_belong_and_nowhere_else(
+    files: DiskFiles, tmp_path: Path, offset: int, size: int
+) -> None:
+    file = files.open(tmp_path / "a", create=True)
+    file.pwrite(b"x" * 300_000, 0)
+    file.write_zeros(offset, size)
+    rest = 300_000 - offset - size
+    assert file.pread(300_001, 0) == b"x" * offset + bytes(size) + b"x" * rest
+    file.close()
+
+
+@pytest.mark.usefixtures("zero_writer")
+def test_zeros_that_cannot_be_written_are_told(files: DiskFiles, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "a", create=True)
+    file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.write_zeros(0, 100_000)
 
 
 def test_open_does_not_create_unless_asked(files: DiskFiles, tmp_path: Path) -> None:

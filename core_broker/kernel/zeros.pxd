@@ -5,13 +5,13 @@ cdef extern from *:
     """
     #ifdef __linux__
     #include <fcntl.h>
-    static void gantry_begin_writing(int fd, int64_t at, int64_t size) {
+    static void gantry_start_writeback(int fd, int64_t at, int64_t size) {
         (void)sync_file_range(fd, at, size, SYNC_FILE_RANGE_WRITE);
     }
     #else
-    static void gantry_begin_writing(int fd, int64_t at, int64_t size) {
+    static void gantry_start_writeback(int fd, int64_t at, int64_t size) {
         (void)fd, (void)at, (void)size;
     }
     #endif
     """
-    void begin_writing "gantry_begin_writing" (int fd, int64_t at, int64_t size) nogil
+    void start_writeback "gantry_start_writeback" (int fd, int64_t at, int64_t size) nogil

@@ -2,7 +2,7 @@
 """Zeros ahead of the writer of a log, without the GIL for a moment between."""
 
 import cython
-from cython.cimports.core_broker.kernel.zeros import begin_writing
+from cython.cimports.core_broker.kernel.zeros import start_writeback
 from cython.cimports.cpython.exc import PyErr_SetFromErrno
 from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.posix.unistd import pwrite
@@ -11,11 +11,7 @@ from cython.cimports.posix.unistd import pwrite
 def write_zeros(
     fd: cython.int, offset: int64_t, size: int64_t, piece: cython.const[uint8_t][::1]
 ) -> None:
-    """Write `size` zeros at `offset`, each call a piece at most, or raise OSError.
-
-    The disk is asked to begin with them, so that a later flush finds only what was written over
-    them, and does not hold up who writes there meanwhile.
-    """
+    """Write `size` zeros at `offset`, each call a piece at most, or raise OSError."""
     at: int64_t = offset
     end: int64_t = offset + size
     count: int64_t = 0
@@ -27,6 +23,11 @@ def write_zeros(
             if count < 0:
                 break
             at += count
-        begin_writing(fd, offset, at - offset)
     if count < 0:
         PyErr_SetFromErrno(OSError)
+
+
+def begin_writing(fd: cython.int, offset: int64_t, size: int64_t) -> None:
+    """Ask the system to write a part of a file out; waits only where the disk's queue is full."""
+    with cython.nogil:
+        start_writeback(fd, offset, size)

@@ -12,26 +12,20 @@ import errno
 import fcntl
 import os
 import shutil
-import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from core_broker.errors import StoreLocked
+from core_broker.store.store_lock import DiskLock, Lock
 
 try:
     from core_broker.kernel.mapping import Mapping
-    from core_broker.kernel.zeros import write_zeros
+    from core_broker.kernel.zeros import begin_writing, write_zeros
 except ImportError:
-    Mapping = write_zeros = None
+    Mapping = write_zeros = begin_writing = None
 
 Buffer = bytes | bytearray | memoryview
-
-#: RocketMQ locks byte 0 of the file `lock` and writes this text into it.
-LOCK_TEXT = b"lock"
-# `struct flock` of 64-bit Linux: type, whence, start, length, pid.
-_FLOCK = struct.Struct("hhqqi0q")
 
 #: Linux: read only what is in memory.
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
@@ -63,13 +57,6 @@ class DiskUsage:
         return self.used / whole if whole else 0.0
 
 
-class Lock(Protocol):
-    """A held lock on the store folder."""
-
-    def release(self) -> None:
-        """Give the folder free for another process."""
-
-
 class File(Protocol):
     """One open file; positions are absolute and there is no cursor, so threads may share it."""
 
@@ -99,6 +86,9 @@ class File(Protocol):
 
     def write_zeros(self, offset: int, size: int) -> None:
         """Write zeros where there was nothing yet; otherwise as `pwrite`."""
+
+    def begin_sync(self, offset: int, size: int) -> None:
+        """Let the disk begin with a range, where that can be asked; may wait, and tells nothing."""
 
     def sync(self) -> None:
         """Return when everything written before is on the disk (fdatasync), or raise SyncFailed."""
@@ -236,6 +226,11 @@ class DiskFile:
             self.pwrite(_ZEROS[:count], offset)
             offset += count
 
+    def begin_sync(self, offset: int, size: int) -> None:
+        """Let the disk begin with a range, where that can be asked; may wait, and tells nothing."""
+        if begin_writing is not None:
+            begin_writing(self._fd, offset, size)
+
     def sync(self) -> None:
         """Return when everything written before is on the disk; does not hold the GIL."""
         try:
@@ -330,30 +325,9 @@ class DiskFiles:
         except OSError:
             return ""
 
-    def lock(self, path: Path) -> "DiskLock":
+    def lock(self, path: Path) -> DiskLock:
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            _lock_first_byte(fd)
-        except OSError as error:
-            os.close(fd)
-            raise StoreLocked(str(path.parent)) from error
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, LOCK_TEXT, 0)
-        return DiskLock(fd)
-
-
-class DiskLock:
-    """A lock that ends with the process at the latest."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def release(self) -> None:
-        """Give the folder free for another process."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        return DiskLock(path)
 
 
 def _fdatasync(fd: int) -> None:
@@ -361,18 +335,6 @@ def _fdatasync(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # only this reaches the disk there
     else:
         os.fdatasync(fd)
-
-
-def _lock_first_byte(fd: int) -> None:
-    """Exclude other processes and, unlike plain POSIX locks, a second store in this one.
-
-    Open-file-description locks conflict with the POSIX lock that Java takes.
-    """
-    if sys.platform == "linux":
-        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
-    else:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
 
 
 def replace_file(files: Files, path: Path, data: bytes) -> None:

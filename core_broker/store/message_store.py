@@ -24,7 +24,7 @@ from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.figures import Figures
-from core_broker.store.files import DiskFiles, Files, Lock, replace_file
+from core_broker.store.files import DiskFiles, Files, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
@@ -47,6 +47,7 @@ from core_broker.store.results import (
 from core_broker.store.retention import Retention
 from core_broker.store.segments import OpenFiles
 from core_broker.store.stats import Counters, RateMeter, StoreStats
+from core_broker.store.store_lock import Lock
 
 #: How often the store looks what is due.
 TICK_S = 0.1

@@ -205,6 +205,9 @@ class Segment:
             if is_synced:
                 self.file.sync()
             self.filled = start + count
+        if not is_synced:
+            # A later flush finds only what was written over them, and holds up no writer then.
+            self.file.begin_sync(start - self.start, count)
         return True
 
     def seal(self) -> None:

@@ -272,6 +272,9 @@ class SimulatedFile:
         """Write zeros."""
         self.pwrite(bytes(size), offset)
 
+    def begin_sync(self, offset: int, size: int) -> None:
+        """Nothing reaches the platters before `sync`."""
+
     def sync(self) -> None:
         """Carry the data to the platters; when it fails, the data is lost for good."""
         try:

@@ -106,6 +106,10 @@ class ColdFile(DiskFile):
         self._real.write_zeros(offset, size)
         self._files.wrote(self._path, _pages(size, offset))
 
+    def begin_sync(self, offset: int, size: int) -> None:
+        """Do as a real file does."""
+        self._real.begin_sync(offset, size)
+
     def sync(self) -> None:
         """Do as a real file does."""
         self._real.sync()

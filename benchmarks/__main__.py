@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import crowds, store, traces
+from benchmarks import bare, crowds, store, traces
 from benchmarks.cold import cold_pull
 from benchmarks.load import SCENARIOS, VARIANTS
 from benchmarks.machine import facts
@@ -58,7 +58,7 @@ def parse_options() -> argparse.Namespace:
         default=1_000_000,
         help="messages stored before memory is read (%(default)s)",
     )
-    choices = [*SCENARIOS, *VARIANTS, "start", *OWN, "traces", *store.SCENARIOS]
+    choices = [*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS]
     parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
     store.add_options(parser)
     parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
@@ -67,7 +67,7 @@ def parse_options() -> argparse.Namespace:
 
 def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures that are asked for."""
-    usual = [*SCENARIOS, *VARIANTS, "start", *OWN, "traces", *store.SCENARIOS]
+    usual = [*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS]
     wanted = set(options.only or usual)
     figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
@@ -91,6 +91,9 @@ def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         data.mkdir()
         figures["own"][name] = OWN[name](data, options.seconds)
         shutil.rmtree(data)
+    if "bare-loop" in wanted:
+        say("bare-loop")
+        figures["bare-loop"] = bare.compare(folder)
     if "traces" in wanted:
         say("traces")
         data = folder / "traces"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks import store
+from benchmarks import bare, store
 
 # What the foundation promises; shown beside the figures.
 AIMS = {
@@ -24,6 +24,10 @@ def print_table(figures: dict[str, Any]) -> None:
     for name, each in figures.get("own", {}).items():
         print(f"\n{name}")
         print_lines(each)
+    if "bare-loop" in figures:
+        print("\nthe kernel under a bare loop in C, and the broker")
+        for line in bare.lines(figures["bare-loop"]):
+            print(f"  {line}")
     if "traces" in figures:
         print("\ntraces")
         print_traces(figures["traces"])

@@ -145,6 +145,8 @@ class Checkpointer:
             else:
                 done(OSError("the commit log was not flushed in time"))
 
+        # What fails here fails again when it is to be written.
+        self._lane.submit(lambda: _prepare(taken.index), lambda error: None)
         # Queues and index may have messages by now that came after the flush began.
         self._flusher.wait(self._log.written, when_flushed)
 
@@ -217,6 +219,11 @@ class Checkpointer:
             self._flusher.fail(reason)
         else:
             log.error("The checkpoint stays where it is, since %s", reason)
+
+
+def _prepare(flushes: Iterable[IndexFlush]) -> None:
+    for each in flushes:
+        each.prepare()
 
 
 def sync_files(files: Files, paths: Iterable[Path]) -> None:

@@ -29,10 +29,12 @@ TAIL_BYTES_MAX = 3200 * ITEM.size
 #: round keeps every other thread waiting; with it, only that they are many pieces does.
 BLOCKS_PER_WRITE = 64 if swapped is None else 1024
 _CHUNK_ITEMS = 3200
+#: Blocks of slots as the file has them, each piece with the number of its first block.
+SlotCopies = list[tuple[int, memoryview]]
 
 
 class IndexFile:
-    """One index file. Event loop only, except `write_slots`."""
+    """One index file. Event loop only, but `copied_slots` and `write_slots`."""
 
     def __init__(self, path: Path, file: File, layout: IndexLayout) -> None:
         self.path = path
@@ -151,14 +153,14 @@ class IndexFile:
         for block in blocks:
             self._changed_blocks[block] = 1
 
-    def write_slots(self, blocks: list[int]) -> None:
-        """Write blocks of slots as they were when the flush was taken; may run off the loop.
+    def copied_slots(self, blocks: list[int]) -> SlotCopies:
+        """Copy blocks of slots as they were when the flush was taken; may run off the loop.
 
         Java takes a slot for empty that names an item behind those in the header, and with that
         would lose the chain.
         """
         if self._slots is None:
-            return
+            return []
         copies = [
             (first, _swapped(self._slots[first * SLOTS_PER_BLOCK : end * SLOTS_PER_BLOCK]))
             for first, end in _runs(blocks)
@@ -166,6 +168,10 @@ class IndexFile:
         # What a copy has too new was noted before it changed; from here on nobody needs to.
         before, self._before_flush = self._before_flush or {}, None
         _take_back(copies, before)
+        return copies
+
+    def write_slots(self, copies: SlotCopies) -> None:
+        """Write what was copied; may run off the loop."""
         for first, data in copies:
             self.file.pwrite(data, self.layout.slot_at(first * SLOTS_PER_BLOCK))
 
@@ -248,8 +254,8 @@ def _swapped(slots: memoryview) -> memoryview:
     return memoryview(copy).cast("B")
 
 
-def _take_back(copies: list[tuple[int, memoryview]], before: dict[int, bytes]) -> None:
-    """Let copies of blocks, each with the number of its first one, be as they were before."""
+def _take_back(copies: SlotCopies, before: dict[int, bytes]) -> None:
+    """Let copies of blocks be as they were before."""
     firsts = [first for first, _ in copies]
     for block, slots in before.items():
         number = bisect_right(firsts, block) - 1

@@ -5,12 +5,12 @@ Compatible with RocketMQ's IndexService.
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Files
-from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, open_index_file
+from core_broker.store.index_file import TAIL_BYTES_MAX, IndexFile, SlotCopies, open_index_file
 from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 from core_broker.store.index_layout import IndexLayout
 from core_broker.store.key_search import KeySearch
@@ -29,10 +29,18 @@ class IndexFlush:
     header: bytes
     blocks: list[int]
     is_last: bool
+    _copies: SlotCopies = field(default_factory=list)
+
+    def prepare(self) -> None:
+        """Copy the slots; may run off the loop. Until then each block is kept as it was taken."""
+        self._copies.extend(self.file.copied_slots(self.blocks))
 
     def run(self) -> None:
         """Write and sync it; may run off the loop."""
-        self.file.write_slots(self.blocks)
+        if not self._copies:
+            self.prepare()
+        self.file.write_slots(self._copies)
+        self._copies.clear()
         self.file.file.pwrite(self.header, 0)
         self.file.file.sync()
 

@@ -25,8 +25,6 @@ NAME_DIGITS = 20
 OFFSET_MAX = 2**62
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
-#: In a file that nobody else writes to a step may be larger.
-ZERO_STEP_ALONE = 16 * 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
 #: Whatever a segment holds, its first bytes are not zeros then.
 _HEAD_BYTES = 8
@@ -188,17 +186,21 @@ class Segment:
 
         Runs off the loop. A failing sync may have lost messages, too.
         """
-        return self._fill(limit, ZERO_STEP, is_synced=is_synced)
+        return self._fill(limit, is_synced=is_synced)
 
     def fill_ahead(self, limit: int) -> None:
-        """Write zeros up to `limit` and sync them, while nothing else is written here."""
-        while self._fill(limit, ZERO_STEP_ALONE, is_synced=True):
-            pass
+        """Write zeros up to `limit` and sync them, while nothing else is written here.
 
-    def _fill(self, limit: int, step: int, *, is_synced: bool) -> bool:
+        Whoever begins to write here all the same does not wait for the disk.
+        """
+        while self._fill(limit, is_synced=False):
+            pass
+        self.file.sync()
+
+    def _fill(self, limit: int, *, is_synced: bool) -> bool:
         with self._zeroing:
             start = self.filled
-            count = min(step, min(limit, self.end) - start)
+            count = min(ZERO_STEP, min(limit, self.end) - start)
             if count <= 0:
                 return False
             self.file.write_zeros(start - self.start, count)

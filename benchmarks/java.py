@@ -9,6 +9,7 @@ ratios, and renders docs/performance.md from it.
     Java client         64 threads that share a producer, then a consumer of what they left
     memory              after ten million messages; name server and broker, page cache aside
     SYNC_FLUSH          64 x 1, with brokers of its own
+    bare loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks import java_clients, page
+from benchmarks import bare, java_clients, page
 from benchmarks.contenders import running_java
 from benchmarks.load import SCENARIOS, Scenario
 from benchmarks.machine import facts
@@ -63,6 +64,8 @@ def main() -> None:
     try:
         figures = {"machine": facts(folder), "options": _described(options)}
         figures |= side_by_side(folder / "main", options) | synchronous(folder / "sync", options)
+        say("the kernel under a bare loop")
+        figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
     except CannotInstall as reason:
         sys.exit(f"Java's brokers are not here: {reason}")
     finally:

@@ -98,6 +98,7 @@ def render(figures: Figures) -> str:
         "",
         *_ratio_lines(figures),
         "",
+        *_bare_lines(figures),
         "## All figures",
         "",
         *_scenario_lines(figures),
@@ -132,6 +133,19 @@ def _ratio_lines(figures: Figures) -> list[str]:
         f"**{start[JAVA] / start[OURS]:.1f}** | under 0.7 s |"
     )
     return lines
+
+
+def _bare_lines(figures: Figures) -> list[str]:
+    """How near the broker comes to what its kernel could do without Python around it."""
+    bare = figures.get("bare_loop")
+    if bare is None:
+        return []
+    return [
+        f"Of the sends a second that its kernel answers under a bare event loop in C, Gantry"
+        f" answers **{bare['ratio']:.0%}** (64 connections x 1, files in memory; rounds between"
+        f" {bare['ratio_min']:.0%} and {bare['ratio_max']:.0%}; the aim is 75 %).",
+        "",
+    ]
 
 
 def _scenario_lines(figures: Figures) -> list[str]:

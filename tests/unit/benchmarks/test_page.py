@@ -1,0 +1,48 @@
+"""The page of figures, from figures as the programs write them."""
+
+from typing import Any
+
+from benchmarks import page
+
+BROKERS = ("gantry", "gantry-plain", "java-4.9.7", "java-5.3.3")
+
+
+def figures() -> dict[str, Any]:
+    load = {
+        "rate": 50_000,
+        "cpu_us_per_message": 10.5,
+        "p50_us": 900,
+        "p99_us": 2_000,
+        "p99.9_us": 3_000,
+    }
+    scenarios = ("send-64x1", "send-1x64", "batch-32", "pull-32")
+    return {
+        "machine": {
+            "cpus": 2,
+            "cpu": "a CPU",
+            "memory_mb": 24_000,
+            "file_system": "ext4",
+            "kernel": "6.1",
+            "python": "3.11",
+            "measured_at": "2026-01-02T03:04:05",
+            "commit": "abc",
+        },
+        "options": {"seconds": 4, "rounds": 3, "warm_up_seconds": 60, "messages": 10_000_000},
+        "start_seconds": dict.fromkeys(BROKERS, 0.5),
+        "scenarios": {name: dict.fromkeys(BROKERS, load) for name in scenarios},
+        "offered": dict.fromkeys(BROKERS, load),
+        "sync-64x1": dict.fromkeys(BROKERS, load),
+        "java_client": {},
+        "memory": {},
+    }
+
+
+def test_without_a_bare_loop_the_page_says_nothing_of_it() -> None:
+    assert "bare" not in page.render(figures())
+
+
+def test_how_near_the_broker_comes_to_a_bare_loop_is_told() -> None:
+    found = {"ratio": 0.78, "ratio_min": 0.7, "ratio_max": 0.81}
+    rendered = page.render(figures() | {"bare_loop": found})
+    assert "Gantry answers **78%**" in rendered
+    assert "between 70% and 81%" in rendered

@@ -186,18 +186,6 @@ class Segment:
 
         Runs off the loop. A failing sync may have lost messages, too.
         """
-        return self._fill(limit, is_synced=is_synced)
-
-    def fill_ahead(self, limit: int) -> None:
-        """Write zeros up to `limit` and sync them, while nothing else is written here.
-
-        Whoever begins to write here all the same does not wait for the disk.
-        """
-        while self._fill(limit, is_synced=False):
-            pass
-        self.file.sync()
-
-    def _fill(self, limit: int, *, is_synced: bool) -> bool:
         with self._zeroing:
             start = self.filled
             count = min(ZERO_STEP, min(limit, self.end) - start)
@@ -211,6 +199,15 @@ class Segment:
             # A later flush finds only what was written over them, and holds up no writer then.
             self.file.begin_sync(start - self.start, count)
         return True
+
+    def fill_ahead(self, limit: int) -> None:
+        """Write zeros up to `limit` and sync them, while nothing else is written here.
+
+        Whoever begins to write here all the same does not wait for the disk.
+        """
+        while self.fill_step(limit, is_synced=False):
+            pass
+        self.file.sync()
 
     def seal(self) -> None:
         """Keep the helper out: nothing more will be written, and the file may be closed."""

@@ -18,7 +18,7 @@ from core_broker.message.record import (
 from core_broker.store.consume_queue import UNIT, ConsumeQueue, _all_valid
 from core_broker.store.files import DiskFiles
 from core_broker.store.key_index import KeyIndex
-from core_broker.store.log_reader import Owner
+from core_broker.store.log_reader import Owner, Wanted
 from core_broker.store.segments import OpenFiles
 from tests.support.stores import NOW_MS, Bench, message, read_queue
 
@@ -102,6 +102,46 @@ def test_a_record_tells_its_queue(
     assert not owner.owns(record[:-1], 0, 5, 700, len(record))
     assert not Owner(queue_of(tmp_path, topic, 2)).owns(record, 0, 5, 700, len(record))
     assert not Owner(queue_of(tmp_path, topic[:-1] + "Y", 3)).owns(record, 0, 5, 700, len(record))
+
+
+def usual_records(topic: str = "T") -> tuple[bytes, list[Wanted]]:
+    """Three records of one queue that follow each other, and how they are asked for."""
+    data, wanted = b"", []
+    for logical in range(5, 8):
+        offset = 700 + len(data)
+        data += encode_record(
+            message(logical, topic=topic, queue_id=3),
+            queue_offset=logical,
+            physical_offset=offset,
+            store_timestamp=NOW_MS,
+        )
+        wanted.append((logical, offset, 700 + len(data) - offset))
+    return data, wanted
+
+
+def test_usual_records_are_looked_at_together(tmp_path: Path) -> None:
+    data, wanted = usual_records()
+    assert Owner(queue_of(tmp_path, "T", 3)).owns_all(data, 700, wanted)
+    assert Owner(queue_of(tmp_path, "T", 3)).owns_all(data, 700, wanted[1:])
+    assert not Owner(queue_of(tmp_path, "T", 3)).owns_all(data[:-1], 700, wanted)
+    assert not Owner(queue_of(tmp_path, "T", 2)).owns_all(data, 700, wanted)
+    assert not Owner(queue_of(tmp_path, "U", 3)).owns_all(data, 700, wanted)
+    assert not Owner(queue_of(tmp_path, "%LMQ%T", 3)).owns_all(data, 700, wanted)
+    long_one, asked = usual_records("x" * 128)
+    assert not Owner(queue_of(tmp_path, "x" * 128, 3)).owns_all(long_one, 700, asked)
+
+
+def test_damage_to_any_bit_means_the_same_together_as_alone(tmp_path: Path) -> None:
+    data, wanted = usual_records()
+    owner = Owner(queue_of(tmp_path, "T", 3))
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        alone = all(
+            owner.owns(damaged, offset - 700, logical, offset, size)
+            for logical, offset, size in wanted
+        )
+        assert owner.owns_all(damaged, 700, wanted) == alone
 
 
 def test_light_queues_of_rocketmq_5_point_to_messages_of_other_topics(tmp_path: Path) -> None:

@@ -61,11 +61,14 @@ class LakeReader:
         dataset: str,
         range_: TimeRange,
         parameters: Mapping[str, object] | None = None,
+        *,
+        is_whole: bool = False,
     ) -> list[Row]:
-        """Run `sql`, in which {files} stands for the table of `dataset` in the range."""
+        """Run `sql`, in which {files} stands for the table of `dataset` in the range; `is_whole`
+        when it does not tell the points of the range apart."""
         given = parameters or {}
         for _attempt in range(VANISHED_TRIES_MAX):
-            files, gone = self._files(dataset, range_)
+            files, gone = self._files(dataset, range_, is_whole)
             if gone and self._moves_on():
                 continue
             try:
@@ -88,11 +91,13 @@ class LakeReader:
         self.snapshot = newest
         return moves_on
 
-    def _files(self, dataset: str, range_: TimeRange) -> tuple[list[str], list[Path]]:
+    def _files(
+        self, dataset: str, range_: TimeRange, is_whole: bool
+    ) -> tuple[list[str], list[Path]]:
         """What to read, and the folders that should be there and are not."""
         files: list[str] = []
         gone: list[Path] = []
-        for path in files_of(self.lake, self.snapshot, dataset, range_.hours, range_.step_ms):
+        for path in files_of(self.lake, self.snapshot, dataset, range_, is_whole=is_whole):
             found = [path] if path.suffix == ".parquet" else sorted(path.glob("*.parquet"))
             files += map(str, found)
             if not found:

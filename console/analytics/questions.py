@@ -128,7 +128,7 @@ def series(reader: LakeReader, scope: Scope) -> list[Figures]:
 def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURES) -> Overview:
     """The whole range, and its topics, groups and kinds, with percentiles of the `measures`."""
     counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
-    counted = reader.rows(counts, MINUTE, scope.range, scope.parameters)
+    counted = reader.rows(counts, MINUTE, scope.range, scope.parameters, is_whole=True)
     spreads = _percentiles(
         reader,
         scope,
@@ -137,6 +137,7 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
         which=_WHICH,
         sets=_SPREAD_SETS,
         measures=measures,
+        is_whole=True,
     )
 
     def cut(which: int) -> list[Figures]:
@@ -208,12 +209,13 @@ def _percentiles(
     which: str,
     sets: str,
     measures: Sequence[str] = MEASURES,
+    is_whole: bool = False,
 ) -> dict[tuple[Any, int, str], Spread]:
     sql = _PERCENTILES.format(
         cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
     )
     wanted = {**scope.parameters, "measures": list(measures)}
-    rows = reader.rows(sql, LATENCY, scope.range, wanted)
+    rows = reader.rows(sql, LATENCY, scope.range, wanted, is_whole=is_whole)
     return {
         (name, cut, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in row))
         for name, cut, measure, *row in rows

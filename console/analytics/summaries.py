@@ -2,11 +2,11 @@
 
     <lake>/days/<dataset>/<level in hours>/2026-11-05-<digest>.parquet
 
-A file holds what the hours of one UTC day say, added up by the hour or by six hours, whose first
-millisecond stands in its time column; lists of messages are only put together. The digest stands
-for the very files it was made of: when a job makes an hour again, the file no longer fits and is
-not used any more, and the next job makes a new one. So a missing or old file costs time, and
-nothing else.
+A file holds what the hours of one UTC day say, added up by the hour, by six hours or for the day,
+whose first millisecond stands in its time column; lists of messages are only put together. The
+digest stands for the very files it was made of: when a job makes an hour again, the file no longer
+fits and is not used any more, and the next job makes a new one. So a missing or old file costs
+time, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,14 +24,15 @@ from typing import Final
 import duckdb
 from django.conf import settings
 
+from console.analytics.ranges import DAY_MS, TimeRange
 from console.jobs.places import lake_of
-from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, HourIndex, Lake, Snapshot
+from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, Lake, Snapshot
 from trace.tables import TABLES, Table
 
 logger = logging.getLogger(__name__)
 
 DAY_HOURS: Final = 24
-LEVELS_HOURS: Final = (6, 1)
+LEVELS_HOURS: Final = (DAY_HOURS, 6, 1)
 """Of what length the sums are, the longest first."""
 KEPT_S: Final = 3600
 """So long an old file stays for whoever is reading it."""
@@ -88,18 +89,25 @@ def level_for(step_ms: int) -> int | None:
 
 
 def files_of(
-    lake: Lake, snapshot: Snapshot, dataset: str, hours: Sequence[HourIndex], step_ms: int
+    lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange, *, is_whole: bool = False
 ) -> list[Path]:
-    """What to read for `hours` on a grid of `step_ms`: folders of minutes, and sums where they are
-    there. The grid begins and ends on its own step."""
+    """What to read for a range: folders of minutes, and sums where they are there.
+
+    The sums are those of the range's step, on which it begins and ends. `is_whole` says that its
+    points are not told apart; then days that lie in it whole are read as one sum.
+    """
     parts = snapshot.parts.get(dataset, {})
-    level = level_for(step_ms)
-    if level is None or dataset not in _SUMS:
-        return lake.folders(dataset, parts, hours)
+    hours = range_.hours
     found: list[Path] = []
     for day in sorted({hour // DAY_HOURS for hour in hours if hour in parts}):
-        summary = summary_of(lake, snapshot, dataset, day, level)
-        if summary is not None and summary.is_file():
+        levels = [level_for(range_.step_ms)] if dataset in _SUMS else []
+        if is_whole and range_.begin_ms <= day * DAY_MS <= range_.end_ms - DAY_MS:
+            levels.insert(0, DAY_HOURS)
+        summaries = [
+            summary_of(lake, snapshot, dataset, day, level) for level in levels if level is not None
+        ]
+        summary = next((path for path in summaries if path and path.is_file()), None)
+        if summary is not None:
             found.append(summary)
         else:
             of_day = [hour for hour in hours if hour // DAY_HOURS == day]

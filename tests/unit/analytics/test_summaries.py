@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MONTH = Scope(on_grid(BEGIN_MS - 20 * DAY_MS, BEGIN_MS + 10 * DAY_MS))
 WEEK = Scope(on_grid(BEGIN_MS - 2 * DAY_MS, BEGIN_MS + 5 * DAY_MS))
+#: Begins in the middle of a day that has something before it, and ends in one with more after it.
+CUT = Scope(on_grid(BEGIN_MS - 20 * HOUR_MS, BEGIN_MS - 20 * HOUR_MS + 7 * DAY_MS))
+END = Scope(on_grid(BEGIN_MS + 20 * HOUR_MS - 7 * DAY_MS, BEGIN_MS + 20 * HOUR_MS))
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
         return said, reader.files_read
 
 
-@pytest.mark.parametrize("scope", [MONTH, WEEK], ids=["month", "week"])
+@pytest.mark.parametrize("scope", [MONTH, WEEK, CUT, END], ids=["month", "week", "cut", "end"])
 def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None:
     before, many = answers(lake, scope)
     assert summarise("local", lambda: None) == 4

@@ -20,8 +20,9 @@ import duckdb
 from django.conf import settings
 
 from console.analytics.ranges import TimeRange
-from console.analytics.summaries import files_of
+from console.analytics.summaries import SUMS_FOLDER, Mixed, files_of, mixed_files
 from trace.lake import Lake, Snapshot
+from trace.tables import TABLES
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,13 @@ READER_WAIT_S: Final = 10.0
 BROKEN_NAMED_MAX: Final = 10
 VANISHED_TRIES_MAX: Final = 3
 """So often files may be replaced under one question."""
+
+_PLAIN: Final = "read_parquet($files, hive_partitioning = false)"
+_MIXED: Final = """(
+    SELECT * FROM read_parquet($files, hive_partitioning = false, filename = true)
+    WHERE starts_with(filename, $sums) = ({time} >= $sums_begin AND {time} < $sums_end)
+)"""
+"""Of files of sums the hours that count, of the others what is not among those."""
 
 Row = tuple[Any, ...]
 _readers = threading.BoundedSemaphore(READERS_MAX)
@@ -66,13 +74,14 @@ class LakeReader:
     ) -> list[Row]:
         """Run `sql`, in which {files} stands for the table of `dataset` in the range; `is_whole`
         when it does not tell the points of the range apart."""
-        given = parameters or {}
         for _attempt in range(VANISHED_TRIES_MAX):
-            files, gone = self._files(dataset, range_, is_whole)
+            mixed = mixed_files(self.lake, self.snapshot, dataset, range_) if is_whole else None
+            files, gone = self._files(dataset, range_, is_whole, mixed)
+            given = {**(parameters or {}), **self._limits(mixed)}
             if gone and self._moves_on():
                 continue
             try:
-                found = self._execute(sql, files, given) if files else []
+                found = self._execute(_of(sql, dataset, mixed), files, given) if files else []
             except duckdb.Error as error:
                 logger.warning("a query on %s failed: %s", self.lake.root, error)
                 if not all(Path(path).is_file() for path in files) and self._moves_on():
@@ -81,8 +90,9 @@ class LakeReader:
             for folder in gone:
                 self._name_broken(folder)
             return found
-        sound = [path for path in files if self._is_sound(sql, path, given)]
-        return self._execute(sql, sound, given) if sound else []
+        whole = _of(sql, dataset, mixed)
+        sound = [path for path in files if self._is_sound(whole, path, given)]
+        return self._execute(whole, sound, given) if sound else []
 
     def _moves_on(self) -> bool:
         """Take the newest snapshot; False when it is the one we have."""
@@ -92,18 +102,29 @@ class LakeReader:
         return moves_on
 
     def _files(
-        self, dataset: str, range_: TimeRange, is_whole: bool
+        self, dataset: str, range_: TimeRange, is_whole: bool, mixed: Mixed | None
     ) -> tuple[list[str], list[Path]]:
         """What to read, and the folders that should be there and are not."""
         files: list[str] = []
         gone: list[Path] = []
-        for path in files_of(self.lake, self.snapshot, dataset, range_, is_whole=is_whole):
+        if mixed is not None:
+            paths = mixed.files
+        else:
+            paths = files_of(self.lake, self.snapshot, dataset, range_, is_whole=is_whole)
+        for path in paths:
             found = [path] if path.suffix == ".parquet" else sorted(path.glob("*.parquet"))
             files += map(str, found)
             if not found:
                 gone.append(path)
         self.files_read += len(files)
         return files, gone
+
+    def _limits(self, mixed: Mixed | None) -> dict[str, object]:
+        """The parameters of `_MIXED`."""
+        if mixed is None:
+            return {}
+        folder = f"{self.lake.root / SUMS_FOLDER}/"
+        return {"sums": folder, "sums_begin": mixed.begin_ms, "sums_end": mixed.end_ms}
 
     def _is_sound(self, sql: str, path: str, parameters: Mapping[str, object]) -> bool:
         try:
@@ -121,12 +142,11 @@ class LakeReader:
     def _execute(
         self, sql: str, files: Sequence[str], parameters: Mapping[str, object]
     ) -> list[Row]:
-        table = "read_parquet($files, hive_partitioning = false)"
         guard = threading.Timer(settings.ANALYTICS_SECONDS, self.connection.interrupt)
         guard.start()
         try:
             given = {"files": list(files), **parameters}
-            return self.connection.execute(sql.replace("{files}", table), given).fetchall()
+            return self.connection.execute(sql, given).fetchall()
         except duckdb.InterruptException as error:
             text = f"The query took longer than {settings.ANALYTICS_SECONDS} s."
             raise TooSlowError(text) from error
@@ -135,6 +155,12 @@ class LakeReader:
             raise TooSlowError(text) from error
         finally:
             guard.cancel()
+
+
+def _of(sql: str, dataset: str, mixed: Mixed | None) -> str:
+    """`sql` with its table in place of {files}."""
+    table = _PLAIN if mixed is None else _MIXED.format(time=TABLES[dataset].time_column)
+    return sql.replace("{files}", table)
 
 
 @contextmanager

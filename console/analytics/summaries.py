@@ -2,7 +2,7 @@
 
     <lake>/days/<dataset>/<level in hours>/2026-11-05-<digest>.parquet
 
-A file holds what the hours of one UTC day say, added up by the hour, by six hours or for the day,
+A file holds what the hours of one UTC day say, added up by one, two or six hours or for the day,
 whose first millisecond stands in its time column; lists of messages are only put together. The
 digest stands for the very files it was made of: when a job makes an hour again, the file no longer
 fits and is not used any more, and the next job makes a new one. So a missing or old file costs
@@ -32,8 +32,12 @@ from trace.tables import TABLES, Table
 logger = logging.getLogger(__name__)
 
 DAY_HOURS: Final = 24
-LEVELS_HOURS: Final = (DAY_HOURS, 6, 1)
+SUMS_FOLDER: Final = "days"
+"""In the lake."""
+LEVELS_HOURS: Final = (DAY_HOURS, 6, 2, 1)
 """Of what length the sums are, the longest first."""
+MIXED_HOURS_MIN: Final = 3
+"""So many whole hours make reading their sums worth while."""
 KEPT_S: Final = 3600
 """So long an old file stays for whoever is reading it."""
 
@@ -80,7 +84,7 @@ def summary_of(
         return None
     digest = hashlib.blake2b(repr(made_of).encode(), digest_size=8).hexdigest()
     name = f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}-{digest}.parquet"
-    return lake.root / "days" / dataset / str(level_hours) / name
+    return lake.root / SUMS_FOLDER / dataset / str(level_hours) / name
 
 
 def level_for(step_ms: int) -> int | None:
@@ -113,6 +117,34 @@ def files_of(
             of_day = [hour for hour in hours if hour // DAY_HOURS == day]
             found += lake.folders(dataset, parts, of_day)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Sums of hours in the middle of a range, and minutes at its ends."""
+
+    files: list[Path]
+    begin_ms: int
+    """Of the hours whose sums count, of all that are in the files of sums; the minutes count
+    outside of them."""
+    end_ms: int
+
+
+def mixed_files(lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange) -> Mixed | None:
+    """What to read of a range whose points are not told apart, and are shorter than hours; None
+    when there are too few whole hours, or not all of their sums are there."""
+    begin, end = -(-range_.begin_ms // HOUR_MS), range_.end_ms // HOUR_MS
+    if level_for(range_.step_ms) or dataset not in _SUMS or end - begin < MIXED_HOURS_MIN:
+        return None
+    parts = snapshot.parts.get(dataset, {})
+    days = sorted({hour // DAY_HOURS for hour in range(begin, end) if hour in parts})
+    sums = [summary_of(lake, snapshot, dataset, day, 1) for day in days]
+    found = [path for path in sums if path is not None and path.is_file()]
+    if len(found) < len(days):
+        return None
+    ends = [hour for hour in range_.hours if not begin <= hour < end]
+    files = [*found, *lake.folders(dataset, parts, ends)]
+    return Mixed(files, begin * HOUR_MS, end * HOUR_MS)
 
 
 def summarise(cluster: str, moved: Callable[[], None]) -> int:
@@ -189,7 +221,7 @@ def _columns(table: Table, wanted: _Sum, length_ms: int) -> Iterator[str]:
 def _sweep(lake: Lake, wanted: set[Path | None]) -> None:
     """Delete what no longer fits and nobody can be reading any more."""
     horizon = time.time() - KEPT_S
-    for path in (lake.root / "days").glob("*/*/*"):
+    for path in (lake.root / SUMS_FOLDER).glob("*/*/*"):
         with suppress(FileNotFoundError):
             if path not in wanted and path.stat().st_mtime < horizon:
                 path.unlink()

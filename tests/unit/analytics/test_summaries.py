@@ -70,6 +70,18 @@ def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None
     assert summarise("local", lambda: None) == 0
 
 
+@pytest.mark.parametrize("begin_minutes", [-600, -607, -650])
+def test_whole_hours_of_a_day_are_read_as_sums(lake: Lake, begin_minutes: int) -> None:
+    """Only the minutes at both ends are read, and neither they nor the hours count twice."""
+    begin_ms = BEGIN_MS + begin_minutes * 60_000
+    scope = Scope(on_grid(begin_ms, begin_ms + 20 * HOUR_MS))
+    before, many = answers(lake, scope)
+    summarise("local", lambda: None)
+    after, few = answers(lake, scope)
+    assert after == before
+    assert few < many - 30
+
+
 def test_minutes_are_read_where_a_chart_shows_minutes(lake: Lake) -> None:
     scope = Scope(on_grid(BEGIN_MS, BEGIN_MS + HOUR_MS))
     before, files = answers(lake, scope)

@@ -37,9 +37,6 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-EXECUTOR_JAVA_OPTIONS: Final = "spark.executor.extraJavaOptions"
-COMPILE_LONG_METHODS: Final = "-XX:-DontCompileHugeMethods"
-"""Spark makes a query one method. Above 8,000 bytes of code Java would only interpret it."""
 
 SHORT_RUN: Final[Mapping[str, str]] = {
     # A short run is mostly start-up: without the optimizing compiler it takes half the CPU time.
@@ -131,10 +128,9 @@ def all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dic
     log_settings = run_dir / "log4j2.properties"
     log_settings.write_text(LOG_SETTINGS, encoding="utf-8")
     quiet = f"-Dlog4j2.configurationFile={log_settings.resolve().as_uri()}"
-    more = f"{COMPILE_LONG_METHODS} {settings.get(JAVA_OPTIONS, '')}"
+    more = settings.get(JAVA_OPTIONS, "")
     if is_local(master):  # nothing of it, its UI included, belongs on the network
         merged |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    merged[EXECUTOR_JAVA_OPTIONS] = COMPILE_LONG_METHODS
     return merged | dict(settings) | {JAVA_OPTIONS: f"{quiet} {more}".strip()}
 
 

@@ -15,9 +15,7 @@ from spark_jobs import __main__ as programs
 from spark_jobs.java import Java, SparkUnavailableError
 from spark_jobs.lake_writer import only_writer
 from spark_jobs.session import (
-    COMPILE_LONG_METHODS,
     EVENT_LOGS_KEPT,
-    EXECUTOR_JAVA_OPTIONS,
     JAVA_OPTIONS,
     SHORT_RUN,
     SparkLostError,
@@ -144,13 +142,11 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
     assert local["spark.driver.memory"] == "2g"
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
     assert local["spark.eventLog.dir"] == (tmp_path / "spark-events").as_uri()
-    quiet, compiled, *short = local[JAVA_OPTIONS].split()
+    quiet, *short = local[JAVA_OPTIONS].split()
     assert quiet == f"-Dlog4j2.configurationFile={(tmp_path / 'log4j2.properties').as_uri()}"
-    assert compiled == COMPILE_LONG_METHODS
     assert " ".join(short) == SHORT_RUN[JAVA_OPTIONS]
     remote = all_settings("spark://master:7077", tmp_path, {})
     assert "spark.driver.bindAddress" not in remote
-    assert remote[EXECUTOR_JAVA_OPTIONS] == COMPILE_LONG_METHODS
 
 
 def test_old_event_logs_make_room(tmp_path: Path) -> None:

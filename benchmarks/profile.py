@@ -1,7 +1,7 @@
 """`make profile SCENARIO=send-64x1`: where the broker's time goes under a load, as a flame graph.
 
 py-spy looks at the running broker from outside, Python and compiled code alike, so the broker need
-not know. The graph is an SVG for a browser; its widest frames are printed too.
+not know. The graph is an SVG for a browser; the widest frames of its event loop are printed too.
 """
 
 import argparse
@@ -25,7 +25,12 @@ MARGIN_SECONDS: Final = 2
 #: What pulls read.
 BACKLOG_MESSAGES: Final = 200_000
 SHOWN: Final = 25
-_FRAME: Final = re.compile(r"<title>(.+?) \(([\d,]+) samples, ([\d.]+)%\)</title>")
+#: Everything that the event loop does is above this frame; other threads mostly wait.
+LOOP: Final = "run (core_broker/program.py:"
+_FRAME: Final = re.compile(
+    r"<title>(.+?) \([\d,]+ samples, [\d.]+%\)</title><rect [^>]*"
+    r'fg:x="(\d+)" fg:w="(\d+)"'
+)
 
 
 def main() -> None:
@@ -64,11 +69,14 @@ def profile(name: str, seconds: int, output: Path) -> None:
 
 
 def widest(svg: str) -> list[tuple[float, str]]:
-    """The frames with the largest shares of a flame graph, each named once."""
+    """The frames with the largest shares of the event loop's thread, each named once."""
+    frames = [(html.unescape(name), int(x), int(width)) for name, x, width in _FRAME.findall(svg)]
+    loops = [(width, x) for name, x, width in frames if name.startswith(LOOP)]
+    whole, start = max(loops or [(width, x) for _, x, width in frames])
     shares: dict[str, float] = {}
-    for escaped, _samples, share in _FRAME.findall(svg):
-        frame = html.unescape(escaped)
-        shares[frame] = max(shares.get(frame, 0.0), float(share))
+    for name, x, width in frames:
+        if start <= x and x + width <= start + whole:
+            shares[name] = max(shares.get(name, 0.0), 100 * width / whole)
     ordered = sorted(((share, frame) for frame, share in shares.items()), reverse=True)
     return ordered[:SHOWN]
 

@@ -122,12 +122,11 @@ class PulledRows:
         begins = ends_of_records - heads["store_size"] + _HEAD_BYTES
         cuts = numpy.stack((begins, begins + heads["body_bytes"]), axis=1).reshape(-1)
         data = pyarrow.py_buffer(b"".join([buffer for buffer, _, _ in self._pulled]))
+        # Large: what was pulled may have more bytes than a batch may, and the cast tells.
         stretches = pyarrow.Array.from_buffers(
-            pyarrow.binary(),
-            max(0, len(cuts) - 1),
-            [None, pyarrow.py_buffer(cuts.astype(numpy.int32)), data],
+            pyarrow.large_binary(), max(0, len(cuts) - 1), [None, pyarrow.py_buffer(cuts), data]
         )
-        return stretches.take(pyarrow.array(wanted * 2))
+        return stretches.take(pyarrow.array(wanted * 2)).cast(pyarrow.binary())
 
 
 @cache

@@ -7,7 +7,6 @@ judged. Any name may turn out to be something else than it should be, so nothing
 import fcntl
 import os
 import re
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from core_broker.store.files import DiskFile
 from core_broker.store.key_index import NAME_DIGITS as INDEX_NAME_DIGITS
 from core_broker.store.layout import StorePaths
 from core_broker.store.segments import NAME_DIGITS, OFFSET_MAX
+from core_broker.store.store_lock import FLOCK
 
-#: `struct flock` of 64-bit Linux: type, whence, start, length, pid.
-_FLOCK = struct.Struct("hhqqi0q")
 #: Begins the names of queues that RocketMQ keeps besides those of the messages' own topics.
 LMQ_PREFIX = "%LMQ%"
 #: What RocketMQ 5 may keep besides; mqstore names it and knows nothing of it.
@@ -81,9 +79,9 @@ class StoreFolder:
         except OSError:
             return False
         try:
-            asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
+            asked = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
             code = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
-            kind: int = _FLOCK.unpack(fcntl.fcntl(fd, code, asked))[0]
+            kind: int = FLOCK.unpack(fcntl.fcntl(fd, code, asked))[0]
         except OSError:
             return False
         finally:

@@ -11,8 +11,8 @@ from core_broker.errors import StoreLocked
 
 #: What RocketMQ writes into the file.
 LOCK_TEXT = b"lock"
-# `struct flock` of 64-bit Linux: type, whence, start, length, pid.
-_FLOCK = struct.Struct("hhqqi0q")
+#: `struct flock` of 64-bit Linux: type, whence, start, length, pid.
+FLOCK = struct.Struct("hhqqi0q")
 
 
 class Lock(Protocol):
@@ -48,7 +48,7 @@ def _lock_first_byte(fd: int) -> None:
     Open-file-description locks conflict with the POSIX lock that Java takes.
     """
     if sys.platform == "linux":
-        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        wanted = FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
     else:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)

@@ -18,6 +18,7 @@ ways = pytest.mark.parametrize("way", WAYS)
 TOPICS = (("T", 4), ("U", 2))
 PEERS = 3
 LOG_BYTES = 1 << 20
+TURNS = 8
 
 
 def plain_frame(number: int) -> bytes:
@@ -97,6 +98,24 @@ CHANGES = [
 ]
 
 
+def random_turns(
+    seed: int, kinds: list[Any], *, reads: int, frames_max: int
+) -> list[list[tuple[int, bytes]]]:
+    """Some turns, of so many reads each: who sends, and frames of any kind."""
+    rng = random.Random(seed)
+    return [
+        [
+            (rng.randrange(PEERS), b"".join(rng.choice(kinds)(rng.randrange(99)) for _ in range(n)))
+            for n in rng.choices(range(1, frames_max + 1), k=reads)
+        ]
+        for _ in range(TURNS)
+    ]
+
+
+def settings(flush: str) -> dict[str, Any]:
+    return {"flush_disk_type": flush, "mapped_file_size_commit_log": LOG_BYTES}
+
+
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(3))
 @ways
@@ -104,24 +123,9 @@ async def test_any_order_over_several_connections(
     tmp_path: Path, way: str, seed: int, flush: str
 ) -> None:
     """Answers, places and files are the same, whoever takes which request."""
-    rng = random.Random(seed)
     kinds: list[Any] = [usual_frame] * 6 + [plain_frame, one_way, batch, pull]
-    turns = [
-        [
-            (rng.randrange(PEERS), b"".join(rng.choice(kinds)(rng.randrange(99)) for _ in range(n)))
-            for n in rng.choices(range(1, 7), k=5)
-        ]
-        for _ in range(8)
-    ]
-    hot = await compare(
-        tmp_path,
-        turns,
-        TOPICS,
-        way=way,
-        flush_disk_type=flush,
-        mapped_file_size_commit_log=LOG_BYTES,
-    )
-    assert hot > 40
+    turns = random_turns(seed, kinds, reads=5, frames_max=6)
+    assert await compare(tmp_path, turns, TOPICS, way=way, **settings(flush)) > 40
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
@@ -131,23 +135,9 @@ async def test_changes_between_sends_of_one_turn(
     tmp_path: Path, way: str, seed: int, flush: str
 ) -> None:
     """A topic is deleted, made again or changed, or a setting is: from there on it holds."""
-    rng = random.Random(seed)
     kinds: list[Any] = [usual_frame] * 10 + [plain_frame, batch, *CHANGES]
-    turns = [
-        [
-            (rng.randrange(PEERS), b"".join(rng.choice(kinds)(rng.randrange(99)) for _ in range(n)))
-            for n in rng.choices(range(1, 5), k=6)
-        ]
-        for _ in range(8)
-    ]
-    await compare(
-        tmp_path,
-        turns,
-        TOPICS,
-        way=way,
-        flush_disk_type=flush,
-        mapped_file_size_commit_log=LOG_BYTES,
-    )
+    turns = random_turns(seed, kinds, reads=6, frames_max=4)
+    await compare(tmp_path, turns, TOPICS, way=way, **settings(flush))
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -69,13 +69,16 @@ def profile(name: str, seconds: int, output: Path) -> None:
 
 
 def widest(svg: str) -> list[tuple[float, str]]:
-    """The frames with the largest shares of the event loop's thread, each named once."""
+    """The frames with the largest shares of the event loop's thread, each named once.
+
+    Those around all of it are left out.
+    """
     frames = [(html.unescape(name), int(x), int(width)) for name, x, width in _FRAME.findall(svg)]
     loops = [(width, x) for name, x, width in frames if name.startswith(LOOP)]
     whole, start = max(loops or [(width, x) for _, x, width in frames])
     shares: dict[str, float] = {}
     for name, x, width in frames:
-        if start <= x and x + width <= start + whole:
+        if width < whole and start <= x and x + width <= start + whole:
             shares[name] = max(shares.get(name, 0.0), 100 * width / whole)
     ordered = sorted(((share, frame) for frame, share in shares.items()), reverse=True)
     return ordered[:SHOWN]

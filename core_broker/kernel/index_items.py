@@ -5,6 +5,7 @@ The layout and the plain form of this are in store/index_items.py.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.prefetch import prefetch
 from cython.cimports.core_broker.kernel.scan import put32, put64
 from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
@@ -15,6 +16,8 @@ ITEM_BYTES = cython.declare(cython.int, 20)
 SLOTS_PER_BLOCK = cython.declare(cython.int, 1024)
 SLOT_BYTES = cython.declare(cython.int, 4)
 SECONDS_MAX = cython.declare(int64_t, 2147483647)
+#: So many entries ahead the slots are fetched: they lie anywhere in 20 MB.
+AHEAD = cython.declare(cython.Py_ssize_t, 12)
 
 
 def add_items(
@@ -42,6 +45,9 @@ def add_items(
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
     for i in range(count):
+        if i + AHEAD < count:
+            slot = cython.cast(int32_t, entries[ENTRY_NUMBERS * (i + AHEAD)]) % slot_count
+            prefetch(cython.cast(cython.pointer(uint8_t), cython.address(slots[slot])), SLOT_BYTES)
         key_hash = cython.cast(int32_t, entries[ENTRY_NUMBERS * i])
         slot = key_hash % slot_count
         block = slot // SLOTS_PER_BLOCK

@@ -13,7 +13,7 @@ message/batch.py and remoting/command.py.
 
 import cython
 from cython.cimports.core_broker.kernel.answers import Answers
-from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
+from cython.cimports.core_broker.kernel.hot_path import HotKind, HotLine, HotPath
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.properties import Properties
 from cython.cimports.core_broker.kernel.queues import HotQueue, HotTopic
@@ -131,6 +131,14 @@ class SendKernel(HotKind):
         self.waiting = []
         self.waiting_count = 0
         return waiting
+
+    def release(self, waiting: list) -> None:
+        """Send the answers of those who waited: the disk has what they sent."""
+        line: HotLine
+        answers: bytes
+        for line, answers, count in waiting:
+            line._held -= cython.cast(cython.int, count)
+            line.answer_made(answers)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

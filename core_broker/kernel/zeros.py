@@ -2,7 +2,6 @@
 """Zeros ahead of the writer of a log, without the GIL for a moment between."""
 
 import cython
-from cython.cimports.core_broker.kernel.zeros import start_writeback
 from cython.cimports.cpython.exc import PyErr_SetFromErrno
 from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.posix.unistd import pwrite
@@ -25,9 +24,3 @@ def write_zeros(
             at += count
     if count < 0:
         PyErr_SetFromErrno(OSError)
-
-
-def begin_writing(fd: cython.int, offset: int64_t, size: int64_t) -> None:
-    """Ask the system to write a part of a file out; waits only where the disk's queue is full."""
-    with cython.nogil:
-        start_writeback(fd, offset, size)

@@ -147,6 +147,9 @@ class HotSends:
                 puts.bytes_of[hot.queue_id] += stored_bytes
 
     def _flushed(self, waiting: list[_Waiting], is_on_disk: bool) -> None:
+        if is_on_disk and self._is_compiled:
+            self.kernel.release(waiting)
+            return
         for connection, answers, count in waiting:
             connection.answers_made(answers if is_on_disk else self._unflushed(answers), count)
 

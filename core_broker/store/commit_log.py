@@ -31,7 +31,7 @@ from core_broker.store.segments import (
 if TYPE_CHECKING:
     from core_broker.kernel.mapping import Mapping
 
-#: Zeros are written ahead of the writer by what was appended since the start, within these bounds.
+#: Space is ready ahead of the writer by what was appended since the start, within these bounds.
 FILL_AHEAD_MIN = 4 * 1024 * 1024
 FILL_AHEAD_MAX = 64 * 1024 * 1024
 #: The next segment is filled while this one is, and is full before its turn: whoever writes zeros
@@ -230,9 +230,9 @@ class CommitLog:
     # -- growth ahead of the writer --
 
     def to_fill(self) -> tuple[Segment, int] | None:
-        """Return a segment whose zeros end too near, and how far they should reach.
+        """Return a segment whose space ends too near, and how far it should reach.
 
-        Creates the next segment when it is time to fill it; raises OSError if it cannot.
+        Creates the next segment when its time has come; raises OSError if it cannot.
         """
         active = self.active
         appended = self.written - self._opened_at
@@ -254,11 +254,11 @@ class CommitLog:
     def to_warm(self) -> tuple[Segment, int, int] | None:
         """Return where the writer will soon be, in bytes within a segment, now and then.
 
-        What was filled long ago may have left the memory; to write a part of a page would then
-        wait until the rest of it was read.
+        Zeros written long ago may have left the memory; to write a part of a page would then wait
+        until the rest of it was read.
         """
         within = self.position - self.active.start
-        if abs(self.position - self._warmed_at) < FILL_AHEAD_MAX // 2:
+        if not self.active.has_zeros or abs(self.position - self._warmed_at) < FILL_AHEAD_MAX // 2:
             return None
         self._warmed_at = self.position
         return self.active, within, min(FILL_AHEAD_MAX, self.segment_size - within)

@@ -21,9 +21,9 @@ from core_broker.store.store_lock import DiskLock, Lock
 
 try:
     from core_broker.kernel.mapping import Mapping
-    from core_broker.kernel.zeros import begin_writing, write_zeros
+    from core_broker.kernel.zeros import write_zeros
 except ImportError:
-    Mapping = write_zeros = begin_writing = None
+    Mapping = write_zeros = None
 
 Buffer = bytes | bytearray | memoryview
 
@@ -87,17 +87,14 @@ class File(Protocol):
     def write_zeros(self, offset: int, size: int) -> None:
         """Write zeros where there was nothing yet; otherwise as `pwrite`."""
 
-    def begin_sync(self, offset: int, size: int) -> None:
-        """Let the disk begin with a range, where that can be asked; may wait, and tells nothing."""
-
     def sync(self) -> None:
         """Return when everything written before is on the disk (fdatasync), or raise SyncFailed."""
 
     def truncate(self, size: int) -> None:
         """Set the size; what is added reads as zeros, what is cut off is gone."""
 
-    def allocate(self, offset: int, size: int) -> None:
-        """Make sure that a range can be written without ENOSPC, where the file system can tell."""
+    def allocate(self, offset: int, size: int) -> bool:
+        """Make sure that a range can be written without ENOSPC; False where that cannot be."""
 
     def close(self) -> None:
         """Close it; further calls fail."""
@@ -226,10 +223,10 @@ class DiskFile:
             self.pwrite(_ZEROS[:count], offset)
             offset += count
 
-    def begin_sync(self, offset: int, size: int) -> None:
-        """Let the disk begin with a range, where that can be asked; may wait, and tells nothing."""
-        if begin_writing is not None:
-            begin_writing(self._fd, offset, size)
+    @property
+    def descriptor(self) -> int:
+        """The open file, as the system knows it."""
+        return self._fd
 
     def sync(self) -> None:
         """Return when everything written before is on the disk; does not hold the GIL."""
@@ -242,15 +239,17 @@ class DiskFile:
         """Set the size; what is added reads as zeros, what is cut off is gone."""
         os.ftruncate(self._fd, size)
 
-    def allocate(self, offset: int, size: int) -> None:
-        """Make sure that a range can be written without ENOSPC, where the file system can tell."""
+    def allocate(self, offset: int, size: int) -> bool:
+        """Make sure that a range can be written without ENOSPC; False where that cannot be."""
         if sys.platform == "darwin":
-            return
+            return False
         try:
             os.posix_fallocate(self._fd, offset, size)
         except OSError as error:
             if error.errno not in _CANNOT_ALLOCATE:
                 raise
+            return False
+        return True
 
     def close(self) -> None:
         """Close it; a second call does nothing."""

@@ -10,11 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from core_broker.config import BrokerConfig
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import Files
 from core_broker.store.lanes import Lane
+from core_broker.store.segments import Segment
 
 PAGE_BYTES = 4096
 
@@ -118,15 +120,18 @@ class Flusher:
         self._last_flush_ms = self._now_ms
         end = self._log.written
         segments = self._log.unflushed()
+        done = partial(self._done, end)
+        if len(segments) == 1 and segments[0].is_name_synced:
+            self._lane.sync(segments[0].file, done)
+        else:
+            self._lane.submit(partial(self._flush, segments), done)
 
-        def flush() -> None:
-            for segment in segments:
-                if not segment.is_name_synced:
-                    self._files.sync_dir(self._log.folder)
-                    segment.is_name_synced = True
-                segment.file.sync()
-
-        self._lane.submit(flush, lambda error: self._done(end, error))
+    def _flush(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            if not segment.is_name_synced:
+                self._files.sync_dir(self._log.folder)
+                segment.is_name_synced = True
+            segment.file.sync()
 
     def _done(self, end: int, error: Exception | None) -> None:
         self._is_running = False

@@ -1,8 +1,9 @@
-"""Keeps zeros ahead of the writer, so that appending and flushing only touch existing blocks.
+"""Keeps space ready ahead of the writer, so that a full disk is noticed before a message is taken.
 
-On ext4 this more than doubles the throughput of SYNC_FLUSH against freshly allocated blocks. The
-next segment is filled whole before its turn, since two who write to one file wait for each other.
-It also notices a full disk before a message does: what is filled can be written whatever happens.
+With SYNC_FLUSH it is filled with zeros, and synced: on ext4 that more than doubles the throughput
+against blocks never written. The next segment is filled whole before its turn, since two who write
+to one file wait for each other. Otherwise blocks are reserved and no more: nobody waits for a
+flush, and zeros would have to be written as well as the messages.
 """
 
 import errno
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Growth:
-    """Fills segments with zeros through a lane. Event loop only, except the jobs."""
+    """Prepares segments through a lane. Event loop only, except the jobs."""
 
     def __init__(
         self,
@@ -38,7 +39,6 @@ class Growth:
         self._files = files
         self._lane = lane
         self._on_failure = on_failure
-        #: Synced zeros keep flushes of messages small; without SYNC_FLUSH nobody waits for those.
         self._is_synced = is_synced
         self._is_running = False
 
@@ -47,7 +47,7 @@ class Growth:
         return not self.is_disk_full or self._log.position + size <= self._log.active.filled
 
     def advance(self) -> None:
-        """Fill ahead of the writer if it has come near; a full disk is tried again each time."""
+        """Prepare space if the writer has come near; a full disk is tried again each time."""
         if self._is_running:
             return
         try:
@@ -57,8 +57,7 @@ class Growth:
             return
         if work is not None:
             segment, limit = work
-            is_next = segment is not self._log.active
-            self._begin(lambda: self._fill(segment, limit, is_next=is_next))
+            self._begin(lambda: self._prepare(segment, limit))
             return
         self.note(None)
         if (near := self._log.to_warm()) is not None:
@@ -68,15 +67,12 @@ class Growth:
         self._is_running = True
         self._lane.submit(job, self._done)
 
-    def _fill(self, segment: Segment, limit: int, *, is_next: bool) -> None:
+    def _prepare(self, segment: Segment, limit: int) -> None:
         if not segment.is_name_synced:
             self._files.sync_dir(self._log.folder)
             segment.is_name_synced = True
-        if is_next and not self._is_synced:
-            # Synced all the same: or else its first flush would have a whole segment to write.
-            segment.fill_ahead(limit)
-            return
-        while segment.fill_step(limit, is_synced=self._is_synced):
+        step = segment.fill_step if self._is_synced else segment.allocate_step
+        while step(limit):
             pass
 
     def _done(self, error: Exception | None) -> None:

@@ -4,10 +4,12 @@ The slots of the newest file live in memory, since their writes go all over the 
 writes the blocks that changed. Items are appended in blocks. Older files are read from disk.
 """
 
+import mmap
 import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
@@ -90,7 +92,8 @@ class IndexFile:
         """Take the slots into memory: new items will be added."""
         if self._slots is None:
             data = self.file.pread(self.slot_count * SLOT.size, HEADER.size)
-            self._slots = _swapped(memoryview(data).cast("i")).cast("i")
+            self._slots = _empty_slots(self.slot_count)
+            self._slots.cast("B")[:] = _swapped(memoryview(data).cast("i"))
 
     def close_slots(self) -> None:
         """Let the memory go: everything is written and no more items come."""
@@ -240,7 +243,12 @@ def open_index_file(files: Files, path: Path, layout: IndexLayout) -> IndexFile:
 
 
 def _empty_slots(count: int) -> memoryview:
-    return memoryview(bytearray(count * SLOT.size)).cast("i")
+    """Zeros, in large pages where the system has some: keys touch slots all over the table."""
+    memory = mmap.mmap(-1, count * SLOT.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a system without is no worse than before
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory).cast("i")
 
 
 def _swapped(slots: memoryview) -> memoryview:

@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from core_broker.store.files import File
+from core_broker.store.sync_thread import SyncThread, can_sync
+
 #: Runs off the loop; it touches nothing but what it was given.
 Job = Callable[[], None]
 #: Runs on the loop with what the job raised, or None.
@@ -20,6 +23,9 @@ class Lane(Protocol):
 
     def submit(self, job: Job, done: Done) -> None:
         """Run `job` behind those submitted before, then `done` on the event loop."""
+
+    def sync(self, file: File, done: Done) -> None:
+        """Do as `submit` does with `file.sync`, while nothing else is under way in this lane."""
 
     def close(self) -> None:
         """Return when all jobs and their `done` have run."""
@@ -38,6 +44,7 @@ class ThreadLane:
         self._thread: threading.Thread | None = None
         self._jobs: queue.SimpleQueue[tuple[Job, Done] | None] = queue.SimpleQueue()
         self._finished: queue.SimpleQueue[tuple[Done, Exception | None]] = queue.SimpleQueue()
+        self._syncs: SyncThread | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to run jobs off the loop."""
@@ -52,8 +59,20 @@ class ThreadLane:
         else:
             self._jobs.put((job, done))
 
+    def sync(self, file: File, done: Done) -> None:
+        """Do as `submit` does with `file.sync`, while nothing else is under way in this lane."""
+        if self._loop is None or not can_sync(file):
+            self.submit(file.sync, done)
+            return
+        if self._syncs is None:
+            self._syncs = SyncThread(f"{self._name}-sync", self._loop)
+        self._syncs.sync(file, done)
+
     def close(self) -> None:
         """Return when all jobs and their `done` have run."""
+        if self._syncs is not None:
+            self._syncs.close()
+            self._syncs = None
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()

@@ -154,9 +154,9 @@ class OpenFiles:
 class Segment:
     """A commit log file that is being written.
 
-    Blocks that were written before are cheap to overwrite and to sync, so a helper thread fills
-    the segment with zeros ahead of the writer. `filled` is where they end: the helper only writes
-    behind it, and a writer that has caught up reserves space and moves it, both under one lock.
+    A helper thread prepares it ahead of the writer, with zeros or with reserved blocks. `filled` is
+    where that ends: the helper only works behind it, and a writer that has caught up reserves space
+    and moves it, both under one lock.
     """
 
     def __init__(self, path: Path, file: File, start: int, size: int, *, is_new: bool) -> None:
@@ -165,14 +165,16 @@ class Segment:
         self.start = start
         self.end = start + size
         self.filled = start
+        #: Blocks ahead may have been written; to write a part of one, the rest of it must be read.
+        self.has_zeros = not is_new
         #: The name of a new file must reach the disk before anything in it counts as flushed.
         self.is_name_synced = not is_new
-        self._zeroing = threading.Lock()
+        self._growing = threading.Lock()
 
     def reserve(self, end: int) -> None:
         """Make sure that writing up to an absolute offset finds room; OSError when it does not."""
         if end > self.filled:
-            with self._zeroing:
+            with self._growing:
                 if end > self.filled:
                     self.file.allocate(self.filled - self.start, end - self.filled)
                     self.filled = end
@@ -181,37 +183,42 @@ class Segment:
         """Write at an absolute offset what was reserved; all of it, or OSError."""
         self.file.pwrite(data, offset - self.start)
 
-    def fill_step(self, limit: int, *, is_synced: bool) -> bool:
-        """Write, and perhaps sync, the next zeros up to `limit`; False when there are none to do.
+    def fill_step(self, limit: int) -> bool:
+        """Write and sync the next zeros up to `limit`; False when there are none to do.
 
         Runs off the loop. A failing sync may have lost messages, too.
         """
-        with self._zeroing:
-            start = self.filled
-            count = min(ZERO_STEP, min(limit, self.end) - start)
-            if count <= 0:
-                return False
-            self.file.write_zeros(start - self.start, count)
-            if is_synced:
+        with self._growing:
+            count = self._next_step(limit)
+            if count:
+                self._fill(count)
                 self.file.sync()
-            self.filled = start + count
-        if not is_synced:
-            # A later flush finds only what was written over them, and holds up no writer then.
-            self.file.begin_sync(start - self.start, count)
-        return True
+                self.filled += count
+        return count > 0
 
-    def fill_ahead(self, limit: int) -> None:
-        """Write zeros up to `limit` and sync them, while nothing else is written here.
+    def allocate_step(self, limit: int) -> bool:
+        """Reserve the next blocks up to `limit`; False when there are none to do.
 
-        Whoever begins to write here all the same does not wait for the disk.
+        Runs off the loop. Where a file system reserves none, zeros do.
         """
-        while self.fill_step(limit, is_synced=False):
-            pass
-        self.file.sync()
+        with self._growing:
+            count = self._next_step(limit)
+            if count:
+                if not self.file.allocate(self.filled - self.start, count):
+                    self._fill(count)
+                self.filled += count
+        return count > 0
+
+    def _next_step(self, limit: int) -> int:
+        return max(min(ZERO_STEP, min(limit, self.end) - self.filled), 0)
+
+    def _fill(self, count: int) -> None:
+        self.file.write_zeros(self.filled - self.start, count)
+        self.has_zeros = True
 
     def seal(self) -> None:
         """Keep the helper out: nothing more will be written, and the file may be closed."""
-        with self._zeroing:
+        with self._growing:
             self.filled = self.end
 
     def cut(self, offset: int) -> None:

@@ -272,9 +272,6 @@ class SimulatedFile:
         """Write zeros."""
         self.pwrite(bytes(size), offset)
 
-    def begin_sync(self, offset: int, size: int) -> None:
-        """Nothing reaches the platters before `sync`."""
-
     def sync(self) -> None:
         """Carry the data to the platters; when it fails, the data is lost for good."""
         try:
@@ -294,13 +291,14 @@ class SimulatedFile:
         node.blocks = {each for each in node.blocks if each * BLOCK < size}
         node.touch(min(size, old), max(size, old))
 
-    def allocate(self, offset: int, size: int) -> None:
+    def allocate(self, offset: int, size: int) -> bool:
         """Reserve blocks; ENOSPC when the disk is full."""
         self._begin("allocate")
         fresh = set(self._blocks(offset, size)) - self._node.blocks
         if len(fresh) * BLOCK > self._files.capacity - self._files.used:
             raise OSError(errno.ENOSPC, "no space left on device", str(self._path))
         self._node.blocks |= fresh
+        return True
 
     def close(self) -> None:
         """Close it."""

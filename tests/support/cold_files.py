@@ -106,10 +106,6 @@ class ColdFile(DiskFile):
         self._real.write_zeros(offset, size)
         self._files.wrote(self._path, _pages(size, offset))
 
-    def begin_sync(self, offset: int, size: int) -> None:
-        """Do as a real file does."""
-        self._real.begin_sync(offset, size)
-
     def sync(self) -> None:
         """Do as a real file does."""
         self._real.sync()
@@ -118,9 +114,9 @@ class ColdFile(DiskFile):
         """Set the size."""
         self._real.truncate(size)
 
-    def allocate(self, offset: int, size: int) -> None:
+    def allocate(self, offset: int, size: int) -> bool:
         """Do as a real file does."""
-        self._real.allocate(offset, size)
+        return self._real.allocate(offset, size)
 
     def close(self) -> None:
         """Close it."""

@@ -19,7 +19,7 @@ from core_broker.store import (
     PutStatus,
     QueryResult,
 )
-from core_broker.store.files import Files
+from core_broker.store.files import File, Files
 from core_broker.store.lanes import Done, Job
 
 SEGMENT_BYTES = 16 * 1024
@@ -90,6 +90,10 @@ class ManualLane:
         self.jobs.append((job, done))
         if not self._is_manual:
             self.run()
+
+    def sync(self, file: File, done: Done) -> None:
+        """Keep it for `step`, too."""
+        self.submit(file.sync, done)
 
     def step(self) -> bool:
         """Run the oldest job; False when there is none."""

@@ -1,6 +1,7 @@
 """fsync fails once and works again: nothing is acknowledged any more until a restart."""
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,19 +18,34 @@ Connect = Callable[[str], Asker]
 
 
 class OneFailure:
-    """fdatasync that fails once, when it is told to, and works before and afterwards."""
+    """fdatasync that fails once, when it is told to, and works before and afterwards.
+
+    The thread of the kernel is given what cannot be synced: a pipe.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._sync = files._fdatasync
         self._is_due = False
+        self._pipe = os.pipe()
         monkeypatch.setattr(files, "_fdatasync", self)
+        monkeypatch.setattr(files.DiskFile, "descriptor", property(self._descriptor))
 
     def fail_next(self) -> None:
         self._is_due = True
 
+    def close(self) -> None:
+        for each in self._pipe:
+            os.close(each)
+
+    def _take(self) -> bool:
+        was_due, self._is_due = self._is_due, False
+        return was_due
+
+    def _descriptor(self, file: files.DiskFile) -> int:
+        return self._pipe[1] if self._take() else file._fd
+
     def __call__(self, fd: int) -> None:
-        if self._is_due:
-            self._is_due = False
+        if self._take():
             raise OSError(errno.EIO, "Input/output error")
         self._sync(fd)
 
@@ -72,6 +88,7 @@ async def test_reliability_09_a_failed_sync_is_final(
     assert found[:5] == [b"before %d" % number for number in range(5)]
     assert found[-1] == b"again"
     assert set(found[5:-1]) <= {b"after 0"}, "only what was in the failed flush may be there"
+    failure.close()
 
 
 async def permission_of(names: Asker, topic: str) -> bool:

@@ -156,7 +156,7 @@ def test_the_next_segment_is_prepared_when_the_end_comes_near(tmp_path: Path) ->
     log = opened(tmp_path)
     while work := log.to_fill():
         segment, limit = work
-        while segment.fill_step(limit, is_synced=False):
+        while segment.fill_step(limit):
             pass
     assert log.active.filled == SIZE
     assert (tmp_path / "00000000000000001000").stat().st_size == SIZE
@@ -196,6 +196,9 @@ def test_what_will_be_written_is_kept_in_memory(tmp_path: Path) -> None:
     log.load()
     log.open_at(0, synced_until=0, must_cut=False)
     assert log.to_warm() is None
+    log.position = FILL_AHEAD_MAX // 2
+    assert log.to_warm() is None  # reserved blocks have nothing to read
+    log.active.has_zeros = True
     log.position = FILL_AHEAD_MAX // 2
     assert log.to_warm() == (log.active, FILL_AHEAD_MAX // 2, FILL_AHEAD_MAX)
     assert log.to_warm() is None

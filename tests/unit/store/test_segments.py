@@ -1,4 +1,4 @@
-"""Segment files: names, sizes, and zeros ahead of the writer."""
+"""Segment files: names, sizes, and space ahead of the writer."""
 
 import threading
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.files import DiskFiles
+from core_broker.store.files import DiskFile, DiskFiles
 from core_broker.store.segments import (
     ZERO_STEP,
     OpenFiles,
@@ -77,22 +77,41 @@ def test_at_most_so_many_files_are_open(tmp_path: Path) -> None:
 def test_zeros_never_overwrite_what_the_writer_reserved(tmp_path: Path) -> None:
     size = 3 * ZERO_STEP
     segment = create_segment(FILES, tmp_path, 0, size)
-    assert segment.fill_step(size, is_synced=False)
+    assert segment.fill_step(size)
     segment.reserve(ZERO_STEP + 500)
     segment.write(b"x" * 500, ZERO_STEP)
-    while segment.fill_step(size, is_synced=True):
+    while segment.fill_step(size):
         pass
     assert segment.filled == size
     assert segment.file.pread(502, ZERO_STEP - 1) == b"\0" + b"x" * 500 + b"\0"
     segment.file.close()
 
 
-def test_the_helper_and_the_writer_may_race(tmp_path: Path) -> None:
+@pytest.mark.parametrize("can_allocate", [True, False])
+def test_blocks_are_reserved_or_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, can_allocate: bool
+) -> None:
+    if not can_allocate:
+        monkeypatch.setattr(DiskFile, "allocate", lambda *_: False)
+    segment = create_segment(FILES, tmp_path, 0, 2 * ZERO_STEP)
+    assert segment.allocate_step(ZERO_STEP + 500)
+    assert segment.allocate_step(ZERO_STEP + 500)
+    assert not segment.allocate_step(ZERO_STEP + 500)
+    assert segment.filled == ZERO_STEP + 500
+    # Whether blocks were reserved or written is seen on the disk; the file has its size at once.
+    assert segment.path.stat().st_blocks * 512 >= ZERO_STEP + 500
+    assert segment.has_zeros is not can_allocate
+    assert segment.file.pread(2 * ZERO_STEP, 0) == bytes(2 * ZERO_STEP)
+    segment.file.close()
+
+
+@pytest.mark.parametrize("kind", ["fill_step", "allocate_step"])
+def test_the_helper_and_the_writer_may_race(tmp_path: Path, kind: str) -> None:
     size = 16 * ZERO_STEP
     segment = create_segment(FILES, tmp_path, 0, size)
 
     def fill() -> None:
-        while segment.fill_step(size, is_synced=False):
+        while getattr(segment, kind)(size):
             pass
 
     helper = threading.Thread(target=fill)
@@ -109,7 +128,8 @@ def test_the_helper_and_the_writer_may_race(tmp_path: Path) -> None:
 def test_a_sealed_segment_is_left_alone(tmp_path: Path) -> None:
     segment = create_segment(FILES, tmp_path, 0, ZERO_STEP)
     segment.seal()
-    assert not segment.fill_step(ZERO_STEP, is_synced=False)
+    assert not segment.fill_step(ZERO_STEP)
+    assert not segment.allocate_step(ZERO_STEP)
     segment.file.close()
 
 

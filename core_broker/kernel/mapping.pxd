@@ -6,4 +6,4 @@ cdef class Mapping:
     cdef uint8_t *base
     cdef readonly int64_t start, end
     cdef bint has(self, int64_t start, int64_t end) noexcept nogil
-    cdef bint is_resident(self, int64_t start, int64_t end) noexcept nogil
+    cdef int64_t resident_until(self, int64_t start, int64_t end) noexcept

@@ -2,7 +2,7 @@
 """A piece of a file in the memory of the process: the page cache itself, read without a call.
 
 Touching a page that is not in the page cache would wait for the disk, and one behind the end of
-the file or of a failing disk would end the process: whoever reads asks `is_resident` right before.
+the file or of a failing disk would end the process: whoever reads asks `resident_until` before.
 """
 
 import cython
@@ -51,17 +51,17 @@ class Mapping:
         """Whether all of `start` … `end` is mapped here."""
         return self.base != cython.NULL and self.start <= start and end <= self.end
 
-    def is_resident(self, start, end):
-        """Whether all of `start` … `end` is in the page cache; false when that is much."""
+    def resident_until(self, start, end):
+        """Up to where from `start` on all is in the page cache: `end`, or less; or it is much."""
         pages: uint8_t[2048]
         first: int64_t = (start - self.start) // PAGE_BYTES
         count: int64_t = (end - self.start + PAGE_BYTES - 1) // PAGE_BYTES - first
         i: cython.int
         if count > PAGES_MAX or not self.has(start, end):
-            return False
+            return start
         if mincore(self.base + first * PAGE_BYTES, count * PAGE_BYTES, pages):
-            return False
+            return start
         for i in range(count):
             if not pages[i] & 1:
-                return False
-        return True
+                return max(start, self.start + (first + i) * PAGE_BYTES)
+        return end

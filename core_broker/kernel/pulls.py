@@ -80,6 +80,7 @@ class PullKernel(HotKind):
     _waited_max_ms: cython.double
     _closed_port: cython.int
     _mapping: Mapping
+    _now: cython.double  # when the turn began, in s of the monotonic clock; 0 is not known
     _records: Record[512]
     # What one answer may have, and after how many units it ends; what of the log is given out.
     _count_max: int64_t
@@ -117,7 +118,7 @@ class PullKernel(HotKind):
 
     def begin(self) -> None:
         """Ask the shell what may be pulled now."""
-        self._begin(-1)
+        self._begin(-1, 0)
 
     def gather(
         self,
@@ -141,7 +142,7 @@ class PullKernel(HotKind):
         header: NamedHeader = cython.cast(NamedHeader, asked.header)
         line: object = asked.line
         if self._turn != asked.turn:
-            self._begin(asked.turn)
+            self._begin(asked.turn, asked.line.arrived)
         if not self.is_open or asked.waited_ms > self._waited_max_ms:
             return False
         if asked.line._stalled or asked.line._write_paused or line.local_port == self._closed_port:
@@ -174,9 +175,10 @@ class PullKernel(HotKind):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _begin(self, turn: int64_t) -> cython.int:
+    def _begin(self, turn: int64_t, now: cython.double) -> cython.int:
         bounds = self._shell.begin()
         self._turn = turn
+        self._now = now
         self.is_open = bounds is not None
         if bounds is not None:
             self._log_from, self._log_end, self._waited_max_ms, self._closed_port = bounds
@@ -230,7 +232,7 @@ class PullKernel(HotKind):
         if count == 0 and after > offset and may_miss:
             self.missed += 1
             return self._without(self._unmatched_parts, source, opaque, after)
-        if count <= 0 or not self._find(count):
+        if count <= 0 or not self._find(source, count):
             return None
         for i in range(count):
             if i + 1 < count:
@@ -301,7 +303,7 @@ class PullKernel(HotKind):
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
-    def _find(self, count: cython.int) -> cython.int:
+    def _find(self, source: PullSource, count: cython.int) -> cython.int:
         """Find the chosen records in memory; 0 when one is not there."""
         i: cython.int = 0
         j: cython.int
@@ -319,7 +321,7 @@ class PullKernel(HotKind):
             while j < count and self._follows(j, start, end, mapping.end):
                 end = self._records[j].place + self._records[j].size
                 j += 1
-            if not mapping.is_resident(start, end):
+            if not source.is_resident(mapping, start, end, self._now):
                 return 0
             for k in range(i, j):
                 self._records[k].at = mapping.base + (self._records[k].place - mapping.start)

@@ -14,8 +14,16 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp
 
 UNIT_BYTES = cython.declare(cython.int, 20)
-#: Units that are fetched at once and kept for the next pulls: four of 32.
+#: Units that are fetched at once and kept for the next pulls: four of 32, and up to the second
+#: number for who goes on where they end.
 KEPT_UNITS = cython.declare(cython.int, 128)
+KEPT_UNITS_MAX = cython.declare(cython.int, 512)
+#: One queue may be read at so many places in turn.
+PLACES = cython.declare(cython.int, 4)
+#: So much behind the records of a pull is looked for in memory with them, and not looked for again
+#: for so long. Memory that is short lets go of pages this young last.
+RESIDENT_BYTES = cython.declare(int64_t, 1 << 20)
+RESIDENT_S = cython.declare(cython.double, 0.02)
 RECORD_MIN = cython.declare(cython.int, 91)
 RECORD_MAGIC_V1 = cython.declare(uint32_t, 0xDAA320A7)
 RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
@@ -52,7 +60,7 @@ class PullSource:
         #: Group, topic and queue id, as an offset is committed.
         self.target = (group, queue.topic, queue.queue_id)
         self.suggested = suggested
-        self._units = b""
+        self._units = [b""] * PLACES
         self._code_count = -1
         if codes is not None:
             self._codes = cython.cast(
@@ -86,16 +94,54 @@ class PullSource:
 
     def unit(self, offset):
         """The unit of an offset that the queue has; NULL when it is not at hand."""
-        if offset < self._first or offset >= self._behind:
-            self._units = self._read(self.queue, offset, KEPT_UNITS)
-            self._first = offset
-            self._behind = offset + len(self._units) // UNIT_BYTES
-            if self._behind == offset:
+        place: cython.int = self._place
+        if offset < self._first[place] or offset >= self._behind[place]:
+            place = self._turn_to(offset)
+            if offset >= self._behind[place]:
                 return cython.NULL
-        units: cython.pointer(cython.const[uint8_t]) = cython.cast(
-            cython.pointer(uint8_t), PyBytes_AS_STRING(self._units)
-        )
-        return units + (offset - self._first) * UNIT_BYTES
+        return self._at[place] + (offset - self._first[place]) * UNIT_BYTES
+
+    def _turn_to(self, offset):
+        """The place that has the unit of an offset, if it is at hand; pulls go on there."""
+        place: cython.int = -1
+        wanted: cython.int = KEPT_UNITS
+        i: cython.int
+        for i in range(PLACES):
+            if self._first[i] <= offset < self._behind[i]:
+                self._place = i
+                return i
+            if self._behind[i] == offset and self._wanted[i]:
+                place = i
+        if place >= 0:
+            wanted = min(2 * self._wanted[place], KEPT_UNITS_MAX)
+        else:
+            place = self._next_place
+            self._next_place = (place + 1) % PLACES
+        units: bytes = self._read(self.queue, offset, wanted)
+        self._units[place] = units
+        self._at[place] = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(units))
+        self._first[place] = offset
+        self._behind[place] = offset + len(units) // UNIT_BYTES
+        self._wanted[place] = wanted
+        self._place = place
+        return place
+
+    def is_resident(self, mapping, start, end, now):
+        """Whether a part of the log is in memory; `now` in s of the monotonic clock, or 0.
+
+        Asked for what `unit` was asked for last.
+        """
+        place: cython.int = self._place
+        until: int64_t
+        if now < self._known_until_s[place]:
+            if self._known_from[place] <= start and end <= self._known_to[place]:
+                return True
+        until = min(max(end, start + RESIDENT_BYTES), mapping.end)
+        until = mapping.resident_until(start, until)
+        self._known_from[place] = start
+        self._known_to[place] = until
+        self._known_until_s[place] = now + RESIDENT_S if now > 0 else 0
+        return until >= end
 
     def owns(self, record, place, size, offset):
         """Whether a record is whole and says itself that it is the one wanted.

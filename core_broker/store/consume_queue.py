@@ -25,7 +25,7 @@ UNIT_BYTES = UNIT.size
 BLANK_SIZE = 2**31 - 1
 _FIRST_BLANK = (0, BLANK_SIZE)
 #: Units in memory are written when there are so many bytes of them.
-TAIL_BYTES_MAX = 200 * UNIT_BYTES
+TAIL_BYTES_MAX = 1000 * UNIT_BYTES
 #: Units that are read at once; one pull rarely needs more.
 READ_UNITS = 64
 #: What a file that must be made first costs, in writes of units.

@@ -152,6 +152,24 @@ async def test_a_backlog_takes_the_hot_path(tmp_path: Path) -> None:
     assert await compare_pulls(tmp_path, [*backlog(40), *FIRST, *asked], TOPICS) > 200
 
 
+async def test_one_queue_read_at_many_places(tmp_path: Path) -> None:
+    """More places than are remembered, in no order, far apart, and at an end that moves on."""
+    rng = random.Random(17)
+    places = [0, 0, 300, 700, 1100, 1400, 1500]
+    asked: list[Said] = []
+    for turn in range(60):
+        number = rng.randrange(len(places))
+        count = rng.choice([1, 32, 32, 32])
+        asked.append([(0, pulled(places[number], opaque=turn, max_msg_nums=count))])
+        # Behind the end it goes on where it is; a few jump back.
+        places[number] = min(places[number] + count, 1500) if rng.random() < 0.9 else 5
+        if turn % 7 == 0:
+            asked.append([(1, sent(turn))])
+    stored = [(0, b"".join(sent(each) for each in range(100))) for _ in range(15)]
+    asked = [[each] for each in stored] + [*FIRST, *asked]
+    assert await compare_pulls(tmp_path, asked, TOPICS) > 800
+
+
 async def test_frames_cut_anywhere(tmp_path: Path) -> None:
     rng = random.Random(11)
     stream = b"".join(pulled(rng.randrange(30), opaque=each, max_msg_nums=3) for each in range(60))

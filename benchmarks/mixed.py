@@ -18,6 +18,8 @@ from benchmarks.requests import QUEUES, send_template, tail_template
 PEAK_SECONDS: Final = 10
 PEAK_SHARE: Final = 0.7
 LOOK_SECONDS: Final = 5
+#: When its memory is shown, in percent of the time; growth that does not end shows at the end.
+MEMORY_AT: Final = (0, 25, 50, 75, 100)
 #: So many requests of a connection may wait for their answers.
 IN_FLIGHT: Final = 64
 SEGMENT_BYTES: Final = 1024**3
@@ -51,8 +53,10 @@ def mixed(folder: Path, seconds: float) -> dict[str, Any]:
         "sent_per_second": sent["rate"],
         **{f"{name}_us": value for name, value in sent["latency_us"].items()},
         **{f"end_to_end_{name}_us": each for name, each in received["end_to_end_us"].items()},
-        "memory_mb_first": memory[0],
-        "memory_mb_last": memory[-1],
+        **{
+            f"memory_mb_at_{percent}": memory[(len(memory) - 1) * percent // 100]
+            for percent in MEMORY_AT
+        },
         "memory_mb_max": max(memory),
         "flushes": after["flush_times"] - before["flush_times"],
         "segments_begun": after["commit_log_max_offset"] // SEGMENT_BYTES

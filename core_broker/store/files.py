@@ -13,6 +13,8 @@ import fcntl
 import os
 import shutil
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +35,10 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: ext4 keeps what one call wrote together in memory, and small writes into large pieces are slow:
 #: 1.3 KB take 1.3 us where zeros came in pieces of 64 KiB, 3 us where they came in MiB.
 _ZEROS = bytes(64 * 1024)
+#: So much of a file leaves the memory at once before it is removed, which takes a millisecond, and
+#: so long others go on after each.
+FORGOTTEN_BYTES = 4 * 1024 * 1024
+FORGOTTEN_PAUSE_S = 0.004
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -119,6 +125,9 @@ class Files(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove one file; it is no error when it is gone already."""
+
+    def remove_slowly(self, path: Path) -> None:
+        """Do as `remove` does, in pieces so small that nobody else waits for it."""
 
     def remove_tree(self, folder: Path) -> None:
         """Remove a folder with everything in it; it is no error when it is gone already."""
@@ -291,6 +300,25 @@ class DiskFiles:
     def remove(self, path: Path) -> None:
         """Remove one file; it is no error when it is gone already."""
         path.unlink(missing_ok=True)
+
+    def remove_slowly(self, path: Path) -> None:
+        """Do as `remove` does, in pieces so small that nobody else waits for it.
+
+        What takes long is to take a file out of memory, during which the others are held up.
+        """
+        if sys.platform != "darwin":
+            with suppress(FileNotFoundError):
+                self._leave_memory(path)
+        path.unlink(missing_ok=True)
+
+    def _leave_memory(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for at in range(0, os.fstat(fd).st_size, FORGOTTEN_BYTES):
+                os.posix_fadvise(fd, at, FORGOTTEN_BYTES, os.POSIX_FADV_DONTNEED)
+                time.sleep(FORGOTTEN_PAUSE_S)
+        finally:
+            os.close(fd)
 
     def remove_tree(self, folder: Path) -> None:
         """Remove a folder with everything in it; it is no error when it is gone already."""

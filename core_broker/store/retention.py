@@ -181,7 +181,7 @@ class Retention:
                 if path.parent == self._log.folder
                 else config.delete_consume_queue_files_interval
             )
-            self._lane.submit(lambda: self._files.remove(path), _report)
+            self._lane.submit(lambda: self._files.remove_slowly(path), _report)
 
     def _trim(self, queue: ConsumeQueue) -> None:
         """Let a queue begin behind the messages that are gone."""

@@ -138,6 +138,10 @@ class SimulatedFiles:
         if path in self._nodes:
             self._rename_to(path, None)
 
+    def remove_slowly(self, path: Path) -> None:
+        """Do as `remove` does."""
+        self.remove(path)
+
     def remove_tree(self, folder: Path) -> None:
         """Remove a folder with everything in it; it is no error when it is gone already."""
         self.check("unlink", folder)

@@ -76,6 +76,19 @@ def test_open_does_not_create_unless_asked(files: DiskFiles, tmp_path: Path) -> 
         files.open(tmp_path / "absent")
 
 
+def test_who_has_a_file_open_reads_it_while_it_is_removed_slowly(
+    files: DiskFiles, tmp_path: Path
+) -> None:
+    path = tmp_path / "a"
+    file = files.open(path, create=True)
+    file.pwrite(b"x" * 100_000, module.FORGOTTEN_BYTES)
+    files.remove_slowly(path)
+    assert not path.exists()
+    assert file.pread(10, module.FORGOTTEN_BYTES + 99_995) == b"xxxxx"
+    file.close()
+    files.remove_slowly(path)  # no error when it is gone
+
+
 def test_a_failing_sync_is_told_apart(
     files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

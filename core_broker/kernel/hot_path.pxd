@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from core_broker.kernel.memory cimport Memory
 from core_broker.kernel.scan cimport Header
+from core_broker.kernel.writer cimport Writer
 
 cdef class HotKind:
     # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
@@ -30,6 +31,9 @@ cdef class HotPath:
     cdef list _kinds
     cdef double _turn_began
     cdef list _dirty
+    # Sends the answers of busy turns, if there is one.
+    cdef Writer _writer
+    cdef int _settle(self) except -1
     cdef int64_t take(self, HotLine line, int64_t end) except -1
     cdef HotKind _kind_of(self, int64_t code)
     cdef int _deliver(self, HotKind kind, int count) except -1
@@ -44,7 +48,13 @@ cdef class HotLine:
     cdef public bytes _cut
     cdef public list _out
     cdef public int64_t _out_bytes, _held, _looks, _unfinished
-    cdef public object _transport, _endpoint
+    cdef public object _endpoint
     cdef HotPath _path
+    cdef object _wire
+    cdef int _socket
+    # The writer has answers of it.
+    cdef bint _in_flight
     cdef int64_t _in_flight_max, _high_water_bytes
     cdef int answer_made(self, bytes answers) except -1
+    cdef bint _may_send(self) except -1
+    cdef int _sent(self, bytes rest) except -1

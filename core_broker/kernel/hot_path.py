@@ -15,6 +15,7 @@ import cython
 from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.scan import Header, get32
+from cython.cimports.core_broker.kernel.writer import Writer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
@@ -23,6 +24,10 @@ from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 FRAME_HEAD = cython.declare(cython.int, 8)
 FRAME_MAX = cython.declare(uint32_t, 16 << 20)
 LENGTH_BYTES = cython.declare(cython.int, 4)
+#: A writer is woken for so many connections, with so many bytes for each in the mean: shorter
+#: answers are sent by the loop before it is awake.
+LINES_MIN = cython.declare(cython.int, 4)
+MEAN_BYTES_MIN = cython.declare(cython.int, 512)
 #: The beginning of a frame is put before the bytes of the next read when it is so short.
 CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
 
@@ -64,6 +69,45 @@ class HotPath:
     def end_turn(self):
         """The turn of the event loop is over."""
         self._turn_began = 0.0
+
+    def write_with(self, writer: Writer | None) -> None:
+        """Have a writer send the answers of busy turns from now on, or none."""
+        self._settle()
+        self._writer = writer
+
+    def flush(self, dirty: list) -> None:
+        """Write to all connections that have answers."""
+        writer: Writer = self._writer
+        line: HotLine
+        if writer is None or not _is_worth_a_writer(dirty):
+            for connection in dirty:
+                connection.flush()
+            return
+        self._settle()
+        for connection in dirty:
+            if isinstance(connection, HotLine):
+                line = connection
+                if not writer.is_full and line._may_send():
+                    line._is_dirty = False
+                    line._out_bytes = 0
+                    line._looks = 0
+                    line._in_flight = True
+                    writer.add(line, line._socket, line._out.pop())
+                    continue
+            connection.flush()
+        writer.begin()
+
+    def _settle(self):
+        line: HotLine
+        if self._writer is None or not self._writer.is_busy:
+            return 0
+        batch: list = self._writer.join()
+        for line, _ in batch:
+            line._in_flight = False
+        for line, rest in batch:
+            if len(rest):
+                line._sent(rest)
+        return 0
 
     def take(self, line, end):
         """Take requests from the first `end` bytes of the buffer; return how many bytes."""
@@ -154,7 +198,28 @@ class HotLine:
         self._in_flight_max = limits.in_flight_max
         self._high_water_bytes = limits.write_high_water_bytes
         self._cut = b""
+        self._socket = -1
         self.peer_record = b""
+
+    def send_through(self, descriptor: cython.int):
+        """A writer may send to this socket, which the transport closes after `connection_lost`."""
+        self._socket = descriptor
+
+    def settle(self):
+        """Wait until a writer has nothing of this connection any more."""
+        if self._in_flight:
+            self._path._settle()
+
+    @property
+    def _transport(self):
+        """What the connection is written to; nobody else writes meanwhile."""
+        if self._in_flight:
+            self._path._settle()
+        return self._wire
+
+    @_transport.setter
+    def _transport(self, transport):
+        self._wire = transport
 
     def get_buffer(self, sizehint: cython.Py_ssize_t):
         """Where the next bytes go: into the one buffer, behind the beginning of a frame."""
@@ -206,6 +271,23 @@ class HotLine:
         if self._write_paused:
             self._end_write()
 
+    def _may_send(self):
+        """Whether the usual is to be written, and nothing waits that was written before."""
+        if self._socket < 0 or self.closed or self._closing or self._stalled:
+            return False
+        if self._write_paused or len(self._out) != 1:
+            return False
+        return not (self._wire.get_write_buffer_size() or self._wire.is_closing())
+
+    def _sent(self, rest):
+        """The writer is done, but for the rest: the transport sends it when the peer reads."""
+        if self.closed or self._wire.is_closing():
+            return 0
+        self._wire.write(rest)
+        if self._write_paused:
+            self._end_write()
+        return 0
+
     def answer_made(self, answers):
         """Send answers that are frames already."""
         path: HotPath = self._path
@@ -222,6 +304,21 @@ class HotLine:
             else:
                 path._dirty.append(self)
         return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _is_worth_a_writer(dirty: list) -> cython.bint:
+    """Whether these connections have much to be sent."""
+    line: HotLine
+    missing: int64_t = MEAN_BYTES_MIN * len(dirty)
+    if len(dirty) < LINES_MIN:
+        return False
+    for connection in dirty:
+        if isinstance(connection, HotLine):
+            line = connection
+            missing -= line._out_bytes
+    return missing <= 0
 
 
 @cython.cfunc

@@ -4,18 +4,22 @@ kernel/hot_path.py   finds for each frame of a read the kind of request that tak
 hot_sends.py         sends: what the broker decides once a turn, and where the result goes
 hot_pulls.py         pulls and commits of offsets
 hot_beats.py         heartbeats that say nothing new
+writer_thread.py     the thread that sends the answers of busy turns
 express_sends.py     usual sends that no kernel takes, in plain Python; express_line.py, their
                      connections
 """
 
+import asyncio
 from typing import cast
 
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.express_line import ExpressConnection
+from core_broker.processors.express_sends import ExpressSends
 from core_broker.processors.hot_beats import HotBeats
 from core_broker.processors.hot_pulls import HotPulls
 from core_broker.processors.hot_sends import HotSends
 from core_broker.processors.table import RequestTable
+from core_broker.processors.writer_thread import WriterThread
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -48,6 +52,7 @@ class HotPath:
         self.sends: HotSends | None = None
         self.pulls: HotPulls | None = None
         self.beats: HotBeats | None = None
+        self.writing: WriterThread | None = None
         self._ctx = ctx
         self.express = HotSends(ctx, requests.turn, is_compiled=False)
         server.connection_class = self._connection
@@ -66,6 +71,9 @@ class HotPath:
             Code.HEART_BEAT: self.beats.kernel,
         }
         self._kernel = Kernel(server, {int(code): kind for code, kind in kinds.items()})
+        self.writing = WriterThread(self._kernel)
+        server.flush = self._kernel.flush
+        server.on_closed = self.writing.stop
 
     def _end_turn(self) -> None:
         self.express.kernel.look_again()
@@ -95,7 +103,8 @@ class HotPath:
     def _connection(self, endpoint: Endpoint) -> Connection:
         if self.sends is None or not self._ctx.config.kernel_enable:
             return ExpressConnection(endpoint, self.express.kernel)
-        connection = HotConnection(endpoint, self.express.kernel)
+        assert self.writing is not None
+        connection = HotConnection(endpoint, self.express.kernel, self.writing)
         connection.use(self._kernel)
         return cast("Connection", connection)
 
@@ -104,6 +113,23 @@ if HotLine is not None:
 
     class HotConnection(HotLine, ExpressConnection):  # type: ignore[misc]
         """A connection whose reads go the hot way first."""
+
+        def __init__(self, endpoint: Endpoint, sends: ExpressSends, writing: WriterThread) -> None:
+            super().__init__(endpoint, sends)
+            self._writing = writing
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            """The connection is open; without TLS a writer may send to the socket itself."""
+            super().connection_made(transport)
+            sock = transport.get_extra_info("socket")
+            if sock is not None and transport.get_extra_info("sslcontext") is None:
+                self._writing.start()
+                self.send_through(sock.fileno())
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """The connection is gone; its socket is closed when this returns."""
+            self.settle()
+            super().connection_lost(exc)
 
         def hold(self, request: RemotingCommand) -> None:
             """Count a request that the kernel took among those to be answered later."""

@@ -108,8 +108,12 @@ class Endpoint:
         #: When the turn under way began to read, in seconds of the monotonic clock; 0 outside.
         self.turn_began = 0.0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
+        #: Writes to the connections that have answers at the end of a turn.
+        self.flush: Callable[[list[Connection]], None] = _flush_each
         #: Hears when a turn is over.
         self.on_turn_end: Callable[[], None] = _nothing
+        #: Hears that the last connection of a server that ends is gone.
+        self.on_closed: Callable[[], None] = _nothing
         #: Hears of peers that read again after they did not.
         self.on_resume: Callable[[Connection], None] = _nothing
         self._before_write = before_write
@@ -198,8 +202,7 @@ class Endpoint:
                 for connection in dirty:
                     connection.drop_answers()
                 return
-        for connection in dirty:
-            connection.flush()
+        self.flush(dirty)
 
     def _sweep(self) -> None:
         """Close what has been quiet for too long; runs a few times per idle limit."""
@@ -227,6 +230,11 @@ class Endpoint:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                     await self._all_lost.wait()
+
+
+def _flush_each(dirty: "list[Connection]") -> None:
+    for connection in dirty:
+        connection.flush()
 
 
 def _nothing(*_: object) -> None:

@@ -62,6 +62,7 @@ class RemotingServer(Endpoint):
         self._servers.clear()
         await self._drain(drain_timeout_s)
         await self._close_all("the server is shutting down")
+        self.on_closed()
 
     async def _drain(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()

@@ -1,0 +1,115 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A second thread for the answers of a busy turn: the loop reads on while the system sends them.
+
+To send takes the system about as long as the broker needs for all the rest. The thread has no part
+in what the broker knows: it is given one batch of bytes and sockets at a time and never asks for
+the interpreter. The loop sends what is left of a batch when it comes to the next one, or when
+somebody touches one of its connections.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.writer import (
+    MSG_DONTWAIT,
+    MSG_NOSIGNAL,
+    next_of,
+    put,
+    sched_yield,
+    seen,
+    sem_destroy,
+    sem_init,
+    sem_post,
+    sem_wait,
+    send,
+)
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+from cython.cimports.cpython.exc import PyErr_SetFromErrno
+from cython.cimports.libc.stdint import int64_t, uint8_t
+
+WRITES_MAX = cython.declare(cython.int, 256)
+#: Stands for the next one to send while there is none.
+NONE = cython.declare(cython.int, 1 << 30)
+
+
+@cython.cclass
+class Writer:
+    """Sends one batch at a time: `add` for each socket, `begin`, and `join` before the next."""
+
+    def __cinit__(self):
+        if sem_init(cython.address(self._asked), 0, 0):
+            PyErr_SetFromErrno(OSError)
+        self._is_made = True
+        self._next = NONE
+        self._lines = []
+        self._answers = []
+
+    def __dealloc__(self):
+        if self._is_made:
+            sem_destroy(cython.address(self._asked))
+
+    def run(self) -> None:
+        """Send what is asked until it is over; the body of a thread."""
+        with cython.nogil:
+            while not self._is_over:
+                if not sem_wait(cython.address(self._asked)):
+                    self._help()
+
+    def stop(self) -> None:
+        """Let `run` return; nothing may be under way."""
+        self._is_over = True
+        sem_post(cython.address(self._asked))
+
+    def add(self, line, descriptor, answers):
+        """Note answers for the batch that comes next."""
+        at: cython.pointer(uint8_t) = cython.cast(
+            cython.pointer(uint8_t), PyBytes_AS_STRING(answers)
+        )
+        self._lines.append(line)
+        self._answers.append(answers)
+        self._writes[self._added].descriptor = descriptor
+        self._writes[self._added].data = at
+        self._writes[self._added].size = len(answers)
+        self._added += 1
+        self.is_full = self._added == WRITES_MAX
+        return 0
+
+    def begin(self):
+        """Let the batch be sent."""
+        if self._added:
+            self.is_busy = True
+            self.batches += 1
+            self._count = self._added
+            self._sent = 0
+            put(cython.address(self._next), 0)
+            sem_post(cython.address(self._asked))
+        return 0
+
+    def join(self):
+        """Send the rest of the batch; returns each line and what the system did not take of its."""
+        rest: int64_t
+        i: cython.int
+        self._help()
+        while seen(cython.address(self._sent)) < self._count:
+            sched_yield()
+        put(cython.address(self._next), NONE)
+        lines: list = self._lines
+        for i in range(self._count):
+            rest = self._writes[i].size - max(self._writes[i].sent, 0)
+            lines[i] = (lines[i], self._answers[i][-rest:] if rest else b"")
+        self._lines = []
+        self._answers.clear()
+        self._added = 0
+        self.is_busy = self.is_full = False
+        return lines
+
+    def _help(self):
+        """Send what nobody has begun to send."""
+        i: cython.int = next_of(cython.address(self._next))
+        while i < self._count:
+            self._writes[i].sent = send(
+                self._writes[i].descriptor,
+                self._writes[i].data,
+                self._writes[i].size,
+                MSG_DONTWAIT | MSG_NOSIGNAL,
+            )
+            next_of(cython.address(self._sent))
+            i = next_of(cython.address(self._next))

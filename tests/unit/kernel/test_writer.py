@@ -1,0 +1,182 @@
+"""Answers of busy turns, sent by a second thread: whole, in order, and each to its own peer."""
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core_broker.message.record import BLANK_MAGIC
+from core_broker.processors import writer_thread
+from core_broker.processors.hot_path import has_kernel
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.frames import FrameSplitter
+from tests.support.eventually import eventually
+from tests.support.two_paths import OnePath
+from tests.unit.kernel.test_pulls_same_as_plain import pulled, sent
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+PEERS = 8
+MESSAGES = 400
+BODY_REPEATS = 400
+WITHIN_S = 60
+
+
+@pytest.fixture(autouse=True)
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine has."""
+    monkeypatch.setattr(writer_thread, "_processors", lambda: 2)
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> AsyncIterator[OnePath]:
+    """A broker that listens, with messages in one queue."""
+    path = OnePath(tmp_path, (("T", 2),), notify_consumer_ids_changed_enable=False)
+    path.peer()
+    for number in range(MESSAGES):
+        path.hear(0, sent(number, size=BODY_REPEATS))
+        if number % 50 == 0:
+            await path.settle()
+    path.hear(0, pulled())
+    await path.settle()
+    yield path
+    await path.close()
+    assert not [each for each in threading.enumerate() if each.name == "answers"]
+
+
+async def connected(path: OnePath) -> list[socket.socket]:
+    port = await path.server.listen("127.0.0.1", 0)
+    peers = []
+    for _ in range(PEERS):
+        peer = socket.create_connection(("127.0.0.1", port))
+        peer.setblocking(False)
+        peers.append(peer)
+    await eventually(lambda: len(path.server.connections) >= PEERS, WITHIN_S)
+    return peers
+
+
+async def answers(peer: socket.socket, count: int) -> list[RemotingCommand]:
+    """What one peer is told."""
+    loop, splitter = asyncio.get_running_loop(), FrameSplitter()
+    told: list[RemotingCommand] = []
+    while len(told) < count:
+        data = await asyncio.wait_for(loop.sock_recv(peer, 1 << 16), WITHIN_S)
+        assert data, "the broker closed the connection"
+        told += splitter.feed(data)
+    return told
+
+
+def batches(path: OnePath) -> int:
+    assert path.hot is not None
+    assert path.hot.writing is not None
+    return path.hot.writing.batches
+
+
+def pages_of(path: OnePath) -> list[bytes]:
+    """What a pull of 32 messages gets from each offset on, as the log has it."""
+    log = b"".join(each.read_bytes() for each in sorted((path.folder / "commitlog").iterdir()))
+    found: list[bytes] = []
+    at = 0
+    while len(found) < MESSAGES:
+        size, magic = struct.unpack_from(">iI", log, at)
+        if magic != BLANK_MAGIC:
+            found.append(log[at : at + size])
+        at += size
+    return [b"".join(found[first : first + 32]) for first in range(MESSAGES - 32)]
+
+
+async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
+    peers, pages = await connected(path), pages_of(path)
+    rng = random.Random(5)
+    loop = asyncio.get_running_loop()
+    for turn in range(30):
+        wanted = {
+            peer: [rng.randrange(MESSAGES - 32) for _ in range(1 + turn % 3)] for peer in peers
+        }
+        for peer, offsets in wanted.items():
+            asked = [pulled(each, opaque=each, max_msg_nums=32) for each in offsets]
+            await loop.sock_sendall(peer, b"".join(asked))
+        for peer, offsets in wanted.items():
+            told = await answers(peer, len(offsets))
+            assert [each.opaque for each in told] == offsets
+            assert [each.body for each in told] == [pages[each] for each in offsets]
+    assert batches(path) > 0
+    for peer in peers:
+        peer.close()
+
+
+async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
+    """More than the system takes at once: the transport sends the rest, and what comes later."""
+    peers = await connected(path)
+    for connection in path.server.connections:
+        if connection.peer_port in {peer.getsockname()[1] for peer in peers}:
+            wire = connection._transport.get_extra_info("socket")
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    loop = asyncio.get_running_loop()
+    offsets = [number % (MESSAGES - 32) for number in range(60)]
+    for offset in offsets:
+        for peer in peers:
+            await loop.sock_sendall(peer, pulled(offset, opaque=offset, max_msg_nums=32))
+        for _ in range(3):
+            await asyncio.sleep(0)
+    await eventually(lambda: any(each.unsent_bytes for each in path.server.connections), WITHIN_S)
+    told = await asyncio.gather(*(answers(peer, len(offsets)) for peer in peers))
+    pages = pages_of(path)
+    expected = [pages[each] for each in offsets]
+    for each in told:
+        assert [answer.opaque for answer in each] == offsets
+        assert [answer.body for answer in each] == expected
+    assert batches(path) > 0
+    for peer in peers:
+        peer.close()
+
+
+@pytest.mark.parametrize("how", ["reset", "aborted", "closed"])
+async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
+    """Their sockets are closed behind what was sent to them; the others do not notice."""
+    loop, pages = asyncio.get_running_loop(), pages_of(path)
+    for turn in range(20):
+        peers = await connected(path)
+        staying, going = peers[:2], peers[2:]
+        for peer in peers:
+            await loop.sock_sendall(peer, pulled(turn, opaque=turn, max_msg_nums=32))
+        for _ in range(turn % 4):
+            await asyncio.sleep(0)
+        if how == "reset":
+            for peer in going:
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+        else:
+            ports = {peer.getsockname()[1] for peer in going}
+            for connection in list(path.server.connections):
+                if connection.peer_port in ports:
+                    connection.abort("a test") if how == "aborted" else connection.close("a test")
+        for peer in staying:
+            assert (await answers(peer, 1))[0].body == pages[turn]
+        for peer in peers:
+            peer.close()
+        await eventually(lambda: len(path.server.connections) <= 1, WITHIN_S)
+    assert batches(path) > 0
+
+
+async def test_one_processor_needs_no_thread(
+    path: OnePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_thread, "_processors", lambda: 1)
+    path.hot.writing._is_needed = False  # type: ignore[union-attr]
+    peers = await connected(path)
+    for peer in peers:
+        await asyncio.get_running_loop().sock_sendall(peer, pulled(0, max_msg_nums=32))
+    for peer in peers:
+        assert (await answers(peer, 1))[0].body == pages_of(path)[0]
+        peer.close()
+    assert batches(path) == 0
+
+
+def test_the_processors_this_process_may_use() -> None:
+    assert writer_thread._processors() >= 1

@@ -1,22 +1,22 @@
 """One slice of a queue, read by queue offset in a Spark worker.
 
 A pull of a RocketMQ broker answers at most 32 messages, however many are asked for, so several
-pulls of neighbouring ranges are under way at once. An answer is taken apart as soon as it is there,
-while the broker works on the others, and the next ones are asked for while Spark has the rows of
-the last. Nothing is committed, and a broker that goes away is asked again, wherever the name server
-finds it next.
+pulls of neighbouring ranges are under way at once (`spark_jobs.lanes`). An answer is taken apart as
+soon as it is there, while the broker works on the next ones. Nothing is committed, and a broker
+that goes away is asked again, wherever the name server finds it next.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core_broker.client import AdminClient, PullStatus, RawPull
 from core_broker.client.subscription import build_subscription
 from core_broker.errors import GantryError
+from spark_jobs.lanes import Answer, Lanes
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
 from spark_jobs.pulled import MessageRows, PulledRows, Rows
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LANES: Final = 8
-"""So many pulls are under way at once."""
-ROWS_FIRST: Final = 256
-ROWS_MAX: Final = 8192
-BATCH_BYTES: Final = 16 * 1024 * 1024
-"""About so much is in memory for one batch; message sizes seen so far decide on the rows."""
+OFFSETS_FIRST: Final = 256
+"""The first batch is a short one: it tells how bodies grow when they are unpacked."""
+OFFSETS_MAX: Final = 8192
+BATCH_BYTES: Final = 2 * 1024 * 1024
+"""A batch ends with the answer that reaches this; what does not fit the caches is slow to make."""
 
 
 def read_slice(
@@ -54,8 +53,9 @@ def read_slice(
         began_s, rows = time.monotonic(), 0
         try:
             while not reader.is_done:
-                window = wait_for(reader.next_window())
-                batch = window.to_arrow(columns, options.topic, part.broker_name)
+                batch = wait_for(reader.next_rows()).to_arrow(
+                    columns, options.topic, part.broker_name
+                )
                 reader.learn(batch)
                 rows += batch.num_rows
                 if batch.num_rows:
@@ -68,7 +68,7 @@ def read_slice(
 
 
 class _SliceReader:
-    """Pulls a slice window by window, the next one while the last is worked on."""
+    """Pulls a slice, rows for one batch after the other; meanwhile what comes next is pulled."""
 
     def __init__(
         self, admin: AdminClient, options: ReadOptions, part: QueueRange, columns: Sequence[str]
@@ -79,61 +79,49 @@ class _SliceReader:
         wanted = build_subscription(options.topic, options.tags, version=0)
         is_fast = not wanted.tags_set and HEAD_COLUMNS.issuperset(columns)
         self._new_rows: Callable[[], Rows] = PulledRows if is_fast else partial(MessageRows, wanted)
-        self._offset = part.start
-        """Everything before it was asked for."""
-        self._rows = ROWS_FIRST
+        self._offsets_max = min(OFFSETS_MAX, options.rows_per_second_max or OFFSETS_MAX)
+        self._lanes = Lanes(self._ask, part.start, part.end, ahead_offsets=self._offsets_max)
+        self._offsets = min(OFFSETS_FIRST, self._offsets_max)
+        self._bytes = BATCH_BYTES
+        self._pulled = 0
+        self._slept_at_s = time.monotonic()
+        self._asleep_s = 0.0
         self._addr: str | None = None
-        self._ahead: asyncio.Task[Rows] | None = None
+        """Where the broker answered last."""
 
     @property
     def is_done(self) -> bool:
-        return self._ahead is None and self._offset >= self._part.end
+        return self._lanes.is_over
 
-    async def next_window(self) -> Rows:
-        """The next window; the one after it is asked for before this returns."""
-        task = self._ahead or self._start()
-        rows = await task
-        self._ahead = self._start() if self._offset < self._part.end else None
-        await asyncio.sleep(0)  # the questions go out now, not when we come back
+    async def next_rows(self) -> Rows:
+        """The rows of the next batch."""
+        self._asleep_s += time.monotonic() - self._slept_at_s
+        rows = self._new_rows()
+        self._pulled = await self._lanes.fill(
+            rows, offsets_max=self._offsets, bytes_max=self._bytes
+        )
+        self._slept_at_s = time.monotonic()
         return rows
 
     def learn(self, batch: "RecordBatch") -> None:
-        """Take the size of what came as a guess at what comes."""
-        if batch.num_rows:
-            row_bytes = batch.nbytes // batch.num_rows + 1
-            self._rows = max(LANES, min(ROWS_MAX, BATCH_BYTES // row_bytes))
+        """Take by how much bodies grew when they were unpacked as a guess at what comes."""
+        self._offsets = self._offsets_max
+        self._bytes = BATCH_BYTES * max(1, self._pulled) // max(1, self._pulled, batch.nbytes)
 
     async def close(self) -> None:
-        if self._ahead is not None:
-            self._ahead.cancel()
-            await asyncio.gather(self._ahead, return_exceptions=True)
+        await self._lanes.close()
         await self._admin.close()
 
-    def _start(self) -> "asyncio.Task[Rows]":
-        count = min(self._rows, self._part.end - self._offset)
-        bounds = [self._offset + count * lane // LANES for lane in range(LANES + 1)]
-        self._offset += count
-        return asyncio.get_running_loop().create_task(self._read_window(bounds))
-
-    async def _read_window(self, bounds: Sequence[int]) -> Rows:
-        first, *others = await asyncio.gather(*map(self._read_range, bounds[:-1], bounds[1:]))
-        first.extend(others)
-        return first
-
-    async def _read_range(self, start: int, end: int) -> Rows:
-        rows = self._new_rows()
-        while start < end:
-            pulled = await self._pull(start, end - start)
-            if pulled.status is PullStatus.FOUND:
-                rows.add(pulled.body, start, end)
-            start = self._after(pulled, start)
-        return rows
+    async def _ask(self, start: int, end: int) -> Answer:
+        pulled = await self._pull(start, end - start)
+        body = pulled.body if pulled.status is PullStatus.FOUND else b""
+        return Answer(body, start, self._after(pulled, start))
 
     def _after(self, pulled: RawPull, offset: int) -> int:
         """Where to go on. What the broker no longer has is an error or skipped, as asked for."""
-        has_moved = pulled.next_offset > offset
-        if has_moved and pulled.status in {PullStatus.FOUND, PullStatus.NO_MATCHED_MSG}:
-            return pulled.next_offset
+        status, after = pulled.status, pulled.next_offset
+        if after > offset and (status is PullStatus.FOUND or status is PullStatus.NO_MATCHED_MSG):
+            return after
         part = self._part
         gone = (
             f"Messages from offset {offset} of queue {part.queue_id} on {part.broker_name} "
@@ -145,20 +133,28 @@ class _SliceReader:
         return pulled.min_offset if pulled.min_offset > offset else part.end
 
     async def _pull(self, offset: int, count: int) -> RawPull:
+        if self._addr is not None:
+            try:
+                return await self._pull_from(self._addr, offset, count)
+            except GantryError:
+                self._addr = None  # the broker may be elsewhere by now
         part, options = self._part, self._options
 
         async def ask() -> RawPull:
-            addr = self._addr
-            if addr is None:
-                addr = await broker_addr(self._admin, options.topic, part.broker_name)
-                self._addr = addr
-            try:
-                return await self._admin.pull_raw(
-                    addr, options.topic, part.queue_id, offset, count, options.tags, options.group
-                )
-            except GantryError:
-                self._addr = None  # the broker may be elsewhere by now
-                raise
+            addr = self._addr or await broker_addr(self._admin, options.topic, part.broker_name)
+            pulled = await self._pull_from(addr, offset, count)
+            self._addr = addr
+            return pulled
 
         what = f"reading queue {part.queue_id} of {part.broker_name} at offset {offset}"
-        return await persistently(ask, options.retry_timeout_ms, what)
+        return await persistently(ask, options.retry_timeout_ms, what, self._awake_s)
+
+    def _awake_s(self) -> float:
+        """A clock that stands still while Spark has a batch: no answer is read then."""
+        return time.monotonic() - self._asleep_s
+
+    def _pull_from(self, addr: str, offset: int, count: int) -> Awaitable[RawPull]:
+        options, queue_id = self._options, self._part.queue_id
+        return self._admin.pull_raw(
+            addr, options.topic, queue_id, offset, count, options.tags, options.group
+        )

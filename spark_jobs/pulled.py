@@ -1,30 +1,41 @@
 """What pulls bring, gathered and turned into Arrow batches.
 
 A pull's body is stored records one after the other. For a read of head columns only (see
-`spark_jobs.records`) the heads are cut out and read all at once, and Arrow takes the bodies out of
-the bytes as they came; there is no object per message. Records that are compressed, have IPv6 hosts
-or a long topic go record by record.
+`spark_jobs.records`) the heads and the bodies are cut out as soon as a pull is there and still in
+the caches, by the kernel where it is compiled; numpy and Arrow read them from there, without an
+object per message. Pulls with records that are compressed, have IPv6 hosts or a long topic go
+record by record.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from core_broker.client.subscription import matches_tags
 from core_broker.message import sysflag
 from core_broker.message.model import MessageExt
-from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1, decode_records
+from core_broker.message.record import decode_records
 from core_broker.remoting.bodies import SubscriptionData
 from spark_jobs.columns import COLUMNS, arrow_type, to_arrow
-from spark_jobs.records import HEAD, V6_HOSTS, HeadRows
+from spark_jobs.cuts import HEAD_BYTES, heads_room
+from spark_jobs.records import V6_HOSTS, HeadRows
+
+try:
+    from core_broker.kernel.cuts import cut
+except ImportError:
+    from spark_jobs.cuts import cut
 
 if TYPE_CHECKING:
     import numpy
-    from pyarrow import Array, RecordBatch
+    from pyarrow import Array, Buffer, DataType, RecordBatch
 
-_HEAD_BYTES: Final = HEAD.size
-_SIZE_BYTES: Final = 4
 _ODD_FLAGS: Final = V6_HOSTS | sysflag.COMPRESSED
+HEADS_BYTES: Final = 256 * 1024
+BODIES_BYTES: Final = 2 * 1024 * 1024 + 256 * 1024
+"""What the heads and the bodies of a batch usually need."""
+_BATCH_BYTES_MAX: Final = 2**31 - 1
+"""What Arrow's binary columns hold."""
+_ALL_OFFSETS: Final = (-(2**63), 2**63)
 _MICROS: Final = frozenset({"born_timestamp", "store_timestamp"})
 
 
@@ -35,98 +46,139 @@ class Rows(Protocol):
         """Add the records that follow one another in `buffer`, those with queue offsets from
         `start` up to and without `end`. Raises ProtocolError at a broken one."""
 
-    def extend(self, others: Iterable[Self]) -> None:
-        """Add the rows of others behind these."""
-
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
         """A record batch with the columns `names`; topic and broker are those of the read."""
+
+
+class Stretch:
+    """Bytes one behind the other, in memory of Arrow's pool. The system takes a piece of this size
+    back as soon as it is free, and clears the next one."""
+
+    def __init__(self, count: int) -> None:
+        self.end = 0
+        """So many bytes are in it; whoever writes behind them moves it."""
+        self._take(count)
+
+    def room(self, count: int) -> memoryview:
+        """Where at least `count` more bytes may be written."""
+        if self.end + count > len(self._view):
+            before = self._view
+            self._take(max(2 * len(before), self.end + count))
+            self._view[: self.end] = before[: self.end]
+        return self._view[self.end :]
+
+    def append(self, data: bytes) -> None:
+        """Add some bytes."""
+        self.room(len(data))[: len(data)] = data
+        self.end += len(data)
+
+    def buffer(self) -> "Buffer":
+        """What is in it. Nothing may be added afterwards."""
+        return self._buffer.slice(0, self.end)
+
+    def _take(self, count: int) -> None:
+        import pyarrow
+
+        self._buffer = pyarrow.allocate_buffer(count)
+        self._view = memoryview(self._buffer).cast("B")
 
 
 class PulledRows:
     """Rows of head columns."""
 
     def __init__(self) -> None:
-        self._pulled: list[tuple[bytes, int, int]] = []
-        self._heads: list[bytes] = []
-        self._counts: list[int] = []
-        """How many heads each pull has."""
-        self._is_odd = False
+        self._heads = Stretch(HEADS_BYTES)
+        self._bodies = Stretch(BODIES_BYTES)
+        self._pulls: list[tuple[int, int, int]] = []
+        """Of each pull where it was to begin and to end, and how many heads it has."""
 
     def add(self, buffer: bytes, start: int, end: int) -> None:
-        """Add the records of a pull; what is wrong with broken ones is told by `to_arrow`."""
-        self._pulled.append((buffer, start, end))
-        heads, at, before, length = self._heads, 0, len(self._heads), len(buffer)
-        while at < length:
-            head = buffer[at : at + _HEAD_BYTES]
-            size = int.from_bytes(head[:_SIZE_BYTES])
-            at += size
-            if size < RECORD_BYTES_MIN or at > length:
-                self._is_odd = True
-                return
-            heads.append(head)
-        self._counts.append(len(heads) - before)
+        """Add the records of a pull. Raises ProtocolError at a broken one."""
+        heads, bodies, length = self._heads, self._bodies, len(buffer)
+        count, body_bytes = cut(
+            buffer, _ODD_FLAGS, heads.room(heads_room(length)), bodies.room(length)
+        )
+        if count < 0:
+            count = self._add_one_by_one(buffer)
+        else:
+            heads.end += count * HEAD_BYTES
+            bodies.end += body_bytes
+        self._pulls.append((start, end, count))
 
-    def extend(self, others: Iterable["PulledRows"]) -> None:
-        """Add the rows of others behind these."""
-        for each in others:
-            self._pulled += each._pulled
-            self._heads += each._heads
-            self._counts += each._counts
-            self._is_odd = self._is_odd or each._is_odd
+    def _add_one_by_one(self, buffer: bytes) -> int:
+        """Add records that are not all usual; how many there are."""
+        rows = HeadRows()
+        rows.add(buffer, *_ALL_OFFSETS)
+        heads, bodies = rows.parts()
+        self._heads.append(b"".join(heads))
+        self._bodies.append(b"".join(bodies))
+        return len(heads)
 
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
-        """A record batch with the columns `names`, all of them in HEAD_COLUMNS. Raises
-        ProtocolError at a broken record."""
+        """A record batch with the columns `names`, all of them in HEAD_COLUMNS."""
         import numpy
         import pyarrow
 
-        heads = numpy.frombuffer(b"".join(self._heads), _head_type())
-        if self._is_odd or _has_odd(heads):
-            rows = HeadRows()
-            for buffer, start, end in self._pulled:
-                rows.add(buffer, start, end)
-            return rows.to_arrow(names, topic, broker_name)
-        wanted = self._wanted(heads)
-        heads = heads[wanted]
+        heads = numpy.frombuffer(self._heads.buffer(), _head_type())
+        constants = {"topic": topic, "broker_name": broker_name}
         arrays = []
         for name in names:
+            kind = _kind(name)
             if name == "body":
-                arrays.append(self._bodies(wanted))
-                continue
-            kind = arrow_type(COLUMNS[name])
-            if name in {"topic", "broker_name"}:
-                text = topic if name == "topic" else broker_name
-                arrays.append(pyarrow.repeat(pyarrow.scalar(text, kind), len(heads)))
+                arrays.append(_column(self._bodies, heads["body_bytes"]))
+            elif name in constants:
+                arrays.append(_repeated(constants[name], len(heads)))
+            elif name in _MICROS:
+                arrays.append(pyarrow.array(heads[name].astype(numpy.int64) * 1000).view(kind))
             else:
-                numbers = heads[name].astype(numpy.int64) * (1000 if name in _MICROS else 1)
-                arrays.append(pyarrow.array(numbers).cast(kind))
-        return pyarrow.RecordBatch.from_arrays(arrays, list(names))
+                arrays.append(pyarrow.array(heads[name].astype(kind.to_pandas_dtype())))
+        batch = pyarrow.RecordBatch.from_arrays(arrays, list(names))
+        wanted = self._wanted(heads["queue_offset"].astype(numpy.int64))
+        return batch if wanted is None else batch.filter(pyarrow.array(wanted))
 
-    def _wanted(self, heads: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-        """Which records, by their places, have offsets that were asked for."""
+    def _wanted(
+        self, offsets: "numpy.ndarray[Any, Any]"
+    ) -> "numpy.ndarray[Any, numpy.dtype[numpy.bool]] | None":
+        """Which records have offsets that were asked for; None: all."""
         import numpy
 
-        bounds = numpy.array([(start, end) for _, start, end in self._pulled] or [(0, 0)])
-        starts, ends = numpy.repeat(bounds, self._counts or [0], axis=0).T
-        offsets = heads["queue_offset"]
-        return numpy.flatnonzero((starts <= offsets) & (offsets < ends))
+        starts, ends, counts = numpy.array(self._pulls or [(0, 0, 0)]).T
+        wanted = numpy.repeat(starts, counts) <= offsets
+        wanted &= offsets < numpy.repeat(ends, counts)
+        return None if wanted.all() else wanted
 
-    def _bodies(self, wanted: "numpy.ndarray[Any, Any]") -> "Array[Any]":
-        """The bodies: every second stretch of the bytes as they came, from where a body begins to
-        where it ends, and on to where the next one begins."""
-        import numpy
-        import pyarrow
 
-        heads = numpy.frombuffer(b"".join(self._heads), _head_type())
-        ends_of_records = numpy.cumsum(heads["store_size"].astype(numpy.int64))
-        begins = ends_of_records - heads["store_size"] + _HEAD_BYTES
-        cuts = numpy.stack((begins, begins + heads["body_bytes"]), axis=1).reshape(-1)
-        data = pyarrow.py_buffer(b"".join([buffer for buffer, _, _ in self._pulled]))
-        # Large: what was pulled may have more bytes than a batch may, and the cast tells.
-        stretches = pyarrow.Array.from_buffers(
-            pyarrow.large_binary(), max(0, len(cuts) - 1), [None, pyarrow.py_buffer(cuts), data]
-        )
-        return stretches.take(pyarrow.array(wanted * 2)).cast(pyarrow.binary())
+def _column(bodies: Stretch, lengths: "numpy.ndarray[Any, Any]") -> "Array[Any]":
+    """The bodies as a column."""
+    import numpy
+    import pyarrow
+
+    ends = numpy.zeros(len(lengths) + 1, numpy.int64)
+    numpy.cumsum(lengths, out=ends[1:])
+    if ends[-1] <= _BATCH_BYTES_MAX:
+        kind, ends = pyarrow.binary(), ends.astype(numpy.int32)
+    else:
+        kind = pyarrow.large_binary()
+    data = [None, pyarrow.py_buffer(ends), bodies.buffer()]
+    column = pyarrow.Array.from_buffers(kind, len(lengths), data)
+    return column.cast(pyarrow.binary())  # which tells of too many bytes
+
+
+def _repeated(text: str, count: int) -> "Array[Any]":
+    """A column with the same text in every row."""
+    return _many(text, 1 << max(0, count - 1).bit_length())[:count]
+
+
+@lru_cache(maxsize=16)
+def _many(text: str, count: int) -> "Array[Any]":
+    import pyarrow
+
+    return pyarrow.repeat(text, count)
+
+
+@cache
+def _kind(name: str) -> "DataType":
+    return arrow_type(COLUMNS[name])
 
 
 @cache
@@ -145,17 +197,6 @@ def _head_type() -> "numpy.dtype[Any]":
     )
 
 
-def _has_odd(heads: "numpy.ndarray[Any, Any]") -> bool:
-    """Whether a record must be looked at by itself."""
-    room = heads["store_size"].astype("i8") - _HEAD_BYTES
-    odd = (
-        (heads["magic"] != RECORD_MAGIC_V1)
-        | (heads["sys_flag"] & _ODD_FLAGS != 0)
-        | (heads["body_bytes"] > room)
-    )
-    return bool(odd.any())
-
-
 class MessageRows:
     """Rows of any columns, gathered message by message."""
 
@@ -171,11 +212,6 @@ class MessageRows:
             for message in decode_records(buffer)
             if start <= message.queue_offset < end and matches_tags(self._wanted, message.tags)
         ]
-
-    def extend(self, others: Iterable["MessageRows"]) -> None:
-        """Add the rows of others behind these."""
-        for each in others:
-            self._messages += each._messages
 
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
         """A record batch with the columns `names`."""

@@ -27,12 +27,17 @@ class TopicMissingError(ReadError):
     """No broker has the topic (now)."""
 
 
-async def persistently(ask: Callable[[], Awaitable[T]], timeout_ms: int, what: str) -> T:
-    """Ask until there is an answer or `timeout_ms` is over; then raise ReadError.
+async def persistently(
+    ask: Callable[[], Awaitable[T]],
+    timeout_ms: int,
+    what: str,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """Ask until there is an answer or `timeout_ms` of `clock` is over; then raise ReadError.
 
     A refusal that cannot change (no such topic, wrong request) is raised at once, as it is.
     """
-    deadline = time.monotonic() + timeout_ms / 1000
+    deadline = clock() + timeout_ms / 1000
     pause = BACKOFF_FIRST_S
     while True:
         try:
@@ -40,7 +45,7 @@ async def persistently(ask: Callable[[], Awaitable[T]], timeout_ms: int, what: s
         except (TransportError, RequestRefused) as error:
             if isinstance(error, RequestRefused) and not error.retriable:
                 raise
-            if time.monotonic() + pause > deadline:
+            if clock() + pause > deadline:
                 raise ReadError(f"Gave up {what} after {timeout_ms} ms: {error}") from error
         await asyncio.sleep(pause)
         pause = min(pause * 2, BACKOFF_MAX_S)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 HEAD: Final = Struct(">IIIiiqqiq4siq4siiqI")
 V6_HOSTS: Final = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
+_NO_HOST: Final = bytes(4)
+
 # Where a column stands in the head, and by how much it is multiplied: timestamps are microseconds.
 _PLACES: Final = {
     "queue_id": (3, 1),
@@ -85,6 +87,14 @@ class HeadRows:
         self._bodies.append(unpacked(body, head[7]) if head[7] & sysflag.COMPRESSED else body)
         self._topics.append(topic)
         self.bytes += head[0]
+
+    def parts(self) -> tuple[list[bytes], list[bytes]]:
+        """The heads as usual records have them, without hosts, and the bodies."""
+        heads = [
+            HEAD.pack(*head[:9], _NO_HOST, 0, head[11], _NO_HOST, 0, *head[14:16], len(body))
+            for head, body in zip(self._heads, self._bodies, strict=True)
+        ]
+        return heads, self._bodies
 
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
         """A record batch with the columns `names`, all of them in HEAD_COLUMNS. `topic` is that of

@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core_broker.client import AdminClient
-from core_broker.errors import ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.compression import compress
-from core_broker.message.model import MessageExt, MessageInner
-from core_broker.message.record import decode_records, encode_record
+from core_broker.message.model import MessageExt
+from spark_jobs import lanes, pull
 from spark_jobs.columns import COLUMNS, to_arrow
 from spark_jobs.offsets import QueueRange
 from spark_jobs.options import ReadOptions
 from spark_jobs.pull import read_slice
-from spark_jobs.pulled import PulledRows
 from spark_jobs.queues import ReadError, TopicMissingError, fetch_bounds, fetch_offsets_at
-from spark_jobs.records import HEAD_COLUMNS, HeadRows
 from tests.spark.traffic import send
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyarrow import RecordBatch
 
     from tests.support.cluster import Cluster
@@ -102,7 +97,10 @@ def test_nobody_at_the_address() -> None:
         fetch_bounds("127.0.0.1:1", "t", retry_timeout_ms=300)
 
 
-def test_a_broker_that_is_lost_is_waited_for(cluster: Cluster) -> None:
+def test_a_broker_that_is_lost_is_waited_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "OFFSETS_MAX", 300)  # so far it reads ahead, with pulls under way
     send(cluster, "pull-lost", bodies(3000))
     part = QueueRange("broker-a", 0, 0, 3000)
     reading = read_slice(options(cluster, "pull-lost"), part, NARROW)
@@ -162,83 +160,44 @@ def test_a_read_is_no_faster_than_asked_for(
     monkeypatch.setattr(time, "sleep", slept.append)
     slow = replace(options(shared_cluster, "pull-rate"), rows_per_second_max=10)
     part = QueueRange("broker-a", 0, 0, 300)
-    assert sum(batch.num_rows for batch in read_slice(slow, part, NARROW)) == 300
-    assert sum(slept) > 20
+    counts = [batch.num_rows for batch in read_slice(slow, part, NARROW)]
+    assert sum(counts) == 300
+    assert max(counts) < 10 + lanes.SPAN_OFFSETS_FIRST
+    # The sleeps do not pass here: each is what is left since the beginning.
+    assert slept[-1] > 20
 
 
-def records(luck: random.Random, kinds: Sequence[int | None], topics: Sequence[str]) -> bytes:
-    """Fifty records; a kind is that of the compression."""
-    buffer = b""
-    for number in range(50):
-        kind = luck.choice(kinds)
-        body = luck.randbytes(luck.randrange(40))
-        buffer += encode_record(
-            MessageInner(
-                luck.choice(topics),
-                luck.randrange(8),
-                compress(body, kind) if kind is not None else body,
-                {"KEYS": "a"},
-                flag=luck.randrange(-9, 9),
-                sys_flag=sysflag.COMPRESSED | kind if kind is not None else 0,
-                born_timestamp=luck.randrange(2**40),
-                born_host=luck.choice((("10.0.0.1", 1), ("2001:db8::1", 1)))
-                if len(topics) > 1
-                else ("10.0.0.1", 1),
-                store_host=("10.0.0.2", 1),
-                reconsume_times=luck.randrange(17),
-            ),
-            queue_offset=number,
-            physical_offset=len(buffer),
-            store_timestamp=luck.randrange(2**40),
-        )
-    return buffer
+def test_the_size_of_messages_decides_on_rows(shared_cluster: Cluster) -> None:
+    luck = random.Random(SEED)
+    sizes = [0, 3, 200, 100_000, 1_000_000]
+    sent = [luck.randbytes(luck.choice(sizes)) for _ in range(40)] + bodies(400)
+    send(shared_cluster, "pull-sizes", sent)
+    part = QueueRange("broker-a", 0, 0, len(sent))
+    for columns in (NARROW, ["queue_offset", "body", "tags"]):
+        batches = list(read_slice(options(shared_cluster, "pull-sizes"), part, columns))
+        read = [row for batch in batches for row in batch.to_pylist()]
+        assert [row["queue_offset"] for row in read] == list(range(len(sent)))
+        assert [row["body"] for row in read] == sent
+        # A batch ends with the answer that fills it, and an answer has a message at least.
+        assert max(batch.nbytes for batch in batches) < pull.BATCH_BYTES + 1_500_000
 
 
-def gathered(
-    gather: type[HeadRows | PulledRows], buffer: bytes, start: int = 0, end: int = 100
-) -> HeadRows | PulledRows:
-    rows = gather()
-    rows.add(buffer, start, end)
-    return rows
-
-
-PLAIN = records(random.Random(SEED), [None], ["t"])
-MIXED = records(random.Random(SEED), [sysflag.COMPRESSION_ZLIB, None], ["t", "t" * 200])
-
-
-@pytest.mark.parametrize("gather", [HeadRows, PulledRows])
-@pytest.mark.parametrize("buffer", [PLAIN, MIXED], ids=["plain", "mixed"])
-def test_fast_and_general_decoding_give_the_same(
-    gather: type[HeadRows | PulledRows], buffer: bytes
+def test_a_reader_that_takes_its_time_is_not_a_lost_broker(
+    shared_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = sorted(HEAD_COLUMNS - {"topic", "broker_name"})
-    rows = gathered(gather, buffer, 10, 40)
-    assert rows.to_arrow(names, "t", "b") == to_arrow(decode_records(buffer)[10:40], names)
-    for broken in (buffer[:-1], buffer[:50], b"\0" * 100):
-        with pytest.raises(ProtocolError):
-            gathered(gather, broken).to_arrow(names, "t", "b")
-
-
-@pytest.mark.parametrize("middle", [PLAIN, MIXED, b""], ids=["plain", "mixed", "nothing"])
-def test_pulls_are_put_together_in_order(middle: bytes) -> None:
-    names = ["topic", "queue_offset", "broker_name", "body"]
-    lanes = [PulledRows() for _ in range(3)]
-    lanes[0].add(PLAIN, 45, 99)
-    lanes[0].add(PLAIN, 0, 2)
-    lanes[1].add(middle, 20, 22)
-    lanes[2].add(PLAIN, 7, 8)
-    lanes[0].extend(lanes[1:])
-    found = lanes[0].to_arrow(names, "t", "b").to_pylist()
-    asked = [(PLAIN, 45, 50), (PLAIN, 0, 2), (middle, 20, 22), (PLAIN, 7, 8)]
-    parts = [part for buffer, start, end in asked for part in decode_records(buffer)[start:end]]
-    assert [(row["queue_offset"], row["body"]) for row in found] == [
-        (part.queue_offset, part.decompressed_body()) for part in parts
-    ]
-    assert {(row["topic"], row["broker_name"]) for row in found} == {("t", "b")}
-
-
-def test_nothing_was_pulled() -> None:
-    assert PulledRows().to_arrow(NARROW, "t", "b").num_rows == 0
+    """Pulls that were under way while nobody looked have run out of time, and are asked again."""
+    monkeypatch.setattr(pull, "OFFSETS_MAX", 100)
+    send(shared_cluster, "pull-slowly", bodies(1000))
+    part = QueueRange("broker-a", 0, 0, 1000)
+    hasty = replace(
+        options(shared_cluster, "pull-slowly"), request_timeout_ms=500, retry_timeout_ms=5000
+    )
+    read: list[int] = []
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 10 * len(read))
+    for batch in read_slice(hasty, part, NARROW):
+        read += offsets(batch)
+    assert read == list(range(1000))
 
 
 def stored(body: bytes, sys_flag: int) -> MessageExt:

@@ -1,0 +1,56 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Cutting stored records into heads and bodies, compiled.
+
+The plain form of this is in spark_jobs/cuts.py, which says what is usual. The layout of a record is
+in message/record.py.
+"""
+
+import cython
+from cython.cimports.core_broker.kernel.scan import get32
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+from cython.cimports.libc.string import memcpy
+
+RECORD_HEAD = cython.declare(cython.Py_ssize_t, 88)
+RECORD_MIN = cython.declare(cython.Py_ssize_t, 91)
+RECORD_MAGIC = cython.declare(uint32_t, 0xDAA320A7)
+MAGIC_AT = cython.declare(cython.int, 4)
+SYS_FLAG_AT = cython.declare(cython.int, 36)
+BODY_LENGTH_AT = cython.declare(cython.int, 84)
+
+
+def cut(
+    buffer: bytes, odd_flags: uint32_t, heads: uint8_t[::1], bodies: uint8_t[::1]
+) -> tuple[int, int]:
+    """Copy heads and bodies; how many heads and how many bytes of bodies, or -1 and 0."""
+    length: cython.Py_ssize_t = len(buffer)
+    data: cython.pointer(cython.const[uint8_t]) = cython.cast(
+        cython.pointer(cython.const[uint8_t]), buffer
+    )
+    count: cython.Py_ssize_t = 0
+    copied: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    body_bytes: cython.Py_ssize_t
+    record: cython.pointer(cython.const[uint8_t])
+    if heads.shape[0] < length // RECORD_MIN * RECORD_HEAD or bodies.shape[0] < length:
+        raise ValueError("no room for what is in the buffer")
+    while length - at >= RECORD_MIN:
+        record = data + at
+        size = get32(record)
+        body_bytes = get32(record + BODY_LENGTH_AT)
+        if (
+            get32(record + MAGIC_AT) != RECORD_MAGIC
+            or get32(record + SYS_FLAG_AT) & odd_flags
+            or size > length - at
+            or body_bytes > size - RECORD_MIN
+        ):
+            break
+        memcpy(cython.address(heads[count * RECORD_HEAD]), record, RECORD_HEAD)
+        if body_bytes:
+            memcpy(cython.address(bodies[copied]), record + RECORD_HEAD, body_bytes)
+        count += 1
+        copied += body_bytes
+        at += size
+    if at != length:
+        return -1, 0
+    return count, copied

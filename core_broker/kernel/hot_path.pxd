@@ -33,6 +33,7 @@ cdef class HotPath:
     cdef list _dirty
     # Sends the answers of busy turns, if there is one.
     cdef Writer _writer
+    cdef bint _settles_soon
     cdef int _settle(self) except -1
     cdef int64_t take(self, HotLine line, int64_t end) except -1
     cdef HotKind _kind_of(self, int64_t code)

@@ -11,6 +11,8 @@ on, up to one that nobody takes; that one and the rest go the plain way (remotin
 so that answers keep their order.
 """
 
+import asyncio
+
 import cython
 from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
@@ -28,6 +30,8 @@ LENGTH_BYTES = cython.declare(cython.int, 4)
 #: answers are sent by the loop before it is awake.
 LINES_MIN = cython.declare(cython.int, 4)
 MEAN_BYTES_MIN = cython.declare(cython.int, 512)
+#: What a writer has is looked at after so long at the latest; each busy turn does so before.
+SETTLED_S = cython.declare(cython.double, 0.002)
 #: The beginning of a frame is put before the bytes of the next read when it is so short.
 CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
 
@@ -79,11 +83,11 @@ class HotPath:
         """Write to all connections that have answers."""
         writer: Writer = self._writer
         line: HotLine
+        self._settle()
         if writer is None or not _is_worth_a_writer(dirty):
             for connection in dirty:
                 connection.flush()
             return
-        self._settle()
         for connection in dirty:
             if isinstance(connection, HotLine):
                 line = connection
@@ -96,6 +100,14 @@ class HotPath:
                     continue
             connection.flush()
         writer.begin()
+        if not self._settles_soon:
+            self._settles_soon = True
+            asyncio.get_running_loop().call_later(SETTLED_S, self._settle_at_last)
+
+    def _settle_at_last(self) -> None:
+        """Even when nothing more happens, who reads slowly gets the rest of an answer."""
+        self._settles_soon = False
+        self._settle()
 
     def _settle(self):
         line: HotLine

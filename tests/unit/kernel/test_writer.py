@@ -53,7 +53,9 @@ async def connected(path: OnePath) -> list[socket.socket]:
     port = await path.server.listen("127.0.0.1", 0)
     peers = []
     for _ in range(PEERS):
-        peer = socket.create_connection(("127.0.0.1", port))
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(("127.0.0.1", port))
         peer.setblocking(False)
         peers.append(peer)
     await eventually(lambda: len(path.server.connections) >= PEERS, WITHIN_S)
@@ -110,13 +112,36 @@ async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
         peer.close()
 
 
+def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
+    """Let the system take less at once than an answer has."""
+    ports = {peer.getsockname()[1] for peer in peers}
+    for connection in path.server.connections:
+        if connection.peer_port in ports:
+            wire = connection._transport.get_extra_info("socket")
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, rounds: int) -> None:
+    """The last batch may be the first one of which the system does not take all."""
+    peers, page = await connected(path), pages_of(path)[0]
+    shorten_buffers(path, peers)
+    for _ in range(rounds):
+        for peer in peers:
+            await asyncio.get_running_loop().sock_sendall(peer, pulled(0, max_msg_nums=32))
+        for _ in range(3):
+            await asyncio.sleep(0)
+    told = await asyncio.gather(*(answers(peer, rounds) for peer in peers))
+    assert [each.body for whole in told for each in whole] == [page] * PEERS * rounds
+    assert batches(path) > 0
+    for peer in peers:
+        peer.close()
+
+
 async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
     """More than the system takes at once: the transport sends the rest, and what comes later."""
     peers = await connected(path)
-    for connection in path.server.connections:
-        if connection.peer_port in {peer.getsockname()[1] for peer in peers}:
-            wire = connection._transport.get_extra_info("socket")
-            wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    shorten_buffers(path, peers)
     loop = asyncio.get_running_loop()
     offsets = [number % (MESSAGES - 32) for number in range(60)]
     for offset in offsets:

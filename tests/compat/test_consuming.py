@@ -62,7 +62,7 @@ def test_broadcasting_gives_everything_to_everybody(
         first, second = (Counter(each["body"] for each in one.messages) for one in consumers)
         return any(first[body] == second[body] == 4 for body in first)
 
-    eventually(all_saw_one, "both saw all four", 30)
+    eventually(all_saw_one, "both saw all four", 60)
 
 
 @having("sql")

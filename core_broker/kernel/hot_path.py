@@ -88,18 +88,20 @@ class HotPath:
             for connection in dirty:
                 connection.flush()
             return
-        for connection in dirty:
-            if isinstance(connection, HotLine):
-                line = connection
-                if not writer.is_full and line._may_send():
-                    line._is_dirty = False
-                    line._out_bytes = 0
-                    line._looks = 0
-                    line._in_flight = True
-                    writer.add(line, line._socket, line._out.pop())
-                    continue
-            connection.flush()
-        writer.begin()
+        try:
+            for connection in dirty:
+                if isinstance(connection, HotLine):
+                    line = connection
+                    if not writer.is_full and line._may_send():
+                        line._is_dirty = False
+                        line._out_bytes = 0
+                        line._looks = 0
+                        line._in_flight = True
+                        writer.add(line, line._socket, line._out.pop())
+                        continue
+                connection.flush()
+        finally:
+            writer.begin()
         if not self._settles_soon:
             self._settles_soon = True
             asyncio.get_running_loop().call_later(SETTLED_S, self._settle_at_last)

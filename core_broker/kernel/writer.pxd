@@ -20,13 +20,13 @@ cdef extern from "semaphore.h" nogil:
 cdef extern from *:
     """
     /* Numbers that two threads count with; what was written before is seen by who reads them. */
-    static int gantry_next(int *number) { return __atomic_fetch_add(number, 1, __ATOMIC_ACQ_REL); }
-    static int gantry_get(int *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
-    static void gantry_set(int *number, int to) { __atomic_store_n(number, to, __ATOMIC_RELEASE); }
+    #define gantry_next(number) __atomic_fetch_add(number, 1, __ATOMIC_ACQ_REL)
+    #define gantry_get(number) __atomic_load_n(number, __ATOMIC_ACQUIRE)
+    #define gantry_set(number, to) __atomic_store_n(number, to, __ATOMIC_RELEASE)
     """
-    int next_of "gantry_next" (int *number) nogil
-    int seen "gantry_get" (int *number) nogil
-    void put "gantry_set" (int *number, int to) nogil
+    int64_t next_of "gantry_next" (int64_t *number) nogil
+    int64_t seen "gantry_get" (int64_t *number) nogil
+    void put "gantry_set" (int64_t *number, int64_t to) nogil
 
 ctypedef struct Write:
     int descriptor
@@ -43,9 +43,10 @@ cdef class Writer:
     cdef list _lines
     cdef list _answers
     cdef Write _writes[256]
-    cdef int _added
-    # How many there are, the next one to send, how many are sent. The last two are both threads'.
-    cdef int _count, _next, _sent
+    cdef int _count
+    # Both threads count with these. Of `_next` the upper half is how many there are and the lower
+    # the next one to send, so that nobody takes a number of one batch for one of another.
+    cdef int64_t _next, _sent
     cdef bint _is_over, _is_made
     cdef sem_t _asked
     cdef int add(self, object line, int descriptor, bytes answers) except -1

@@ -26,8 +26,9 @@ from cython.cimports.cpython.exc import PyErr_SetFromErrno
 from cython.cimports.libc.stdint import int64_t, uint8_t
 
 WRITES_MAX = cython.declare(cython.int, 256)
-#: Stands for the next one to send while there is none.
-NONE = cython.declare(cython.int, 1 << 30)
+#: Where the halves of `_next` meet.
+HALF_BITS = cython.declare(cython.int, 32)
+LOWER_HALF = cython.declare(int64_t, 0xFFFFFFFF)
 
 
 @cython.cclass
@@ -38,7 +39,6 @@ class Writer:
         if sem_init(cython.address(self._asked), 0, 0):
             PyErr_SetFromErrno(OSError)
         self._is_made = True
-        self._next = NONE
         self._lines = []
         self._answers = []
 
@@ -65,21 +65,20 @@ class Writer:
         )
         self._lines.append(line)
         self._answers.append(answers)
-        self._writes[self._added].descriptor = descriptor
-        self._writes[self._added].data = at
-        self._writes[self._added].size = len(answers)
-        self._added += 1
-        self.is_full = self._added == WRITES_MAX
+        self._writes[self._count].descriptor = descriptor
+        self._writes[self._count].data = at
+        self._writes[self._count].size = len(answers)
+        self._count += 1
+        self.is_full = self._count == WRITES_MAX
         return 0
 
     def begin(self):
         """Let the batch be sent."""
-        if self._added:
+        if self._count:
             self.is_busy = True
             self.batches += 1
-            self._count = self._added
             self._sent = 0
-            put(cython.address(self._next), 0)
+            put(cython.address(self._next), cython.cast(int64_t, self._count) << HALF_BITS)
             sem_post(cython.address(self._asked))
         return 0
 
@@ -90,21 +89,22 @@ class Writer:
         self._help()
         while seen(cython.address(self._sent)) < self._count:
             sched_yield()
-        put(cython.address(self._next), NONE)
+        put(cython.address(self._next), 0)
         lines: list = self._lines
         for i in range(self._count):
             rest = self._writes[i].size - max(self._writes[i].sent, 0)
             lines[i] = (lines[i], self._answers[i][-rest:] if rest else b"")
         self._lines = []
         self._answers.clear()
-        self._added = 0
+        self._count = 0
         self.is_busy = self.is_full = False
         return lines
 
     def _help(self):
         """Send what nobody has begun to send."""
-        i: cython.int = next_of(cython.address(self._next))
-        while i < self._count:
+        taken: int64_t = next_of(cython.address(self._next))
+        i: int64_t = taken & LOWER_HALF
+        while i < taken >> HALF_BITS:
             self._writes[i].sent = send(
                 self._writes[i].descriptor,
                 self._writes[i].data,
@@ -112,4 +112,5 @@ class Writer:
                 MSG_DONTWAIT | MSG_NOSIGNAL,
             )
             next_of(cython.address(self._sent))
-            i = next_of(cython.address(self._next))
+            taken = next_of(cython.address(self._next))
+            i = taken & LOWER_HALF

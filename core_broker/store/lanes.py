@@ -65,7 +65,11 @@ class ThreadLane:
             self.submit(file.sync, done)
             return
         if self._syncs is None:
-            self._syncs = SyncThread(f"{self._name}-sync", self._loop)
+            try:
+                self._syncs = SyncThread(f"{self._name}-sync", self._loop)
+            except OSError:  # no descriptors are left, but this thread is there
+                self.submit(file.sync, done)
+                return
         self._syncs.sync(file, done)
 
     def close(self) -> None:

@@ -28,7 +28,11 @@ class SyncThread:
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._asked = os.eventfd(0, os.EFD_CLOEXEC)
-        self._told = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._told = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        except OSError:
+            os.close(self._asked)
+            raise
         self._syncer: Any = Syncer(self._asked, self._told)
         self._done: Callable[[Exception | None], None] | None = None
         self._loop = loop
@@ -45,7 +49,9 @@ class SyncThread:
         """Return when the sync under way, and those that follow from it, are done and told."""
         self._loop.remove_reader(self._told)
         while self._done is not None:
-            select.select([self._told], [], [])
+            told = select.poll()  # select knows the first thousand descriptors only
+            told.register(self._told, select.POLLIN)
+            told.poll()
             self._deliver()
         self._syncer.stop()
         self._thread.join()

@@ -44,23 +44,24 @@ async def synced(lane: ThreadLane, file: DiskFile) -> Exception | None:
     return await asyncio.wait_for(told, WITHIN_S)
 
 
-@pytest.mark.parametrize("is_compiled", [True, False])
-async def test_a_file_is_synced_again_and_again(
-    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch, *, is_compiled: bool
-) -> None:
-    if not is_compiled:
+@pytest.fixture(params=["compiled", "plain"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are synced both ways."""
+    if request.param == "plain":
         monkeypatch.setattr(sync_thread, "Syncer", None)
+
+
+@pytest.mark.usefixtures("way")
+async def test_a_file_is_synced_again_and_again(lane: ThreadLane, file: DiskFile) -> None:
     for _ in range(100):
         assert await synced(lane, file) is None
     assert bool(sync_threads()) is sync_thread.can_sync(file)
 
 
-@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.usefixtures("way")
 async def test_a_sync_that_fails_says_so(
-    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch, *, is_compiled: bool
+    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not is_compiled:
-        monkeypatch.setattr(sync_thread, "Syncer", None)
     monkeypatch.setattr(os, "fdatasync", fdatasync)
     reader, writer = os.pipe()
     good, file._fd = file._fd, writer  # a pipe cannot be synced
@@ -90,3 +91,26 @@ async def test_close_waits_for_what_is_under_way_and_for_what_comes_of_it(file: 
     assert sync_threads() == []
     lane.sync(file, again)
     assert len(seen) == 4
+
+
+async def test_close_waits_however_many_descriptors_there_are(file: DiskFile) -> None:
+    lane = ThreadLane("test")
+    lane.start(asyncio.get_running_loop())
+    seen: list[Exception | None] = []
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    lane.sync(file, seen.append)
+    lane.close()
+    for each in many:
+        os.close(each)
+    assert seen == [None]
+
+
+async def test_without_descriptors_files_are_synced_all_the_same(
+    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "eventfd", fail, raising=False)
+    assert await synced(lane, file) is None
+    assert sync_threads() == []

@@ -70,6 +70,19 @@ def members(cluster: Cluster, group: str) -> int:
     return len(ids)
 
 
+def wait_for_producer(cluster: Cluster, group: str) -> None:
+    """Wait until the broker knows a producer of the group.
+
+    A Java producer that knew no broker one second after its start is told of 30 s later
+    (heartbeatBrokerInterval).
+    """
+    eventually(
+        lambda: group in ask(cluster, lambda admin: admin.all_producers(cluster.broker_addr)),
+        f"a heartbeat of {group}",
+        60,
+    )
+
+
 def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
     """Whether a group has told the broker how far it is in a topic."""
     try:

@@ -11,7 +11,14 @@ from pathlib import Path
 from core_broker.processors.access import SWITCHED_OFF
 from tests.compat.conftest import Maker
 from tests.compat.foreign import Event
-from tests.compat.looking import by_key, create_topic, eventually, has_offset, lag
+from tests.compat.looking import (
+    by_key,
+    create_topic,
+    eventually,
+    has_offset,
+    lag,
+    wait_for_producer,
+)
 from tests.compat.test_java_tools import MqAdmin
 from tests.support.cluster import Cluster
 
@@ -116,6 +123,7 @@ def test_every_command(
     sent = producer.send(TOPIC, [{"body": f"{n}", "keys": "command-key"} for n in range(4)])[0]
     consumer.wait_for("message", 4)
     eventually(lambda: has_offset(shared_cluster, GROUP, TOPIC), "a committed offset", 30)
+    wait_for_producer(shared_cluster, PRODUCERS)
     eventually(lambda: bool(by_key(shared_cluster, TRACE_TOPIC, sent["id"])), "a trace", 30)
 
     broker = ("-b", shared_cluster.broker_addr)

@@ -5,7 +5,13 @@ from pathlib import Path
 
 from tests.compat.conftest import Maker
 from tests.compat.foreign import ForeignClient
-from tests.compat.looking import create_topic, eventually, has_offset, stored_count
+from tests.compat.looking import (
+    create_topic,
+    eventually,
+    has_offset,
+    stored_count,
+    wait_for_producer,
+)
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
@@ -58,6 +64,7 @@ def test_commands_that_look_at_the_cluster(
     assert group in mqadmin("consumerProgress")
     assert "JAVA" in mqadmin("consumerConnection", "-g", group)
     assert "Rebalance OK" in mqadmin("consumerStatus", "-g", group)
+    wait_for_producer(shared_cluster, "PG-tools")
     assert "JAVA" in mqadmin("producerConnection", "-g", "PG-tools", "-t", topic)
     assert "PG-tools" in mqadmin("producer", *broker)
     assert group in mqadmin("brokerConsumeStats", *broker)

@@ -28,7 +28,7 @@ class OneBroker(ScriptedPeer):
         self.offsets: dict[tuple[str, int], int] = {}
         self.locked_by_others: set[MessageQueue] = set()
         self.on(RequestCode.HEART_BEAT, self._beat)
-        self.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._list)
+        self.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.members_known)
         self.on(RequestCode.QUERY_CONSUMER_OFFSET, self._offset)
         self.on(RequestCode.UPDATE_CONSUMER_OFFSET, self._commit)
         self.on(RequestCode.PULL_MESSAGE, lambda _: None)
@@ -48,7 +48,8 @@ class OneBroker(ScriptedPeer):
         granted = [queue for queue in wanted if queue not in self.locked_by_others]
         return ok(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=granted)))
 
-    def _list(self, _request: RemotingCommand) -> RemotingCommand:
+    def members_known(self, _request: RemotingCommand) -> RemotingCommand:
+        """Tell who sent a heartbeat."""
         if not self.members:
             return refuse(1, "no consumer for this group, G")
         body = GetConsumerListByGroupResponseBody(consumer_id_list=self.members)

@@ -43,7 +43,7 @@ class Rebalancer:
         self._locks = locks
         self._incomplete_runs = 0
         self._pullers: dict[MessageQueue, Puller] = {}
-        self._resets: dict[MessageQueue, int] = {}
+        self._resets: set[MessageQueue] = set()
         self._seeks: dict[MessageQueue, int] = {}
         self._abandoned: set[MessageQueue] = set()
 
@@ -56,7 +56,9 @@ class Rebalancer:
         for queue, offset in offsets.items():
             if queue in self._pullers:
                 self._drop(queue)
-                self._resets[queue] = offset
+                self._resets.add(queue)
+                # A rebalance under way may give the queue up: then this is what it commits.
+                self._context.offsets.update(queue, offset, force=True)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Have this member go on elsewhere; what the group has committed stays as it is."""
@@ -117,15 +119,11 @@ class Rebalancer:
         return self._locks is None or self._locks.holds(queue)
 
     async def _apply_resets(self) -> bool:
-        resets, self._resets = self._resets, {}
+        resets, self._resets = self._resets, set()
         abandoned, self._abandoned = self._abandoned, set()
-        for queue, offset in resets.items():
-            if queue in self._pullers:
-                self._drop(queue)
-            self._context.offsets.update(queue, offset, force=True)
-        for queue in abandoned - set(resets):
+        for queue in abandoned - resets:
             self._context.offsets.forget(queue)
-        return await self._release({*resets, *abandoned} & set(self._pullers))
+        return await self._release((resets | abandoned) & set(self._pullers))
 
     async def _rebalance(self, topic: str) -> bool:
         wanted = set(await self._allocated(topic))
@@ -134,7 +132,7 @@ class Rebalancer:
         gone = (held - wanted) | dead
         complete = await self._give_up(gone)
         # A queue whose reset came in meanwhile waits until that is applied.
-        new = sorted(wanted - set(self._pullers) - set(self._resets))
+        new = sorted(wanted - set(self._pullers) - self._resets)
         failure: GantryError | None = None
         for queue in new:
             try:

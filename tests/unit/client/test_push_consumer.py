@@ -14,9 +14,12 @@ from core_broker.remoting.bodies import (
     ConsumeFromWhere,
     HeartbeatData,
     MessageModel,
+    ResetOffsetBody,
     decode_body,
+    encode_body,
 )
 from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
 from tests.support.consumer_parts import record
 from tests.support.eventually import eventually
 from tests.support.one_broker import RETRY0, RETRY1, T0, T1, OneBroker, commits, consumer, succeed
@@ -150,6 +153,26 @@ async def test_broadcasting_takes_all_queues_and_keeps_offsets_here(
         assert again.client_id.endswith("@DEFAULT")
     assert broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
     assert broker.asked(RequestCode.GET_MAX_OFFSET) == []
+
+
+async def test_a_reset_that_comes_in_while_the_group_is_shared_out_counts(
+    broker: OneBroker,
+) -> None:
+    broker.offsets["T", 0] = 90
+    fields = {"group": "G", "topic": "T", "timestamp": "0", "isForce": "true"}
+
+    def reset_first(request: RemotingCommand) -> RemotingCommand:
+        body = encode_body(ResetOffsetBody(offset_table={T0: 3}))
+        broker.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+        return broker.members_known(request)
+
+    async with consumer(broker):
+        await eventually(lambda: broker.pulls().get(("T", 0)) == 90)
+        # The members are asked for once a topic, and T comes after the retry topic.
+        broker.script(RequestCode.GET_CONSUMER_LIST_BY_GROUP, [reset_first])
+        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        await eventually(lambda: broker.pulls()["T", 0] == 3)
+        assert broker.offsets["T", 0] == 3
 
 
 async def test_no_server_is_no_reason_to_fail(caplog: pytest.LogCaptureFixture) -> None:

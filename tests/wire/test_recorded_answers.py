@@ -89,6 +89,7 @@ _OF_5 = {
     "11 PULL_MESSAGE -> 0": _FLAGS,
     "11 PULL_MESSAGE -> 19": Differs("the queue is not empty here", code=0),
     "11 PULL_MESSAGE -> 20": _FLAGS,
+    "11 PULL_MESSAGE -> 25": Differs("an older subscription to everything will do", code=21),
     "11 PULL_MESSAGE -> 21": Differs("5.x resets offsets on the broker's side", code=20),
     "14 QUERY_CONSUMER_OFFSET -> 22": Differs("4.9 lets a group begin with the queue", code=0),
     "21 GET_ALL_TOPIC_CONFIG -> 0": _members(

@@ -256,6 +256,9 @@ async def test_subscriptions_of_heartbeats(tmp_path: Path) -> None:
     asked: list[Said] = [[(0, pull)], [(0, hearing(sub_version=3, sub_string="A"))], [(0, pull)]]
     asked += [[(0, hearing(sub_version=4, sub_string="B"))], [(0, pull)], [(1, pull)]]
     asked += [[(0, hearing(sub_version=2, sub_string="*"))], [(0, pull)]]
+    ahead = pulled(0, sys_flag=0, sub_version=9)
+    asked += [[(0, ahead)], [(0, hearing(sub_version=9, sub_string="A"))], [(0, ahead)]]
+    asked += [[(0, pulled(0, sys_flag=0, sub_version=10))]]
     assert await compare_pulls(tmp_path, [*backlog(30), *FIRST, *asked], TOPICS) > 0
 
 

@@ -137,9 +137,21 @@ class TestSubscriptionOfTheHeartbeat:
         )
 
     async def test_a_heartbeat_that_is_behind(self, desk: Desk, topic: str) -> None:
-        await beat(desk, version=5)
+        await beat(desk, expression="A", version=5)
         response = await desk.pull(topic, sys_flag=0, sub_version=6)
         assert (response.code, response.remark) == (25, "the consumer's subscription not latest")
+
+    async def test_a_heartbeat_that_is_behind_and_wanted_everything(
+        self, desk: Desk, topic: str
+    ) -> None:
+        await desk.send(topic, b"A", "TAGS\x01A")
+        await desk.send(topic, b"B", "TAGS\x01B")
+        await beat(desk, version=5)
+        response = await desk.pull(topic, sys_flag=0, sub_version=6)
+        assert bodies(response) == [b"A", b"B"]
+        # An expression that only the broker evaluates must be known to it.
+        response = await desk.pull(topic, sys_flag=0, sub_version=6, expression_type="SQL92")
+        assert response.code == 25
 
     async def test_broadcasting_where_it_is_forbidden(self, desk: Desk, topic: str) -> None:
         desk.ctx.groups.put(

@@ -6,6 +6,7 @@ ratios, and renders docs/performance.md from it.
 
     load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
     offered load        latencies at half of what Java 5.3 reaches with 64 x 1; open loop
+    full memory         64 x 1 and batches once more when no memory is free (ballast.py)
     Java client         64 threads that share a producer, then a consumer of what they left
     memory              after ten million messages; name server and broker, page cache aside
     SYNC_FLUSH          64 x 1, with brokers of its own
@@ -18,12 +19,14 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from benchmarks import bare, java_clients, page
+from benchmarks.ballast import PAGE_BYTES, Ballast
 from benchmarks.contenders import running_java
 from benchmarks.load import SCENARIOS, Scenario
 from benchmarks.machine import facts
@@ -48,6 +51,7 @@ WARM_UP: Final = (
 )
 FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
 COMPARED: Final = ("send-64x1", "send-1x64", "batch-32", "pull-32")
+WITH_FULL_MEMORY: Final = ("send-64x1", "batch-32")
 SYNC: Final = {"flush_disk_type": "SYNC_FLUSH"}
 
 Figures = dict[str, Any]
@@ -131,6 +135,7 @@ def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
         both = {who: clusters[who] for who in (OURS, NEW)}
         rate = int(figures["scenarios"]["send-64x1"][NEW]["rate"] / 2)
         figures["offered"] = alternate("send-64x1", both, everybody, options, rate=rate)
+        figures["full_memory"] = with_full_memory(folder, both, everybody, options)
         figures["java_client"], figures["memory"] = {}, {}
         for who, each in both.items():
             with alone(each, everybody):
@@ -138,6 +143,27 @@ def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
                 figures["memory"][who] = memory(who, each, options.messages)
     shutil.rmtree(folder)
     return figures
+
+
+def with_full_memory(
+    folder: Path,
+    clusters: dict[str, Cluster],
+    everybody: list[Cluster],
+    options: argparse.Namespace,
+) -> Figures:
+    """Some scenarios once more, and what a page of free memory cost before."""
+    say("filling the memory")
+    with closing(Ballast(folder)) as ballast:
+        began = time.perf_counter()
+        pages = ballast.fill() / PAGE_BYTES
+        page_us = (time.perf_counter() - began) * 1e6 / pages
+        return {
+            "page_us": round(page_us, 1),
+            "scenarios": {
+                name: alternate(name, clusters, everybody, options, first=ballast.fill)
+                for name in WITH_FULL_MEMORY
+            },
+        }
 
 
 def synchronous(folder: Path, options: argparse.Namespace) -> Figures:
@@ -158,13 +184,16 @@ def alternate(
     everybody: list[Cluster],
     options: argparse.Namespace,
     rate: int = 0,
+    first: Callable[[], object] | None = None,
 ) -> Figures:
-    """Ask the brokers in turn, some rounds of it; the medians of each."""
+    """Ask the brokers in turn, some rounds of it, each after `first`; the medians of each."""
     say(f"{name}{f' at {rate:,} a second' if rate else ''}: {', '.join(clusters)}")
     runs: dict[str, list[Figures]] = {who: [] for who in clusters}
     for _ in range(options.rounds):
         for who, cluster in clusters.items():
             with alone(cluster, everybody):
+                if first is not None:
+                    first()
                 figures = measure(
                     cluster,
                     SCENARIOS[name],

@@ -1,12 +1,11 @@
 """`make bench-java`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
 
 Each scenario goes round the brokers several times, and the medians are compared; while one is
-asked the others are held still. The JVMs are warmed up first. Writes bench-java.json, prints the
-ratios, and renders docs/performance.md from it.
+asked the others are held still. The JVMs are warmed up first, and before each run no memory is free
+(ballast.py). Writes bench-java.json, prints the ratios, and renders docs/performance.md from it.
 
     load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
     offered load        latencies at half of what Java 5.3 reaches with 64 x 1; open loop
-    full memory         64 x 1 and batches once more when no memory is free (ballast.py)
     Java client         64 threads that share a producer, then a consumer of what they left
     memory              after ten million messages; name server and broker, page cache aside
     SYNC_FLUSH          64 x 1, with brokers of its own
@@ -19,7 +18,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
@@ -51,7 +49,6 @@ WARM_UP: Final = (
 )
 FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
 COMPARED: Final = ("send-64x1", "send-1x64", "batch-32", "pull-32")
-WITH_FULL_MEMORY: Final = ("send-64x1", "batch-32")
 SYNC: Final = {"flush_disk_type": "SYNC_FLUSH"}
 
 Figures = dict[str, Any]
@@ -67,9 +64,13 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         figures = {"machine": facts(folder), "options": _described(options)}
-        figures |= side_by_side(folder / "main", options) | synchronous(folder / "sync", options)
-        say("the kernel under a bare loop")
-        figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
+        with closing(Ballast(folder)) as ballast:
+            figures["free_page_us"] = fill(ballast)
+            figures |= side_by_side(folder / "main", options, ballast)
+            figures |= synchronous(folder / "sync", options, ballast)
+            say("the kernel under a bare loop")
+            ballast.fill()
+            figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
     except CannotInstall as reason:
         sys.exit(f"Java's brokers are not here: {reason}")
     finally:
@@ -107,7 +108,15 @@ def _described(options: argparse.Namespace) -> Figures:
     }
 
 
-def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
+def fill(ballast: Ballast) -> float:
+    """Take all memory that is free, and tell what a page of it cost, in µs."""
+    say("filling the memory")
+    began = time.perf_counter()
+    pages = ballast.fill() / PAGE_BYTES
+    return round((time.perf_counter() - began) * 1e6 / pages, 1)
+
+
+def side_by_side(folder: Path, options: argparse.Namespace, ballast: Ballast) -> Figures:
     """Everything that brokers with ASYNC_FLUSH are asked."""
     with ExitStack() as stack:
         clusters = {
@@ -129,13 +138,13 @@ def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
                 {who: each for who, each in clusters.items() if _takes_part(who, name)},
                 everybody,
                 options,
+                ballast,
             )
             for name in COMPARED
         }
         both = {who: clusters[who] for who in (OURS, NEW)}
         rate = int(figures["scenarios"]["send-64x1"][NEW]["rate"] / 2)
-        figures["offered"] = alternate("send-64x1", both, everybody, options, rate=rate)
-        figures["full_memory"] = with_full_memory(folder, both, everybody, options)
+        figures["offered"] = alternate("send-64x1", both, everybody, options, ballast, rate)
         figures["java_client"], figures["memory"] = {}, {}
         for who, each in both.items():
             with alone(each, everybody):
@@ -145,35 +154,15 @@ def side_by_side(folder: Path, options: argparse.Namespace) -> Figures:
     return figures
 
 
-def with_full_memory(
-    folder: Path,
-    clusters: dict[str, Cluster],
-    everybody: list[Cluster],
-    options: argparse.Namespace,
-) -> Figures:
-    """Some scenarios once more, and what a page of free memory cost before."""
-    say("filling the memory")
-    with closing(Ballast(folder)) as ballast:
-        began = time.perf_counter()
-        pages = ballast.fill() / PAGE_BYTES
-        page_us = (time.perf_counter() - began) * 1e6 / pages
-        return {
-            "page_us": round(page_us, 1),
-            "scenarios": {
-                name: alternate(name, clusters, everybody, options, first=ballast.fill)
-                for name in WITH_FULL_MEMORY
-            },
-        }
-
-
-def synchronous(folder: Path, options: argparse.Namespace) -> Figures:
+def synchronous(folder: Path, options: argparse.Namespace, ballast: Ballast) -> Figures:
     """SYNC_FLUSH, with brokers of its own."""
     with ExitStack() as stack:
         ours = running(_new(folder, OURS), "flushDiskType=SYNC_FLUSH\n")
         java = running_java(JAVA_BROKER_VERSIONS[-1], _new(folder, NEW), **SYNC)
         clusters = {OURS: stack.enter_context(ours), NEW: stack.enter_context(java)}
         warm_up(f"{NEW} with SYNC_FLUSH", clusters[NEW], options.warm_up)
-        figures = {"sync-64x1": alternate("send-64x1", clusters, list(clusters.values()), options)}
+        everybody = list(clusters.values())
+        figures = {"sync-64x1": alternate("send-64x1", clusters, everybody, options, ballast)}
     shutil.rmtree(folder)
     return figures
 
@@ -183,17 +172,16 @@ def alternate(
     clusters: dict[str, Cluster],
     everybody: list[Cluster],
     options: argparse.Namespace,
+    ballast: Ballast,
     rate: int = 0,
-    first: Callable[[], object] | None = None,
 ) -> Figures:
-    """Ask the brokers in turn, some rounds of it, each after `first`; the medians of each."""
+    """Ask the brokers in turn, some rounds of it; the medians of each."""
     say(f"{name}{f' at {rate:,} a second' if rate else ''}: {', '.join(clusters)}")
     runs: dict[str, list[Figures]] = {who: [] for who in clusters}
     for _ in range(options.rounds):
         for who, cluster in clusters.items():
             with alone(cluster, everybody):
-                if first is not None:
-                    first()
+                ballast.fill()
                 figures = measure(
                     cluster,
                     SCENARIOS[name],

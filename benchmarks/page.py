@@ -78,10 +78,11 @@ no package registry has: one producer shared by 64 threads, one consumer with 20
 A closed loop measures throughput; its latencies are those of a saturated broker. The p99 at an
 offered load is from an open loop, counted from the moment when a request was due.
 
-Before each run of the load generator the memory is filled with page cache (`benchmarks/ballast.py`),
-which is how it is where a broker has run for hours. A page that was free cost {free_page_us:g} µs
-here, since a virtual machine may have to ask its host for it, and a log takes a new page for every
-three messages of 1 KiB: otherwise whoever writes fastest measures the host.
+Before each run of the load generator the memory is filled with page cache
+(`benchmarks/ballast.py`), which is how it is where a broker has run for hours. A page that was free
+cost {free_page_us:g} µs here, since a virtual machine may have to ask its host for it, and a log
+takes a new page for every three messages of 1 KiB: otherwise whoever writes fastest measures the
+host.
 
 What this does not show: more than two cores (Java uses them inside one broker, Gantry with more
 brokers), replication, TLS, access control, and messages of many sizes. Figures of other machines

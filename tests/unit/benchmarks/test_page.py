@@ -50,4 +50,4 @@ def test_how_near_the_broker_comes_to_a_bare_loop_is_told() -> None:
 
 
 def test_what_a_free_page_cost_is_told() -> None:
-    assert "A page that was free cost 9.8 µs here" in page.render(figures())
+    assert "cost 9.8 µs here" in page.render(figures())

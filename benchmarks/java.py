@@ -63,7 +63,7 @@ def main() -> None:
         sys.exit(f"This needs 28 GiB free below {home}; give another folder with --home.")
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
-        figures = {"machine": facts(folder), "options": _described(options)}
+        figures: Figures = {"machine": facts(folder), "options": _described(options)}
         with closing(Ballast(folder)) as ballast:
             figures["free_page_us"] = fill(ballast)
             figures |= side_by_side(folder / "main", options, ballast)

@@ -101,7 +101,7 @@ class RouteProcessor:
         identity = BrokerIdentity(
             header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
         )
-        live, topics = self._sign_of_life(connection, request, header)
+        live, topics = self._sign_of_life(connection, request, header, identity)
         master = self._routes.register(identity, live, topics)
         return RemotingCommand.response(
             header=RegisterBrokerResponseHeader(
@@ -213,7 +213,11 @@ class RouteProcessor:
         )
 
     def _sign_of_life(
-        self, connection: Connection, request: RemotingCommand, header: RegisterBrokerRequestHeader
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        header: RegisterBrokerRequestHeader,
+        identity: BrokerIdentity,
     ) -> tuple[LiveBroker, Iterable[TopicConfig]]:
         """What a registration says of the broker, and its topics.
 
@@ -223,7 +227,8 @@ class RouteProcessor:
         now_ms, ha_addr = self._clock_ms(), header.ha_server_addr
         digest = _digest(request, header)
         known = self._routes.live.get(header.broker_addr)
-        if known is not None and known.digest == digest:
+        is_in_place = self._routes.is_in_place(identity)
+        if known is not None and known.digest == digest and is_in_place:
             return replace(
                 known, connection=connection, last_update_ms=now_ms, ha_server_addr=ha_addr
             ), ()

@@ -120,6 +120,11 @@ class RouteTable:
             return MasterOfSlave()
         return self._master_of(identity.name)
 
+    def is_in_place(self, identity: BrokerIdentity) -> bool:
+        """Whether clients find this broker: no other address took its place, or left it empty."""
+        broker = self.brokers.get(identity.name)
+        return broker is not None and broker.broker_addrs.get(identity.broker_id) == identity.addr
+
     def unregister(self, identity: BrokerIdentity) -> None:
         """Remove a broker that says goodbye.
 

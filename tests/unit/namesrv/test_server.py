@@ -15,6 +15,7 @@ from namesrv.routes import BROKER_EXPIRY_MS
 from namesrv.server import NameServer, monotonic_ms
 from tests.support.eventually import eventually
 from tests.unit.namesrv.asking import Asker
+from tests.unit.namesrv.registrations import broker, registration, topic
 
 # Written by Java 4.9.8's RegisterBrokerBody.encode(true): topics T1 (2 read queues, 3 write queues)
 # and %RETRY%G (1 and 1), data version 0 at 1700000000000, filter server 1.2.3.4:5.
@@ -23,32 +24,6 @@ JAVA_COMPRESSED = bytes.fromhex(
     "0d720d098a5475573004423385604f3f771fd7f8104777a0a47088a182918231ba306fb492a19e919eb19e89"
     "95a9522c003e571997"
 )
-
-
-def topic(name: str, **config: object) -> dict[str, object]:
-    base = {"order": False, "perm": 6, "readQueueNums": 2, "topicFilterType": "SINGLE_TAG"}
-    return {**base, "topicName": name, "topicSysFlag": 0, "writeQueueNums": 2, **config}
-
-
-def registration(*topics: dict[str, object], counter: int = 1) -> bytes:
-    wrapper = {
-        "dataVersion": {"counter": counter, "timestamp": 1795251271076},
-        "topicConfigTable": {each["topicName"]: each for each in topics},
-    }
-    return json.encode({"filterServerList": [], "topicConfigSerializeWrapper": wrapper})
-
-
-def broker(name: str = "broker-a", addr: str = "127.0.0.1:20911", **fields: str) -> dict[str, str]:
-    return {
-        "brokerName": name,
-        "brokerAddr": addr,
-        "clusterName": "DefaultCluster",
-        "brokerId": "0",
-        "haServerAddr": "192.0.2.2:20912",
-        "compressed": "false",
-        "bodyCrc32": "0",
-        **fields,
-    }
 
 
 async def test_registration_and_route_in_both_dialects(asker: Asker) -> None:
@@ -374,24 +349,3 @@ async def test_internals_are_visible(asker: Asker, server: NameServer) -> None:
     await writer.wait_closed()
     assert 'rocketmq_namesrv_topics{node_type="nameserver"} 1.0' in text
     assert 'rocketmq_namesrv_requests_total{node_type="nameserver",request_code="103"} 1.0' in text
-
-
-async def test_a_repeated_registration_counts_as_a_sign_of_life_and_changes_nothing(
-    asker: Asker,
-) -> None:
-    body = registration(topic("T1"))
-    await asker.ask(103, broker(), body)
-    await asker.ask(205, {"brokerName": "broker-a"})
-    await asker.ask(103, broker(), body)
-    route = json.decode((await asker.ask(105, {"topic": "T1"}, version=401)).body)
-    assert route["queueDatas"][0]["perm"] == 4
-
-
-async def test_a_slave_that_becomes_master_brings_its_topics_with_the_same_body(
-    asker: Asker,
-) -> None:
-    body = registration(topic("T1"))
-    await asker.ask(103, broker(brokerId="1"), body)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 17
-    await asker.ask(103, broker(brokerId="0"), body)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 0

@@ -97,8 +97,19 @@ async def registered(addr: str) -> str:
 
         await eventually(is_known, timeout_s=30)
         (broker,) = (await admin.cluster_info()).broker_addr_table.values()
-    assert broker.master_addr is not None
-    return broker.master_addr
+        broker_addr = broker.master_addr
+        assert broker_addr is not None
+
+        async def has_figures() -> bool:
+            """Before its first look at its own rates it fails to tell of itself at all."""
+            try:
+                await admin.runtime_info(broker_addr)
+            except RequestRefused as refused:
+                return "NoSuchElementException" not in str(refused)
+            return True
+
+        await eventually(has_figures, timeout_s=30)
+    return broker_addr
 
 
 @pytest.mark.parametrize("version", installing.JAVA_BROKER_VERSIONS)

@@ -56,10 +56,6 @@ class Ballast:
 
 
 def memory_bytes(name: str) -> int:
-    """One of the figures of /proc/meminfo; 0 where there is none."""
-    if MEMINFO.exists():
-        for line in MEMINFO.read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key == name:
-                return int(value.split()[0]) * 1024
-    return 0
+    """One of the figures of /proc/meminfo; KeyError where there is none of that name."""
+    figures = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
+    return int(figures[name].split()[0]) * 1024

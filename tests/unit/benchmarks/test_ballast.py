@@ -54,4 +54,5 @@ def test_it_ends_on_a_machine_that_seems_to_have_more_than_it_has(
 
 def test_this_machine_tells_its_memory() -> None:
     assert memory_bytes("MemTotal") > memory_bytes("MemFree") >= 0
-    assert memory_bytes("Nothing") == 0
+    with pytest.raises(KeyError):
+        memory_bytes("Nothing")

@@ -189,18 +189,14 @@ async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
     assert batches(path) > 0
 
 
-async def test_one_processor_needs_no_thread(
-    path: OnePath, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread would take the loop's own time; `test_pulls_same_as_plain.py` is without it."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 1)
-    path.hot.writing._is_needed = False  # type: ignore[union-attr]
-    peers = await connected(path)
-    for peer in peers:
-        await asyncio.get_running_loop().sock_sendall(peer, pulled(0, max_msg_nums=32))
-    for peer in peers:
-        assert (await answers(peer, 1))[0].body == pages_of(path)[0]
-        peer.close()
-    assert batches(path) == 0
+    writing = writer_thread.WriterThread(path=None)
+    writing.start()
+    assert not [each for each in threading.enumerate() if each.name == "answers"]
+    writing.stop()
+    assert writing.batches == 0
 
 
 def test_the_processors_this_process_may_use() -> None:

@@ -6,13 +6,11 @@ in message/record.py.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.scan import get32
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
-RECORD_HEAD = cython.declare(cython.Py_ssize_t, 88)
-RECORD_MIN = cython.declare(cython.Py_ssize_t, 91)
-RECORD_MAGIC = cython.declare(uint32_t, 0xDAA320A7)
 MAGIC_AT = cython.declare(cython.int, 4)
 SYS_FLAG_AT = cython.declare(cython.int, 36)
 BODY_LENGTH_AT = cython.declare(cython.int, 84)
@@ -39,7 +37,7 @@ def cut(
         size = get32(record)
         body_bytes = get32(record + BODY_LENGTH_AT)
         if (
-            get32(record + MAGIC_AT) != RECORD_MAGIC
+            get32(record + MAGIC_AT) != RECORD_MAGIC_V1
             or get32(record + SYS_FLAG_AT) & odd_flags
             or size > length - at
             or body_bytes > size - RECORD_MIN

@@ -7,15 +7,12 @@ The formats are in message/record.py, store/consume_queue.py and store/index_ite
 
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
+from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memchr, memcpy
 
-RECORD_HEAD = cython.declare(cython.int, 88)
-#: A record beside its body, topic and properties.
-RECORD_MIN = cython.declare(cython.int, 91)
-RECORD_MAGIC = cython.declare(uint32_t, 0xDAA320A7)
 #: An index entry: key hash, offset of the record, store time.
 ENTRY_BYTES = cython.declare(cython.int, 24)
 
@@ -63,7 +60,7 @@ class Records:
         size: int64_t = RECORD_MIN + body_bytes + name_bytes + properties.count
         tags_code: int64_t = 0
         put32(at, cython.cast(uint32_t, size))
-        put32(at + 4, RECORD_MAGIC)
+        put32(at + 4, RECORD_MAGIC_V1)
         put32(at + 8, body_crc(body, body_bytes) & 0x7FFFFFFF)
         put32(at + 12, hot.queue_id)
         put32(at + 16, flag)

@@ -7,6 +7,7 @@ Units are laid out in store/consume_queue.py, records in message/record.py.
 
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
+from cython.cimports.core_broker.kernel.layout import RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.scan import get16, get32, get64
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
@@ -24,8 +25,6 @@ PLACES = cython.declare(cython.int, 4)
 #: for so long. Memory that is short lets go of pages this young last.
 RESIDENT_BYTES = cython.declare(int64_t, 1 << 20)
 RESIDENT_S = cython.declare(cython.double, 0.02)
-RECORD_MIN = cython.declare(cython.int, 91)
-RECORD_MAGIC_V1 = cython.declare(uint32_t, 0xDAA320A7)
 RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
 CRC_MASK = cython.declare(uint32_t, 0x7FFFFFFF)
 #: Bits of the system flag of records, and what a host of IPv6 has more than one of IPv4.

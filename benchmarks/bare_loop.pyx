@@ -51,7 +51,8 @@ def serve(listener, HotPath path, kernel, shell, int log_fd, int64_t log_bytes, 
     cdef int poll_fd = epoll_create1(0), count, i, fd, listen_fd = listener.fileno()
     cdef int64_t used, end, cut
     cdef ssize_t got
-    cdef bytes records, numbers, answers
+    cdef bytes numbers, answers
+    cdef const unsigned char[::1] records
     lines = {}
     sockets = []
     slots = memoryview(bytearray(4 * SLOTS)).cast("i")
@@ -102,9 +103,9 @@ def serve(listener, HotPath path, kernel, shell, int log_fd, int64_t log_bytes, 
             for hot in touched:
                 hot.queue.take(hot.take_units())
             records, numbers = kernel.take_records()
-            pwrite(log_fd, PyBytes_AS_STRING(records), PyBytes_GET_SIZE(records),
-                   shell.position % log_bytes)
-            shell.position += PyBytes_GET_SIZE(records)
+            pwrite(log_fd, &records[0], records.shape[0], shell.position % log_bytes)
+            shell.position += records.shape[0]
+            records = None
             entries = array("q", numbers)
             add_items(entries, slots, item, 0, tail, changed, None)
             item = item + len(entries) // 3

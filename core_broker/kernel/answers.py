@@ -8,7 +8,7 @@ The parts are cut out of an answer of the plain path, so that both are the same.
 
 import cython
 from cython.cimports.core_broker.kernel.memory import Memory
-from cython.cimports.core_broker.kernel.scan import put32, put_decimal, put_hex16
+from cython.cimports.core_broker.kernel.octets import put32, put_decimal, put_hex16
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 

@@ -4,8 +4,8 @@
 import cython
 from cython.cimports.core_broker.kernel.fields import GROUP_FIELD, TOPIC_FIELD, NamedHeader
 from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
+from cython.cimports.core_broker.kernel.octets import put_decimal
 from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
-from cython.cimports.core_broker.kernel.scan import put_decimal
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 
 ONEWAY = cython.declare(cython.int, 2)

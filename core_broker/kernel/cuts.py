@@ -7,7 +7,7 @@ in message/record.py.
 
 import cython
 from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
-from cython.cimports.core_broker.kernel.scan import get32
+from cython.cimports.core_broker.kernel.octets import get32
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 

@@ -5,7 +5,8 @@ Compatible with RocketMQ's PullMessageRequestHeader and UpdateConsumerOffsetRequ
 """
 
 import cython
-from cython.cimports.core_broker.kernel.scan import Header, Text, put32, same
+from cython.cimports.core_broker.kernel.octets import Text, put32, same
+from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 from cython.cimports.libc.string import memcpy

@@ -5,6 +5,9 @@ from core_broker.kernel.memory cimport Memory
 from core_broker.kernel.scan cimport Header
 from core_broker.kernel.writer cimport Writer
 
+cdef enum:
+    KINDS_MAX = 16
+
 cdef class HotKind:
     # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
     cdef readonly bint waits_for_disk
@@ -27,7 +30,9 @@ cdef class HotPath:
     cdef uint8_t *_buffer
     cdef unsigned char[::1] _bytes
     cdef int64_t _buffer_bytes
-    cdef list _codes
+    # One list of codes and one of kinds; there are no more than KINDS_MAX.
+    cdef int64_t _codes[KINDS_MAX]
+    cdef int _kind_count
     cdef list _kinds
     cdef double _turn_began
     cdef list _dirty

@@ -16,7 +16,8 @@ import asyncio
 import cython
 from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
-from cython.cimports.core_broker.kernel.scan import Header, get32
+from cython.cimports.core_broker.kernel.octets import get32
+from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.core_broker.kernel.writer import Writer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
@@ -65,7 +66,12 @@ class HotPath:
         self._bytes = endpoint.read_buffer
         self._buffer = cython.cast(cython.pointer(uint8_t), cython.address(self._bytes[0]))
         self._buffer_bytes = self._bytes.shape[0]
-        self._codes = list(kinds)
+        code: cython.int
+        if len(kinds) > KINDS_MAX:
+            raise ValueError("more kinds of requests than the kernel has room for")
+        for code in kinds:
+            self._codes[self._kind_count] = code
+            self._kind_count += 1
         self._kinds = list(kinds.values())
         self.header = NamedHeader()
         self.out = Memory()
@@ -177,9 +183,9 @@ class HotPath:
         return frame - self._buffer
 
     def _kind_of(self, code):
-        i: cython.Py_ssize_t
-        for i in range(len(self._codes)):
-            if cython.cast(int64_t, self._codes[i]) == code:
+        i: cython.int
+        for i in range(self._kind_count):
+            if self._codes[i] == code:
                 return self._kinds[i]
         return None
 

@@ -5,19 +5,11 @@ The layout and the plain form of this are in store/index_items.py.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.octets import put32, put64
 from cython.cimports.core_broker.kernel.prefetch import prefetch
-from cython.cimports.core_broker.kernel.scan import put32, put64
 from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
-
-ENTRY_NUMBERS = cython.declare(cython.int, 3)
-ITEM_BYTES = cython.declare(cython.int, 20)
-SLOTS_PER_BLOCK = cython.declare(cython.int, 1024)
-SLOT_BYTES = cython.declare(cython.int, 4)
-SECONDS_MAX = cython.declare(int64_t, 2147483647)
-#: So many entries ahead the slots are fetched: they lie anywhere in 20 MB.
-AHEAD = cython.declare(cython.Py_ssize_t, 12)
 
 
 def add_items(
@@ -42,14 +34,17 @@ def add_items(
     previous: cython.int
     changed: cython.p_char = PyByteArray_AS_STRING(changed_blocks)
     used: cython.int = 0
+    # The slots of the entries that come, each found out once.
+    coming: cython.int[16]
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
     for i in range(count):
         if i + AHEAD < count:
             slot = cython.cast(int32_t, entries[ENTRY_NUMBERS * (i + AHEAD)]) % slot_count
+            coming[(i + AHEAD) % AHEAD_MAX] = slot
             prefetch(cython.cast(cython.pointer(uint8_t), cython.address(slots[slot])), SLOT_BYTES)
         key_hash = cython.cast(int32_t, entries[ENTRY_NUMBERS * i])
-        slot = key_hash % slot_count
+        slot = coming[i % AHEAD_MAX] if i >= AHEAD else key_hash % slot_count
         block = slot // SLOTS_PER_BLOCK
         if before_flush is not None and block not in before_flush:
             before_flush[block] = _block_bytes(slots, block)

@@ -2,7 +2,7 @@
 """Writing the head of an answer from parts that were cut out of one of the plain path."""
 
 import cython
-from cython.cimports.core_broker.kernel.scan import put32
+from cython.cimports.core_broker.kernel.octets import put32
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import uint32_t
 from cython.cimports.libc.string import memcpy

@@ -1,11 +1,13 @@
 # What properties.py offers to the other modules of the kernel.
 from libc.stdint cimport uint8_t
 
-from core_broker.kernel.scan cimport Text
+from core_broker.kernel.octets cimport Text
 
 cdef class Properties:
     cdef uint8_t *text
     cdef int count
+    # The broker's own, with a separator before them.
+    cdef int added_max
     cdef Text unique_key, keys, tags, wait
     cdef bytes _added
     cdef bint normalize(self, Text given) noexcept

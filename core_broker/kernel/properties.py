@@ -8,7 +8,7 @@ into its queue, and those that come twice, are left to the plain path.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.scan import Text, same
+from cython.cimports.core_broker.kernel.octets import Text, same
 from cython.cimports.libc.stdint import uint8_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
@@ -26,6 +26,7 @@ class Properties:
 
     def __cinit__(self, added: bytes):
         self._added = added
+        self.added_max = cython.cast(cython.int, len(added)) + 1
         self.text = cython.cast(cython.pointer(uint8_t), malloc(PROPERTIES_MAX + 1))
         if self.text == cython.NULL:
             raise MemoryError
@@ -79,20 +80,23 @@ class Properties:
 
     def _note(self, name, value):
         """Keep what the broker looks at; false for what needs more than that."""
-        if same(name, b"UNIQ_KEY", 8):
-            self.unique_key = value
-        elif same(name, b"KEYS", 4):
-            self.keys = value
-        elif same(name, b"TAGS", 4):
-            self.tags = value
-        elif same(name, b"WAIT", 4):
-            self.wait = value
-        elif same(name, b"DELAY", 5) or same(name, b"TRAN_MSG", 8):
-            return False
-        elif same(name, b"CLUSTER", 7) or same(name, b"MSG_REGION", 10):
-            return False
-        elif same(name, b"TRACE_ON", 8):
-            return False
+        if name.n == 4:
+            if same(name, b"KEYS", 4):
+                self.keys = value
+            elif same(name, b"TAGS", 4):
+                self.tags = value
+            elif same(name, b"WAIT", 4):
+                self.wait = value
+        elif name.n == 8:
+            if same(name, b"UNIQ_KEY", 8):
+                self.unique_key = value
+            return not (same(name, b"TRAN_MSG", 8) or same(name, b"TRACE_ON", 8))
+        elif name.n == 5:
+            return not same(name, b"DELAY", 5)
+        elif name.n == 7:
+            return not same(name, b"CLUSTER", 7)
+        elif name.n == 10:
+            return not same(name, b"MSG_REGION", 10)
         return True
 
     def drop_wait(self):

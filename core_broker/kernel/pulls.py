@@ -20,9 +20,9 @@ from cython.cimports.core_broker.kernel.fields import (
 )
 from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
 from cython.cimports.core_broker.kernel.mapping import Mapping
+from cython.cimports.core_broker.kernel.octets import get32, get64, put_decimal
 from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
 from cython.cimports.core_broker.kernel.prefetch import prefetch
-from cython.cimports.core_broker.kernel.scan import get32, get64, put_decimal
 from cython.cimports.core_broker.kernel.sources import PullSource
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t

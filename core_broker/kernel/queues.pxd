@@ -1,6 +1,12 @@
 # What queues.py offers to the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+cdef enum:
+    UNIT_BYTES = 20
+    UNITS_AT_FIRST = 16
+    # Between topic and key in what the index hashes.
+    KEY_SEPARATOR = 35
+
 cdef class HotQueue:
     cdef readonly object queue
     cdef readonly int queue_id
@@ -13,6 +19,7 @@ cdef class HotQueue:
     cdef uint8_t *_units
     cdef int _room
     cdef int reserve(self, int more) except -1
+    cdef void go_back(self, int count, int64_t stored_bytes) noexcept
     cdef void add(self, int64_t offset, int64_t size, int64_t tags_code) noexcept
 
 cdef class HotTopic:

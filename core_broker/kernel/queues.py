@@ -5,15 +5,10 @@ Units are laid out in store/consume_queue.py.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
+from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc, realloc
-
-UNIT_BYTES = cython.declare(cython.int, 20)
-UNITS_AT_FIRST = cython.declare(cython.int, 16)
-#: Between topic and key in what the index hashes.
-KEY_SEPARATOR = cython.declare(uint32_t, 35)
 
 
 @cython.cclass
@@ -60,6 +55,12 @@ class HotQueue:
             self._units = grown
             self._room = room
         return 0
+
+    def go_back(self, count, stored_bytes):
+        """Be as it was with so many units and bytes."""
+        self.messages -= self.count - count
+        self.stored_bytes = stored_bytes
+        self.count = count
 
     def add(self, offset, size, tags_code):
         """Add the unit of one message, for which there is room."""

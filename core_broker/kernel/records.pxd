@@ -17,9 +17,16 @@ cdef class Records:
     cdef bytes _host
     cdef bint _is_indexing
     cdef Memory _made, _entries
+    # Takes the place of what is lent to the store.
+    cdef Memory _spare
+    # How things were at the last `mark`.
+    cdef int64_t _marked_made, _marked_entries, _marked_position
+    cdef int _marked_messages
     cdef void place(self, int64_t position, int64_t room, int64_t now) noexcept
     cdef bint reserve(self, HotTopic topic, int64_t parts, int count, int64_t keys) except -1
     cdef int64_t append(self, HotTopic topic, HotQueue hot, Properties properties, const uint8_t *body, uint32_t body_bytes, uint32_t flag) noexcept
+    cdef void mark(self) noexcept
+    cdef void go_back(self) noexcept
     cdef tuple take(self)
     cdef void _index(self, HotTopic topic, Properties properties) noexcept
     cdef void _index_key(self, HotTopic topic, const uint8_t *key, int count) noexcept

@@ -9,12 +9,14 @@ import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
 from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.memory import Memory
-from cython.cimports.core_broker.kernel.scan import java_hash, put32, put64
+from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memchr, memcpy
 
 #: An index entry: key hash, offset of the record, store time.
 ENTRY_BYTES = cython.declare(cython.int, 24)
+#: Memory larger than this is not kept for the next turn.
+KEPT_BYTES_MAX = cython.declare(int64_t, 4 << 20)
 
 
 def keys_max(properties):
@@ -30,6 +32,7 @@ class Records:
         self._host = host
         self._is_indexing = is_indexing
         self._made = Memory()
+        self._spare = Memory()
         self._entries = Memory()
 
     def place(self, position, room, now):
@@ -47,10 +50,30 @@ class Records:
         self._entries.reserve(keys * ENTRY_BYTES)
         return True
 
+    def mark(self):
+        """Remember how things are, for `go_back`."""
+        self._marked_made = self._made.count
+        self._marked_entries = self._entries.count
+        self._marked_position = self._position
+        self._marked_messages = self.messages
+
+    def go_back(self):
+        """Forget what was appended since `mark`, but for its units."""
+        self._made.count = self._marked_made
+        self._entries.count = self._marked_entries
+        self._position = self._marked_position
+        self.messages = self._marked_messages
+
     def take(self):
-        """Hand over the records and the index entries."""
+        """Hand over the records, which are lent and not copied, and the index entries."""
+        made: Memory = self._made
         self.messages = 0
-        return self._made.take(), self._entries.take()
+        view = memoryview(made)
+        # What was lent before is mostly given back by now.
+        self._made = Memory() if self._spare.lent else self._spare
+        self._made.count = 0
+        self._spare = made if made.count <= KEPT_BYTES_MAX else Memory()
+        return view, self._entries.take()
 
     def append(self, topic, hot, properties, body, body_bytes, flag):
         """Write one record, its unit and its index keys; return where the record begins."""

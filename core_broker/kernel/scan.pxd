@@ -1,25 +1,31 @@
 # What scan.py offers to the other modules of the kernel, without a Python call.
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-# A piece of the read buffer, or of the header's scratch; p is NULL when there is none.
-cdef struct Text:
-    uint8_t *p
-    int n
+from core_broker.kernel.octets cimport Text
 
-cdef uint32_t get32(const uint8_t *at) noexcept nogil
-cdef int64_t get64(const uint8_t *at) noexcept nogil
-cdef uint32_t get16(const uint8_t *at) noexcept nogil
-cdef void put32(uint8_t *at, uint32_t value) noexcept nogil
-cdef void put64(uint8_t *at, int64_t value) noexcept nogil
-cdef uint8_t *put_decimal(uint8_t *at, int64_t value) noexcept nogil
-cdef uint8_t *put_hex16(uint8_t *at, uint64_t value) noexcept nogil
-cdef uint32_t java_hash(const uint8_t *at, int count, uint32_t seed) noexcept nogil
-cdef bint same(Text text, const char *word, int count) noexcept nogil
+cdef enum:
+    # Strings with escapes are spelt out here; properties always have some.
+    SCRATCH_BYTES = 65536
+    DIGITS_MAX = 18
+    # Ext fields named by one letter, then those that are named in full (fields.py).
+    FIELDS = 38
+    INT_MAX = 2147483647
+    QUOTE = 34
+    COMMA = 44
+    MINUS = 45
+    SLASH = 47
+    ZERO = 48
+    NINE = 57
+    COLON = 58
+    BACKSLASH = 92
+    UNICODE = 117
+    OPENING = 123
+    CLOSING = 125
 
 cdef class Header:
     cdef int64_t code, flag, opaque, version
     cdef Text language
-    cdef Text fields[38]
+    cdef Text fields[FIELDS]
     cdef uint8_t *scratch
     cdef uint8_t *free_at
     cdef bint read(self, const uint8_t *at, uint32_t count) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Reading the JSON header of a send, and the small tools for bytes that the kernel shares.
+"""Reading the JSON header of a request.
 
 Only what usual clients write is read: no blanks, strings of ASCII, whole numbers, ext fields that
 are strings. Anything else is left to the plain path, so a header that is read here means the same
@@ -7,98 +7,10 @@ there. Compatible with RocketMQ's RemotingSerializable and SendMessageRequestHea
 """
 
 import cython
-from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
+from cython.cimports.core_broker.kernel.octets import Text, plain_end, same
+from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memcmp, memcpy
-
-#: Strings with escapes are spelt out here; properties always have some.
-SCRATCH_BYTES = cython.declare(cython.int, 65536)
-DIGITS_MAX = cython.declare(cython.int, 18)
-#: Ext fields named by one letter, then those that are named in full (fields.py).
-FIELDS = cython.declare(cython.int, 38)
-INT_MAX = cython.declare(int64_t, 2147483647)
-
-QUOTE = cython.declare(cython.int, 34)
-COMMA = cython.declare(cython.int, 44)
-MINUS = cython.declare(cython.int, 45)
-ZERO = cython.declare(cython.int, 48)
-NINE = cython.declare(cython.int, 57)
-COLON = cython.declare(cython.int, 58)
-BACKSLASH = cython.declare(cython.int, 92)
-OPENING = cython.declare(cython.int, 123)
-CLOSING = cython.declare(cython.int, 125)
-
-
-def get32(at):
-    return (
-        (cython.cast(uint32_t, at[0]) << 24)
-        | (cython.cast(uint32_t, at[1]) << 16)
-        | (cython.cast(uint32_t, at[2]) << 8)
-        | at[3]
-    )
-
-
-def get64(at):
-    return cython.cast(int64_t, (cython.cast(uint64_t, get32(at)) << 32) | get32(at + 4))
-
-
-def get16(at):
-    return (cython.cast(uint32_t, at[0]) << 8) | at[1]
-
-
-def put32(at, value):
-    at[0] = cython.cast(uint8_t, value >> 24)
-    at[1] = cython.cast(uint8_t, value >> 16)
-    at[2] = cython.cast(uint8_t, value >> 8)
-    at[3] = cython.cast(uint8_t, value)
-
-
-def put64(at, value):
-    put32(at, cython.cast(uint32_t, cython.cast(uint64_t, value) >> 32))
-    put32(at + 4, cython.cast(uint32_t, value))
-
-
-def put_decimal(at, value):
-    """Write a number of 0 or more, or of less, and return where it ends."""
-    digits: uint8_t[20]
-    count: cython.int = 0
-    left: uint64_t = cython.cast(uint64_t, value)
-    if value < 0:
-        at[0] = MINUS
-        at += 1
-        left = cython.cast(uint64_t, -value)
-    while True:
-        digits[count] = cython.cast(uint8_t, ZERO + left % 10)
-        count += 1
-        left = left // 10
-        if left == 0:
-            break
-    while count > 0:
-        count -= 1
-        at[0] = digits[count]
-        at += 1
-    return at
-
-
-def put_hex16(at, value):
-    i: cython.int
-    digit: cython.int
-    for i in range(15, -1, -1):
-        digit = value & 15
-        value >>= 4
-        at[i] = cython.cast(uint8_t, digit + (48 if digit < 10 else 55))
-    return at + 16
-
-
-def java_hash(at, count, seed):
-    i: cython.int
-    for i in range(count):
-        seed = 31 * seed + at[i]
-    return seed
-
-
-def same(text, word, count):
-    return text.n == count and memcmp(text.p, word, count) == 0
+from cython.cimports.libc.string import memcpy
 
 
 @cython.cfunc
@@ -123,6 +35,31 @@ def read_number(
         return cython.NULL
     value[0] = -number if is_negative else number
     return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def read_hex4(at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.int:
+    """Read the four digits of an escape; -1 when they are not there."""
+    value: cython.int = 0
+    digit: cython.int
+    i: cython.int
+    if end - at < 4:
+        return -1
+    for i in range(4):
+        digit = at[i]
+        if ZERO <= digit <= NINE:
+            digit -= ZERO
+        elif 97 <= digit <= 102:
+            digit -= 87
+        elif 65 <= digit <= 70:
+            digit -= 55
+        else:
+            return -1
+        value = value * 16 + digit
+    return value
 
 
 @cython.cclass
@@ -224,14 +161,13 @@ class Header:
     def _string(self, at, end, found):
         """Read a string behind its opening quote, and return where it ends."""
         start: cython.pointer(uint8_t) = at
-        while at < end and at[0] != QUOTE and at[0] != BACKSLASH:
-            if at[0] < 0x20 or at[0] >= 0x80:
-                return cython.NULL
-            at += 1
+        at = plain_end(at, end)
         if at >= end:
             return cython.NULL
         if at[0] == BACKSLASH:
             return self._escaped(start, at, end, found)
+        if at[0] != QUOTE:
+            return cython.NULL
         found[0].p = start
         found[0].n = cython.cast(cython.int, at - start)
         return at + 1
@@ -239,50 +175,35 @@ class Header:
     def _escaped(self, start, at, end, found):
         """Read on at the first escape of a string that began at `start`."""
         to: cython.pointer(uint8_t) = self.free_at
-        value: cython.int
-        digit: cython.int
-        i: cython.int
+        character: cython.int
         # What is spelt out is never longer than what is read.
         if end - start > self.scratch + SCRATCH_BYTES - to:
             return cython.NULL
-        memcpy(to, start, at - start)
-        to += at - start
-        while at < end:
-            value = at[0]
-            at += 1
-            if value == QUOTE:
+        while True:
+            memcpy(to, start, at - start)
+            to += at - start
+            if at >= end:
+                return cython.NULL
+            if at[0] == QUOTE:
                 found[0].p = self.free_at
                 found[0].n = cython.cast(cython.int, to - self.free_at)
                 self.free_at = to
-                return at
-            if value < 0x20 or value >= 0x80 or (value == BACKSLASH and at >= end):
+                return at + 1
+            if at[0] != BACKSLASH or end - at < 2:
                 return cython.NULL
-            if value == BACKSLASH:
-                value = at[0]
-                at += 1
-                if value == 117:  # u
-                    if end - at < 4:
-                        return cython.NULL
-                    value = 0
-                    for i in range(4):
-                        digit = at[i]
-                        if ZERO <= digit <= NINE:
-                            digit -= 48
-                        elif 97 <= digit <= 102:
-                            digit -= 87
-                        elif 65 <= digit <= 70:
-                            digit -= 55
-                        else:
-                            return cython.NULL
-                        value = value * 16 + digit
-                    at += 4
-                    if value >= 0x80:
-                        return cython.NULL
-                elif value != QUOTE and value != BACKSLASH and value != 47:
+            character = at[1]
+            at += 2
+            if character == UNICODE:
+                character = read_hex4(at, end)
+                at += 4
+                if character < 0 or character >= 0x80:
                     return cython.NULL
-            to[0] = cython.cast(uint8_t, value)
+            elif character != QUOTE and character != BACKSLASH and character != SLASH:
+                return cython.NULL
+            to[0] = cython.cast(uint8_t, character)
             to += 1
-        return cython.NULL
+            start = at
+            at = plain_end(at, end)
 
     def number(self, field, value):
         """Read an ext field that must be a whole number of 64 bits."""

@@ -15,10 +15,11 @@ import cython
 from cython.cimports.core_broker.kernel.answers import Answers
 from cython.cimports.core_broker.kernel.hot_path import HotKind, HotLine, HotPath
 from cython.cimports.core_broker.kernel.memory import Memory
+from cython.cimports.core_broker.kernel.octets import Text, get16, get32, is_ascii, same
 from cython.cimports.core_broker.kernel.properties import Properties
 from cython.cimports.core_broker.kernel.queues import HotQueue, HotTopic
 from cython.cimports.core_broker.kernel.records import Records, keys_max
-from cython.cimports.core_broker.kernel.scan import Header, Text, get16, get32, same
+from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
@@ -58,8 +59,8 @@ class SendKernel(HotKind):
     _properties: Properties
     _records: Records
     _answers: Answers
-    #: Messages of the request under way.
-    _count: cython.int
+    #: The topic of the last send.
+    _last: HotTopic
 
     def __init__(self, shell: object) -> None:
         self._shell = shell
@@ -92,6 +93,7 @@ class SendKernel(HotKind):
     def forget(self) -> None:
         """Ask the shell again for every topic and queue."""
         self._topics.clear()
+        self._last = None
 
     def queues(self) -> list:
         """The queues that are known."""
@@ -180,19 +182,18 @@ class SendKernel(HotKind):
         is_batch: cython.bint = header.is_true(12)
         if body_bytes > self._body_max:
             return False
-        if is_batch and not self._admits_batch(header, topic, body, body_bytes, asked.out):
-            return False
-        if not is_batch and not self._admits_single(header, topic, body_bytes, asked.out):
+        if is_batch:
+            return self._take_batch(
+                asked, topic, cython.cast(cython.int, queue_id), body, body + body_bytes
+            )
+        if not self._admits_single(header, topic, body_bytes, asked.out):
             return False
         # Only now: a queue that nothing is stored in must not come to be.
-        hot: HotQueue = self._queue(topic, cython.cast(cython.int, queue_id))
+        hot: HotQueue = self._queue(topic, cython.cast(cython.int, queue_id), 1)
         # Nothing fails from here on.
         before: cython.int = hot.count
         self._answers.begin(header.opaque)
-        if is_batch:
-            self._append_batch(topic, hot, body, body + body_bytes)
-        else:
-            self._append(topic, hot, body, body_bytes, cython.cast(uint32_t, flag))
+        self._append(topic, hot, body, body_bytes, cython.cast(uint32_t, flag))
         self._answers.end(hot.queue_id, hot.next_offset + before)
         return True
 
@@ -209,21 +210,25 @@ class SendKernel(HotKind):
 
     @cython.cfunc
     def _topic(self, name: Text) -> HotTopic:
+        last: HotTopic = self._last
         if name.p == cython.NULL or name.n > TOPIC_MAX:
             return None
+        if last is not None and same(name, last.name, cython.cast(cython.int, len(last.name))):
+            return last
         key: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_char, name.p), name.n)
         found = self._topics.get(key) or self._shell.topic(key)
         if found is not None:
-            self._topics[key] = found
+            self._topics[key] = self._last = found
         return found
 
     @cython.cfunc
-    def _queue(self, topic: HotTopic, queue_id: cython.int) -> HotQueue:
+    def _queue(self, topic: HotTopic, queue_id: cython.int, count: cython.int) -> HotQueue:
+        """The queue that is going to get so many messages, with room for their units."""
         hot: HotQueue = topic.queues[queue_id]
         if hot is None:
             queue = self._shell.queue(topic.name, queue_id)
             hot = topic.queues[queue_id] = HotQueue(queue, queue_id)
-        hot.reserve(self._count)
+        hot.reserve(count)
         if hot.count == 0:
             hot.next_offset = hot.queue.next_offset
             self.touched.append(hot)
@@ -246,32 +251,71 @@ class SendKernel(HotKind):
         parts: int64_t = properties.count + body_bytes
         if not self._records.reserve(topic, parts, 1, keys_max(properties)):
             return 0
-        self._count = 1
         return self._answers.reserve(out, 1) == 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _admits_batch(
+    def _take_batch(
         self,
-        header: Header,
+        asked: HotPath,
         topic: HotTopic,
-        body: cython.pointer(uint8_t),
-        body_bytes: uint32_t,
-        out: Memory,
+        queue_id: cython.int,
+        at: cython.pointer(uint8_t),
+        end: cython.pointer(uint8_t),
     ) -> cython.int:
-        """Whether all messages of a batch are usual and have room."""
-        properties: Text = header.fields[8]
-        total: int64_t = 0
+        """Store a batch, or nothing of it when one of its messages is unusual or has no room."""
+        out: Memory = asked.out
+        properties: Text = asked.header.fields[8]
+        parts: int64_t = 0
         keys: int64_t = 0
         if properties.p != cython.NULL and properties.n:
             return 0
-        count: cython.int = self._count_batch(
-            body, body + body_bytes, cython.address(total), cython.address(keys)
-        )
-        if count == 0 or not self._records.reserve(topic, total, count, keys):
+        count: cython.int = _count_batch(at, end, cython.address(parts), cython.address(keys))
+        parts += count * self._properties.added_max
+        if count == 0 or not self._records.reserve(topic, parts, count, keys):
             return 0
-        self._count = count
-        return self._answers.reserve(out, count) == 0
+        # A queue that nothing is stored in must not come to be.
+        if topic.queues[queue_id] is None and not self._are_usual(at, end):
+            return 0
+        self._answers.reserve(out, count)
+        hot: HotQueue = self._queue(topic, queue_id, count)
+        # Nothing fails from here on, but for a message that is unusual.
+        units_before: cython.int = hot.count
+        bytes_before: int64_t = hot.stored_bytes
+        answers_before: int64_t = out.count
+        self._records.mark()
+        self._answers.begin(asked.header.opaque)
+        while at < end:
+            properties = _batched_properties(at)
+            if not self._is_usual(properties):
+                self._records.go_back()
+                hot.go_back(units_before, bytes_before)
+                out.count = answers_before
+                if units_before == 0:
+                    self.touched.pop()
+                return 0
+            self._append(topic, hot, at + BATCH_HEAD, get32(at + 16), get32(at + 12))
+            at += get32(at)
+        self._answers.end(hot.queue_id, hot.next_offset + units_before)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _is_usual(self, properties: Text) -> cython.bint:
+        """Whether the properties of a message in a batch are; they are ready then."""
+        return is_ascii(properties.p, properties.n) and self._properties.normalize(properties)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _are_usual(
+        self, at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)
+    ) -> cython.bint:
+        """Whether those of all messages are."""
+        while at < end:
+            if not self._is_usual(_batched_properties(at)):
+                return False
+            at += get32(at)
+        return True
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -287,59 +331,46 @@ class SendKernel(HotKind):
             self._records.append(topic, hot, self._properties, body, body_bytes, flag)
         )
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _append_batch(
-        self,
-        topic: HotTopic,
-        hot: HotQueue,
-        at: cython.pointer(uint8_t),
-        end: cython.pointer(uint8_t),
-    ) -> cython.void:
-        properties: Text
-        while at < end:
-            properties.p = at + BATCHED_MIN + get32(at + 16)
-            properties.n = get16(properties.p - 2)
-            self._properties.normalize(properties)
-            self._append(topic, hot, at + BATCH_HEAD, get32(at + 16), get32(at + 12))
-            at += get32(at)
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _count_batch(
-        self,
-        at: cython.pointer(uint8_t),
-        end: cython.pointer(uint8_t),
-        total: cython.pointer(int64_t),
-        keys: cython.pointer(int64_t),
-    ) -> cython.int:
-        """Count the messages of a batch, the bytes of their bodies and properties, and their keys.
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _batched_properties(at: cython.pointer(uint8_t)) -> Text:
+    """The properties of one message of a batch."""
+    properties: Text
+    properties.p = at + BATCHED_MIN + get32(at + 16)
+    properties.n = get16(properties.p - 2)
+    return properties
 
-        0 when one is unusual.
-        """
-        size: int64_t
-        body_bytes: int64_t
-        count: cython.int = 0
-        i: cython.int
-        properties: Text
-        while at < end:
-            size = get32(at) if end - at >= BATCHED_MIN else 0
-            if size < BATCHED_MIN or size > end - at:
-                return 0
-            body_bytes = get32(at + 16)
-            if body_bytes > size - BATCHED_MIN:
-                return 0
-            properties.p = at + BATCHED_MIN + body_bytes
-            properties.n = get16(properties.p - 2)
-            if properties.n + body_bytes + BATCHED_MIN != size:
-                return 0
-            for i in range(properties.n):
-                if properties.p[i] >= 0x80:
-                    return 0
-            if not self._properties.normalize(properties):
-                return 0
-            total[0] += self._properties.count + body_bytes
-            keys[0] += keys_max(self._properties)
-            at += size
-            count += 1
-        return count if count <= BATCH_MESSAGES_MAX else 0
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _count_batch(
+    at: cython.pointer(uint8_t),
+    end: cython.pointer(uint8_t),
+    parts: cython.pointer(int64_t),
+    keys: cython.pointer(int64_t),
+) -> cython.int:
+    """Count the messages of a batch, the bytes of their bodies and properties, and keys at most.
+
+    0 when it is not cut as it should be.
+    """
+    size: int64_t
+    body_bytes: int64_t
+    properties_bytes: int64_t
+    count: cython.int = 0
+    while at < end:
+        size = get32(at) if end - at >= BATCHED_MIN else 0
+        if size < BATCHED_MIN or size > end - at:
+            return 0
+        body_bytes = get32(at + 16)
+        if body_bytes > size - BATCHED_MIN:
+            return 0
+        properties_bytes = get16(at + BATCHED_MIN + body_bytes - 2)
+        if properties_bytes + body_bytes + BATCHED_MIN != size:
+            return 0
+        parts[0] += size - BATCHED_MIN
+        keys[0] += 1 + (properties_bytes + 1) // 2
+        at += size
+        count += 1
+    return count if count <= BATCH_MESSAGES_MAX else 0

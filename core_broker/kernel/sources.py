@@ -8,7 +8,7 @@ Units are laid out in store/consume_queue.py, records in message/record.py.
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
 from cython.cimports.core_broker.kernel.layout import RECORD_MAGIC_V1, RECORD_MIN
-from cython.cimports.core_broker.kernel.scan import get16, get32, get64
+from cython.cimports.core_broker.kernel.octets import get16, get32, get64
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc

@@ -20,6 +20,7 @@ from core_broker.message.record import BLANK_BYTES, TOPIC_BYTES_V1_MAX, encode_r
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, is_folder_name
 from core_broker.store.dispatcher import QUEUED, Dispatcher
+from core_broker.store.files import Buffer
 from core_broker.store.flusher import Flusher
 from core_broker.store.growth import Growth
 from core_broker.store.health import Health
@@ -123,7 +124,7 @@ class Appender:
         return min(log.active.end - BLANK_BYTES - log.position, STAGED_BYTES_MAX - unwritten)
 
     def stage_made(
-        self, records: bytes, newest: int, messages: int, entries: IndexEntries, now: int
+        self, records: Buffer, newest: int, messages: int, entries: IndexEntries, now: int
     ) -> None:
         """Stage records that were made for this position; their units are in the queues."""
         self.store_timestamp = now

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, RECORD_HEAD
-from core_broker.store.files import Files
+from core_broker.store.files import Buffer, Files
 from core_broker.store.log_maps import LogMaps
 from core_broker.store.segments import (
     OpenFiles,
@@ -66,11 +66,11 @@ class CommitLog:
         self._writing: list[Segment] = []
         #: Empty segments that wait for their turn.
         self._spare: deque[Segment] = deque()
-        self._staged: list[bytes] = []
+        self._staged: list[Buffer] = []
         self._staged_from = 0
         self._newest = -1
         #: Segments that were filled up in this turn, with what goes to their end.
-        self._rolled: list[tuple[Segment, int, list[bytes]]] = []
+        self._rolled: list[tuple[Segment, int, list[Buffer]]] = []
         self._opened_at = self._warmed_at = 0
         self._maps = LogMaps(open_files, segment_size)
 
@@ -175,8 +175,11 @@ class CommitLog:
         self._newest = self.position
         self.position += len(record)
 
-    def stage_many(self, records: bytes, newest: int) -> None:
-        """Append records that fit and were encoded for `position`; the last begins at `newest`."""
+    def stage_many(self, records: Buffer, newest: int) -> None:
+        """Append records that fit and were encoded for `position`; the last begins at `newest`.
+
+        They stay as they are until `write_staged` or `discard_staged`.
+        """
         self._staged.append(records)
         self._newest = newest
         self.position += len(records)
@@ -202,10 +205,10 @@ class CommitLog:
         After OSError nobody knows what is behind `written`; only a restart puts that in order.
         """
         for segment, start, records in self._rolled:
-            segment.write(b"".join(records), start)
+            segment.write(_joined(records), start)
             segment.seal()
         if self._staged:
-            self.active.write(b"".join(self._staged), self._staged_from)
+            self.active.write(_joined(self._staged), self._staged_from)
         for segment, _, _ in self._rolled:
             self._paths[segment.end] = segment_path(self.folder, segment.end)
         self._rolled.clear()
@@ -344,3 +347,8 @@ class CommitLog:
         self._open_files.forget(path)
         self.min_offset = min(self._paths)
         return path
+
+
+def _joined(parts: list[Buffer]) -> Buffer:
+    """All parts in one piece; what is one already is not copied."""
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from core_broker.store.appender import Appender
 from core_broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from core_broker.store.files import Buffer
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
 
@@ -49,7 +50,7 @@ class MadeRecords:
 
     def stage(
         self,
-        records: bytes,
+        records: Buffer,
         newest: int,
         queues: Iterable[tuple[ConsumeQueue, bytes, int]],
         entries: IndexEntries,

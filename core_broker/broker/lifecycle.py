@@ -22,6 +22,7 @@ from core_broker.processors.hot_path import HotPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
+from core_broker.store.consume_queues import ArrivalListener
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +145,8 @@ class Broker:
                 "storePathRootDir", config.store_path_root_dir, f"a usable folder ({error})"
             ) from None
         loop = asyncio.get_running_loop()
-        ctx.store.arrival_listeners.append(self._parts.requests.held_pulls.arrived)
-        ctx.store.arrival_listeners.append(self._parts.delays.arrived)
+        for waiting in (self._parts.requests.held_pulls, self._parts.delays):
+            ctx.store.arrival_listeners.append(ArrivalListener(waiting.topics, waiting.arrived))
         ctx.store.start(loop)
         self._parts.lane.start(loop)
         for table in ConfigTable:

@@ -18,6 +18,7 @@ cdef class HotQueue:
     cdef int64_t next_offset
     cdef uint8_t *_units
     cdef int _room
+    cpdef bytes take_units(self)
     cdef int reserve(self, int more) except -1
     cdef void go_back(self, int count, int64_t stored_bytes) noexcept
     cdef void add(self, int64_t offset, int64_t size, int64_t tags_code) noexcept

@@ -103,6 +103,10 @@ class SendKernel(HotKind):
             known += [hot for hot in topic.queues if hot is not None]
         return known
 
+    def look_again(self) -> None:
+        """Ask the shell once more before the next send: something else may have run."""
+        self._turn = -1
+
     @property
     def messages(self) -> int:
         """How many messages are to be handed over."""
@@ -118,8 +122,13 @@ class SendKernel(HotKind):
         """Their store time."""
         return self._records.now
 
+    def take_queues(self) -> list:
+        """Hand over the units: each queue that was touched, with them and its last record's end."""
+        hot: HotQueue
+        return [(hot.queue, hot.take_units(), hot.end) for hot in self.touched]
+
     def take_records(self) -> tuple:
-        """Hand over the records and the index entries; the units are in the queues touched.
+        """Hand over the records and the index entries, after `take_queues`.
 
         Entries are three numbers each, of 64 bits: hash, offset of the record, store time.
         """
@@ -307,9 +316,7 @@ class SendKernel(HotKind):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _are_usual(
-        self, at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)
-    ) -> cython.bint:
+    def _are_usual(self, at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.bint:
         """Whether those of all messages are."""
         while at < end:
             if not self._is_usual(_batched_properties(at)):

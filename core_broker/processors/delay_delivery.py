@@ -33,6 +33,9 @@ RETRY_MS = 10_000
 class DelayDelivery:
     """Delivers what is due."""
 
+    #: The topics of which `arrived` wants to hear.
+    topics = frozenset({SCHEDULE_TOPIC})
+
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._ctx = ctx
         self._turn = turn
@@ -45,7 +48,7 @@ class DelayDelivery:
         self, topic: str, queue_id: int, first: int, end: int, codes: Callable[[], list[int]]
     ) -> None:
         """Messages became readable; if their level had nothing to wait for, it has now."""
-        if topic == SCHEDULE_TOPIC and queue_id + 1 in self._idle_levels:
+        if topic in self.topics and queue_id + 1 in self._idle_levels:
             self._wake.set()
 
     async def run(self) -> None:

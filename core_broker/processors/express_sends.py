@@ -188,8 +188,12 @@ class ExpressSends:
         """Where the last of their records begins."""
         return self._position - len(self._records[-1])
 
+    def take_queues(self) -> list[tuple[ConsumeQueue, bytearray, int]]:
+        """Hand over the units: each queue that was touched, with them and its last record's end."""
+        return [(hot.queue, hot.take_units(), hot.end) for hot in self.touched]
+
     def take_records(self) -> tuple[bytes, IndexEntries]:
-        """Hand over the records and the index entries; the units are in the queues touched."""
+        """Hand over the records and the index entries, after `take_queues`."""
         records = b"".join(self._records)
         self._records, self.touched = [], []
         self._is_begun = False

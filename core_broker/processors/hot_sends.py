@@ -57,7 +57,8 @@ class HotSends:
         self._is_closed = True
         self._is_sync = False
         self._seen: tuple[object, int] = (None, 0)
-        ctx.store.made.on_settle(self.hand_over)
+        # One object, which the store can compare.
+        self._hand_over = self.hand_over
         ctx.statistics.suppliers.append(self.count_puts)
 
     # -- what the kernel asks for --
@@ -65,7 +66,7 @@ class HotSends:
     def begin(self) -> Place | None:
         """Where sends go in this turn; None when something about the broker needs a second look."""
         ctx, turn, made = self._ctx, self._turn, self._ctx.store.made
-        ctx.store.settle_made()
+        made.settle()
         config = ctx.config
         if config is not self._config:
             self._configure(config)
@@ -81,6 +82,7 @@ class HotSends:
             return None
         if self._is_sync:
             turn.end_soon()
+        made.keep(self._hand_over)
         waiters_max = config.send_thread_pool_queue_capacity - turn.flush_waiters
         waited_max_ms = config.wait_time_mills_in_send_queue
         return made.position, made.room(), made.now_ms(), waited_max_ms, waiters_max
@@ -122,16 +124,17 @@ class HotSends:
     # -- what the kernel made --
 
     def hand_over(self) -> None:
-        """Stage what the kernel keeps; it begins anew then."""
+        """Stage what the kernel keeps, if anything; in either case it begins anew then."""
         kernel = self.kernel
         if not kernel.messages:
+            kernel.look_again()
             return
-        self.messages += kernel.messages
-        queues = [(hot.queue, hot.take_units(), hot.end) for hot in kernel.touched]
-        newest, now = kernel.newest, kernel.now
+        messages, newest, now = kernel.messages, kernel.newest, kernel.now
+        self.messages += messages
+        queues = kernel.take_queues()
         records, numbers = kernel.take_records()
         entries = array("q", numbers)
-        self._ctx.store.made.stage(records, newest, queues, entries, now)
+        self._ctx.store.made.stage(records, newest, messages, queues, entries, now)
         if kernel.waiting:
             count = kernel.waiting_count
             self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)

@@ -110,10 +110,11 @@ class ConsumeQueue:
         self._appended_end = end_physical
         self.next_offset += len(units) // UNIT_BYTES
 
-    def publish(self) -> None:
-        """Let readers see what was appended."""
+    def publish(self) -> int:
+        """Let readers see what was appended; how many bytes of units are only in memory."""
         self.max_offset = self.next_offset
         self.end_physical = self._appended_end
+        return len(self._tail)
 
     def rollback(self) -> None:
         """Forget what was appended since the last `publish`."""

@@ -3,7 +3,8 @@
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,13 +13,21 @@ from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
 from core_broker.store.files import Files
 from core_broker.store.segments import OpenFiles
 
-#: Called once for each queue in which messages became visible: topic, queue id, offset of the first
-#: one and behind the last, and what returns their tags codes.
-ArrivalListener = Callable[[str, int, int, int, Callable[[], list[int]]], None]
-
 _NO_FOLDERS = frozenset({"", ".", ".."})
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalListener:
+    """Hears of messages that became visible, of the topics that it waits for at that moment.
+
+    `hear` is called once for each queue: topic, queue id, offset of the first message and behind
+    the last, and what returns their tags codes.
+    """
+
+    topics: Container[str]
+    hear: Callable[[str, int, int, int, Callable[[], list[int]]], None]
 
 
 class ConsumeQueues:
@@ -75,10 +84,15 @@ class ConsumeQueues:
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
-    def append_units(self, queue: ConsumeQueue, units: bytes, end: int) -> None:
-        """Add units made elsewhere; they become visible with the next `publish`."""
-        queue.append_units(units, end)
-        self._appended.add(queue)
+    def append_made(self, made: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
+        """Add units made elsewhere; they become visible with the next `publish`.
+
+        Of each queue come its units and where the last of their records ends.
+        """
+        appended = self._appended
+        for queue, units, end in made:
+            queue.append_units(units, end)
+            appended.add(queue)
 
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
         """Add a unit that is visible at once, of a message that has long been in the log."""
@@ -90,18 +104,20 @@ class ConsumeQueues:
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make the turn's units visible and tell the listeners of each queue."""
-        published = [(queue, queue.max_offset) for queue in self._appended]
-        self._appended.clear()
-        for queue, _ in published:
-            queue.publish()
-            self._unwritten[queue] = None
-            if queue.tail_bytes >= TAIL_BYTES_MAX:
-                self._full.add(queue)
-        if listeners:
-            for queue, first in published:
-                codes = partial(queue.tags_codes, first, queue.max_offset)
-                for listener in listeners:
-                    listener(queue.topic, queue.queue_id, first, queue.max_offset, codes)
+        appended, self._appended = self._appended, set()
+        unwritten, full, heard = self._unwritten, self._full, []
+        for queue in appended:
+            first = queue.max_offset
+            if queue.publish() >= TAIL_BYTES_MAX:
+                full.add(queue)
+            unwritten[queue] = None
+            for listener in listeners:
+                if queue.topic in listener.topics:
+                    heard.append((listener.hear, queue, first))
+        # Whoever hears of one may read all of them.
+        for hear, queue, first in heard:
+            end = queue.max_offset
+            hear(queue.topic, queue.queue_id, first, end, partial(queue.tags_codes, first, end))
 
     def rollback(self) -> None:
         """Forget the turn's units: their messages did not get into the log."""

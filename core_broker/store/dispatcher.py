@@ -88,7 +88,8 @@ class Dispatcher:
 
     def stage_entries(self, entries: IndexEntries) -> None:
         """Enter index entries of messages that are being appended to the log."""
-        self._staged += self._keys.take()
+        if self._keys:
+            self._staged += self._keys.take()
         self._staged += entries
 
     def rollback(self) -> None:
@@ -104,9 +105,13 @@ class Dispatcher:
         `settle` must succeed before more is staged.
         """
         self._queues.publish(listeners)
-        self._to_index += self._staged
-        self._to_index += self._keys.take()
-        del self._staged[:]
+        if self._keys:
+            self._staged += self._keys.take()
+        if self._to_index:
+            self._to_index += self._staged
+            del self._staged[:]
+        else:
+            self._to_index, self._staged = self._staged, self._to_index
         self.settle()
 
     def settle(self) -> None:

@@ -19,6 +19,10 @@ from core_broker.store.segments import Segment
 #: What a full disk or an exhausted quota answers.
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
+#: With nothing to prepare, it looks again when the writer has moved on by so much at most.
+LOOK_STEP = 256 * 1024
+LOOKS_PER_SEGMENT = 64
+
 log = logging.getLogger(__name__)
 
 
@@ -41,6 +45,9 @@ class Growth:
         self._on_failure = on_failure
         self._is_synced = is_synced
         self._is_running = False
+        #: Where the writer was when there was nothing to prepare.
+        self._step = min(LOOK_STEP, commit_log.segment_size // LOOKS_PER_SEGMENT)
+        self._idle_at = -self._step
 
     def has_room(self, size: int) -> bool:
         """Tell whether so many more bytes can be written, as far as is known."""
@@ -48,8 +55,11 @@ class Growth:
 
     def advance(self) -> None:
         """Prepare space if the writer has come near; a full disk is tried again each time."""
-        if self._is_running:
+        position = self._log.position
+        is_near = 0 <= position - self._idle_at < self._step
+        if self._is_running or (is_near and not self.is_disk_full):
             return
+        self._idle_at = -self._step
         try:
             work = self._log.to_fill()
         except OSError as error:
@@ -62,6 +72,8 @@ class Growth:
         self.note(None)
         if (near := self._log.to_warm()) is not None:
             self._begin(lambda: _warm(*near))
+        else:
+            self._idle_at = position
 
     def _begin(self, job: Job) -> None:
         self._is_running = True

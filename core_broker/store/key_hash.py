@@ -83,6 +83,10 @@ class KeyBatch:
         self._names += names
         self._places += (offset, stored_at) * len(names)
 
+    def __bool__(self) -> bool:
+        """There are some."""
+        return bool(self._names)
+
     def clear(self) -> None:
         """Forget them."""
         self._names, self._places = [], []

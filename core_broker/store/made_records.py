@@ -8,7 +8,7 @@ asks for it: what is put, written or removed comes behind it.
 from collections.abc import Callable, Iterable
 
 from core_broker.store.appender import Appender
-from core_broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Buffer
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
@@ -27,20 +27,29 @@ class MadeRecords:
         self._appender = appender
         self._log = parts.log
         self._queues = parts.queues
-        self._makers: list[Callable[[], None]] = []
+        #: Stages what is kept now, if anything is.
+        self._stage_kept: Callable[[], None] | None = None
+        appender.settle_made = self.settle
 
     @property
     def position(self) -> int:
         """Where the next record goes."""
         return self._log.position
 
-    def on_settle(self, stage: Callable[[], None]) -> None:
-        """Have `stage` called before anything else is put, written or removed."""
-        self._makers.append(stage)
-        self._appender.settle_made = self._settle
+    def keep(self, stage: Callable[[], None]) -> None:
+        """Have `stage` called once, before anything else is put, written or removed.
 
-    def _settle(self) -> None:
-        for stage in self._makers:
+        What another maker keeps is staged at once.
+        """
+        if self._stage_kept is not stage:
+            self.settle()
+            self._stage_kept = stage
+
+    def settle(self) -> None:
+        """Have staged what is kept."""
+        stage = self._stage_kept
+        if stage is not None:
+            self._stage_kept = None
             stage()
 
     @property
@@ -52,17 +61,15 @@ class MadeRecords:
         self,
         records: Buffer,
         newest: int,
+        messages: int,
         queues: Iterable[tuple[ConsumeQueue, bytes, int]],
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
-        """Stage records that lie at `position` on, within `room`, with all that belongs to them.
+        """Stage so many records that lie at `position` on, within `room`, with what belongs to them.
 
         `newest` is where the last one begins; of each queue come its units and where its last
         record ends. They are stored and visible after the next `write_staged`, or not at all.
         """
-        messages = 0
-        for queue, units, end in queues:
-            self._queues.append_units(queue, units, end)
-            messages += len(units) // UNIT_BYTES
+        self._queues.append_made(queues)
         self._appender.stage_made(records, newest, messages, entries, now_ms)

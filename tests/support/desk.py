@@ -27,6 +27,7 @@ from core_broker.state.delay_levels import DelayLevels
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import system_topics
 from core_broker.store import MessageStore
+from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import Files
 from tests.support.broker_requests import pull_header, send_header
 from tests.support.stores import NOW_MS, ManualLane, StillLoop, store_config
@@ -160,8 +161,8 @@ class Desk:
         self.requests = RequestTable(self.ctx)
         self.delays = DelayDelivery(self.ctx, self.requests.turn)
         self.checks = TransactionChecks(self.ctx, self.requests.turn)
-        store.arrival_listeners.append(self.requests.held_pulls.arrived)
-        store.arrival_listeners.append(self.delays.arrived)
+        for waiting in (self.requests.held_pulls, self.delays):
+            store.arrival_listeners.append(ArrivalListener(waiting.topics, waiting.arrived))
         self._opaque = 0
         self._peers = 0
         self.client = self.peer()

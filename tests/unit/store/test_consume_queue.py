@@ -7,7 +7,7 @@ import pytest
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.consume_queue import BLANK_SIZE, MAKING_COST, ConsumeQueue
-from core_broker.store.consume_queues import ConsumeQueues, is_folder_name
+from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues, is_folder_name
 from core_broker.store.files import DiskFiles
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles
@@ -189,8 +189,9 @@ def test_listeners_hear_of_each_queue_once(tmp_path: Path) -> None:
 
     for queue_id in (1, 1, 2):
         queues.append(queues.get_or_create("T", queue_id), 0, 90, queue_id * 10)
-    queues.publish([hear])
-    queues.publish([hear])
+    listeners = [ArrivalListener({"T"}, hear), ArrivalListener({"Other"}, hear)]
+    queues.publish(listeners)
+    queues.publish(listeners)
     assert sorted(heard) == [("T", 1, 0, 2, [10, 10]), ("T", 2, 0, 1, [20])]
 
 

@@ -14,6 +14,7 @@ from core_broker.message.record import decode_record, encode_record
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store import MessageStore, PutStatus
 from core_broker.store.appender import STAGED_BYTES_MAX
+from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import DiskFiles
 from core_broker.store.segments import Segment
 from tests.support.stores import (
@@ -59,7 +60,8 @@ def test_a_record_lies_in_the_log_as_it_is_encoded(bench: Bench) -> None:
 
 def test_nothing_is_seen_before_the_turn_is_written(bench: Bench) -> None:
     heard: list[tuple[Any, ...]] = []
-    bench.store.arrival_listeners.append(lambda *arrived: heard.append(arrived))
+    hear = ArrivalListener({"TopicTest"}, lambda *arrived: heard.append(arrived))
+    bench.store.arrival_listeners.append(hear)
     bench.store.put(message(0))
     bench.store.put(message(0, queue_id=1))
     assert bench.store.queue_range("TopicTest", 0) == (0, 0)

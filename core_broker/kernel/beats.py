@@ -8,8 +8,8 @@ they are about: then only the time is noted when the client was seen.
 
 import cython
 from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
-from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
 from cython.cimports.core_broker.kernel.octets import put_decimal
+from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
 from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t

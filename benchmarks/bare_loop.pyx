@@ -96,7 +96,7 @@ def serve(listener, HotPath path, kernel, shell, int log_fd, int64_t log_bytes, 
                 continue
             line.arrived = time.monotonic()
             end = cut + got
-            used = path.take(line, end)
+            used = path.take(line, 0, end, 0)
             line._cut = PyBytes_FromStringAndSize(<char *>path._buffer + used, end - used)
         touched = kernel.touched
         if touched:

@@ -25,6 +25,8 @@ cdef class HotPath:
     cdef int64_t turn
     # How long the requests of this read have waited at least, in ms.
     cdef double waited_ms
+    # The last `take` stopped half-way.
+    cdef bint is_paused
     cdef object _endpoint
     cdef object _view
     cdef uint8_t *_buffer
@@ -40,7 +42,7 @@ cdef class HotPath:
     cdef Writer _writer
     cdef bint _settles_soon
     cdef int _settle(self) except -1
-    cdef int64_t take(self, HotLine line, int64_t end) except -1
+    cdef int64_t take(self, HotLine line, int64_t start, int64_t end, int64_t pause_at) except -1
     cdef HotKind _kind_of(self, int64_t code)
     cdef int _deliver(self, HotKind kind, int count) except -1
 

@@ -33,6 +33,9 @@ LINES_MIN = cython.declare(cython.int, 4)
 MEAN_BYTES_MIN = cython.declare(cython.int, 512)
 #: What a writer has is looked at after so long at the latest; each busy turn does so before.
 SETTLED_S = cython.declare(cython.double, 0.002)
+#: A read of so many bytes with twice so many requests is two turns.
+PAUSE_BYTES_MIN = cython.declare(cython.int, 32 * 1024)
+PAUSE_COUNT_MIN = cython.declare(cython.int, 16)
 #: The beginning of a frame is put before the bytes of the next read when it is so short.
 CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
 
@@ -129,10 +132,13 @@ class HotPath:
                 line._sent(rest)
         return 0
 
-    def take(self, line, end):
-        """Take requests from the first `end` bytes of the buffer; return how many bytes."""
-        frame: cython.pointer(uint8_t) = self._buffer
-        stop: cython.pointer(uint8_t) = frame + end
+    def take(self, line, start, end, pause_at):
+        """Take requests from the buffer's bytes between two; return up to where.
+
+        With many requests it pauses at `pause_at`, if that is not 0.
+        """
+        frame: cython.pointer(uint8_t) = self._buffer + start
+        stop: cython.pointer(uint8_t) = self._buffer + end
         body: cython.pointer(uint8_t)
         size: uint32_t
         word: uint32_t
@@ -141,6 +147,7 @@ class HotPath:
         taker: HotKind = None
         kind: HotKind
         self.line = line
+        self.is_paused = False
         self.waited_ms = (_now() - line.arrived) * 1000
         try:
             while stop - frame >= FRAME_HEAD:
@@ -170,7 +177,11 @@ class HotPath:
                 frame += LENGTH_BYTES + size
                 if line._out_bytes + self.out.count >= line._high_water_bytes:
                     break
-                if kind.waits_for_disk and line._held + count >= line._in_flight_max:
+                if kind.waits_for_disk:
+                    if line._held + count >= line._in_flight_max:
+                        break
+                elif pause_at and count >= PAUSE_COUNT_MIN and frame - self._buffer >= pause_at:
+                    self.is_paused = True
                     break
         except BaseException:
             # What a kind found out for this turn may not hold any more.
@@ -263,7 +274,16 @@ class HotLine:
         if self._has_backlog or end == path._buffer_bytes:
             self._look_at_backlog(nbytes)
         if self._held < self._in_flight_max and not (self._is_collecting or self._stalled):
-            start = path.take(self, end)
+            start = path.take(self, 0, end, end // 2 if end >= PAUSE_BYTES_MIN else 0)
+            if path.is_paused:
+                # The peer reads the first answers while the rest is handled.
+                self._endpoint.end_turn()
+                if self.closed or self._closing:
+                    return
+                path.turn += 1
+                path._turn_began = self._endpoint.begin_turn()
+                if not self._stalled:
+                    start = path.take(self, start, end, 0)
             if start > 0:
                 self._looks = 0
             if _is_short_begin(path._buffer + start, end - start):

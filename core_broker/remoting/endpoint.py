@@ -189,6 +189,10 @@ class Endpoint:
 
     def _end_turn(self) -> None:
         self._is_turn_ending = False
+        self.end_turn()
+
+    def end_turn(self) -> None:
+        """Store and answer what this turn has brought so far; what still comes is another turn."""
         self.turn_began = 0.0
         self.on_turn_end()
         dirty = self.dirty.copy()

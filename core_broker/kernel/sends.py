@@ -124,7 +124,6 @@ class SendKernel(HotKind):
 
     def take_queues(self) -> list:
         """Hand over the units: each queue that was touched, with them and its last record's end."""
-        hot: HotQueue
         return [(hot.queue, hot.take_units(), hot.end) for hot in self.touched]
 
     def take_records(self) -> tuple:

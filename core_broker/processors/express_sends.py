@@ -194,8 +194,7 @@ class ExpressSends:
 
     def take_records(self) -> tuple[bytes, IndexEntries]:
         """Hand over the records and the index entries, after `take_queues`."""
-        records = b"".join(self._records)
-        self._records, self.touched = [], []
+        records, self._records, self.touched = b"".join(self._records), [], []
         self._is_begun = False
         return records, self._keys.take()
 
@@ -388,10 +387,7 @@ class ExpressSends:
 
 
 def _usual(parts: list[str]) -> dict[str, str] | None:
-    """The properties by their names; None when they are unusual or not worth a name.
-
-    An empty part in the end is taken away.
-    """
+    """The properties by their names, None when they are unusual; an empty last part is taken away."""
     if not parts[-1]:
         parts.pop()
     try:

@@ -111,9 +111,7 @@ class ConsumeQueues:
             if queue.publish() >= TAIL_BYTES_MAX:
                 full.add(queue)
             unwritten[queue] = None
-            for listener in listeners:
-                if queue.topic in listener.topics:
-                    heard.append((listener.hear, queue, first))
+            heard += [(each.hear, queue, first) for each in listeners if queue.topic in each.topics]
         # Whoever hears of one may read all of them.
         for hear, queue, first in heard:
             end = queue.max_offset

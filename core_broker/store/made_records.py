@@ -66,7 +66,7 @@ class MadeRecords:
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
-        """Stage so many records that lie at `position` on, within `room`, with what belongs to them.
+        """Stage so many records that lie at `position` on, within `room`, with all of theirs.
 
         `newest` is where the last one begins; of each queue come its units and where its last
         record ends. They are stored and visible after the next `write_staged`, or not at all.

@@ -1,9 +1,14 @@
 """A full disk: refused before it hurts, read on, and taken again when there is room."""
 
+import errno
 import re
 from pathlib import Path
 
+import pytest
+
 from core_broker.store import PutStatus
+from core_broker.store.growth import LOOKS_PER_SEGMENT
+from core_broker.store.segments import Segment
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
 
@@ -70,3 +75,36 @@ def test_disks_that_fill_up_while_queues_are_written_lose_nothing() -> None:
     assert [each.body for each in read_queue(again.store)] == [
         b"message %d" % number for number in range(3)
     ]
+
+
+def test_nothing_to_prepare_is_not_looked_for_at_each_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But a full disk is, and the next look comes before the space is used up."""
+    files = SimulatedFiles(0)
+    bench = Bench(ROOT, files).open()
+    bench.run_lanes()
+    log, looks = bench.store._log, 0
+    look = log.to_fill
+
+    def to_fill() -> tuple[Segment, int] | None:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    monkeypatch.setattr(log, "to_fill", to_fill)
+    bench.put(message(0))
+    bench.run_lanes()
+    bench.store._growth.advance()
+    looks = 0
+    for _ in range(100):
+        bench.store._growth.advance()
+    assert looks == 0
+    bench.store._growth.note(OSError(errno.ENOSPC, "full"))
+    bench.store._growth.advance()
+    bench.store._growth.advance()
+    assert looks >= 1
+    assert not bench.store._growth.is_disk_full
+    looks = 0
+    bench.put(message(1, body=b"x" * (SEGMENT_BYTES // LOOKS_PER_SEGMENT)))
+    assert looks == 1

@@ -1,0 +1,166 @@
+"""What the kernel does in one go: batches it may have to take back, checksums, records it lends."""
+
+import random
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from core_broker.processors.hot_path import has_kernel
+from tests.support.send_frames import usual_frame
+from tests.support.stores import message
+from tests.support.two_paths import OnePath, compare
+from tests.unit.kernel.test_mixed_turns import plain_frame
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+
+TOPICS = (("T", 4), ("U", 2))
+LOG_BYTES = 16 << 20
+BODY_LENGTH_AT, CRC_AT, HEAD_BYTES = 84, 8, 88
+
+#: Properties of one message that make a batch unusual.
+UNUSUAL = {
+    "delay": b"DELAY\x011",
+    "transaction": b"TRAN_MSG\x01true",
+    "twice": b"a\x011\x02a\x012",
+    "no ASCII": "TAGS\x01é".encode(),
+    "region": b"MSG_REGION\x01x",
+}
+
+
+def batched(body: bytes, properties: bytes) -> bytes:
+    """One message as a batch has it."""
+    size = 4 + 4 + 4 + 4 + 4 + len(body) + 2 + len(properties)
+    head = struct.pack(">IIIII", size, 0, 0, 0, len(body))
+    return head + body + struct.pack(">H", len(properties)) + properties
+
+
+def batch(number: int, count: int, odd: bytes | None = None, at: int = 0, queue: int = 0) -> bytes:
+    """The frame of a batch; message `at` of it has odd properties."""
+    parts = [
+        batched(b"%d of %d" % (each, number), b"KEYS\x01k%d\x02UNIQ_KEY\x01U%d" % (each, each))
+        for each in range(count)
+    ]
+    if odd is not None:
+        parts[at] = batched(b"odd", odd)
+    return usual_frame(number, b"".join(parts), m="true", i="", e=str(queue))
+
+
+@pytest.mark.parametrize("odd", UNUSUAL.values(), ids=UNUSUAL)
+@pytest.mark.parametrize("at", [0, 2, 4])
+@pytest.mark.parametrize("queue", [0, 3], ids=["a queue of this turn", "a new queue"])
+async def test_an_unusual_message_takes_back_its_batch(
+    tmp_path: Path, odd: bytes, at: int, queue: int
+) -> None:
+    """What was made of it is gone: offsets, units, keys and answers are those of the plain path."""
+    turns = [
+        [(0, batch(1, 3) + batch(2, 5, odd, at, queue)), (1, batch(3, 4) + usual_frame(4))],
+        [(0, batch(5, 5, odd, at, queue)), (1, batch(6, 2, queue=queue))],
+    ]
+    taken = await compare(tmp_path, turns, TOPICS)
+    assert taken == 3 + 4 + 1 + 2
+
+
+@pytest.mark.parametrize("cut", [1, 2, 21, 22, 40])
+async def test_a_batch_that_ends_too_early_leaves_nothing(tmp_path: Path, cut: int) -> None:
+    whole = batch(1, 3)
+    body_at = 8 + struct.unpack_from(">I", whole, 4)[0]
+    frame = usual_frame(1, whole[body_at:-cut], m="true", i="", e="3")
+    turns = [[(0, usual_frame(0) + frame), (1, usual_frame(2))]]
+    assert await compare(tmp_path, turns, TOPICS) == 2
+
+
+async def test_batches_up_to_the_end_of_a_segment(tmp_path: Path) -> None:
+    """Near the end the kernel leaves them to the plain path, and not one byte differs."""
+    turns = [[(0, batch(number, 20))] for number in range(60)]
+    taken = await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=64 * 1024)
+    assert 0 < taken < 60 * 20
+
+
+async def test_checksums_of_bodies_of_all_lengths(tmp_path: Path) -> None:
+    """They are counted 256, 64, 16 and 1 byte at a time; zlib counts them one way."""
+    rng = random.Random(3)
+    sizes = [*range(1100), *(256 * n + d for n in range(5, 17) for d in (-17, -1, 0, 1, 63, 65))]
+    path = OnePath(tmp_path, TOPICS, mapped_file_size_commit_log=LOG_BYTES)
+    path.peer()
+    for first in range(0, len(sizes), 100):
+        some = [rng.randbytes(size) for size in sizes[first : first + 100]]
+        path.hear(0, b"".join(usual_frame(n, body) for n, body in enumerate(some)))
+        await path.settle()
+    assert path.messages_sent == len(sizes)
+    stored = await path.close()
+    log, at = stored["commitlog/" + "0" * 20], 0
+    for size in sizes:
+        (body_bytes,) = struct.unpack_from(">I", log, at + BODY_LENGTH_AT)
+        (crc,) = struct.unpack_from(">I", log, at + CRC_AT)
+        assert body_bytes == size
+        assert crc == zlib.crc32(log[at + HEAD_BYTES :][:size]) & 0x7FFFFFFF, size
+        at += struct.unpack_from(">I", log, at)[0]
+
+
+async def test_records_stay_as_they_were_lent(tmp_path: Path) -> None:
+    """Each plain send has the store take what the kernel keeps; all is written at the end."""
+    turns = []
+    for turn in range(3):
+        said = []
+        for number in range(12):
+            said += [(0, usual_frame(number, b"%d" % number * (200 + turn))), (1, plain_frame(0))]
+        turns.append(said)
+    assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=LOG_BYTES) == 36
+
+
+async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path) -> None:
+    """Nothing is kept unknown to the store: a look without a send does not count as one."""
+    path = OnePath(tmp_path, TOPICS)
+    path.peer()
+    path.peer()
+    assert path.hot is not None
+    assert path.hot.sends is not None
+    made = path.desk.ctx.store.made
+    path.hear(1, plain_frame(1))
+    assert path.hot.sends.begin() is not None
+    made.settle()
+    path.hear(0, usual_frame(0))
+    assert path.hot.sends.kernel.messages == 1
+    made.settle()
+    made.settle()
+    assert path.hot.sends.kernel.messages == 0
+    path.hear(0, usual_frame(4))
+    path.hot.sends.count_puts()
+    path.hear(0, usual_frame(8))
+    await path.settle()
+    assert path.desk.ctx.store.queue_range("T", 0) == (0, 3)
+    await path.close()
+
+
+async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path: Path) -> None:
+    """Without the kernel: what is stored behind the back of who has only looked comes first."""
+    path = OnePath(tmp_path, TOPICS, way="express")
+    path.peer()
+    assert path.hot is not None
+    assert path.hot.express.kernel.is_open(0)
+    path.desk.ctx.store.put(message(0, topic="T"))
+    path.hear(0, usual_frame(0))
+    await path.settle()
+    assert path.messages_sent == 1
+    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1]
+    await path.close()
+
+
+async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
+    """One that begins has the other's records staged first, so that both lie where they say."""
+    path = OnePath(tmp_path, TOPICS)
+    path.peer()
+    assert path.hot is not None
+    kept = []
+    made = path.desk.ctx.store.made
+    path.hear(0, usual_frame(0))
+    before = made.position
+    made.keep(lambda: kept.append("other"))
+    assert made.position > before
+    path.hear(0, usual_frame(4))
+    assert kept == ["other"]
+    await path.settle()
+    assert path.desk.ctx.store.queue_range("T", 0) == (0, 2)
+    await path.close()

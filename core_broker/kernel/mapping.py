@@ -51,6 +51,22 @@ class Mapping:
         """Whether all of `start` … `end` is mapped here."""
         return self.base != cython.NULL and self.start <= start and end <= self.end
 
+    def was_seen(self, start, end, now):
+        """Whether somebody saw `start` … `end` in memory lately; `now` 0 is not known."""
+        return 0 < now < self._seen_until_s and self._seen_from <= start and end <= self._seen_to
+
+    def note_seen(self, start, end, now, until):
+        """Note for others that `start` … `end` is in memory, which may be relied on for a while.
+
+        Queues lie among each other in a log: who reads another one need not look again. With what
+        was seen before it becomes one part, no longer than that holds.
+        """
+        if now < self._seen_until_s and start <= self._seen_to and self._seen_from <= end:
+            self._seen_from = min(self._seen_from, start)
+            self._seen_to = max(self._seen_to, end)
+        else:
+            self._seen_from, self._seen_to, self._seen_until_s = start, end, until
+
     def resident_until(self, start, end):
         """Up to where from `start` on all is in the page cache: `end`, or less; or it is much."""
         pages: uint8_t[2048]

@@ -132,14 +132,18 @@ class PullSource:
         """
         place: cython.int = self._place
         until: int64_t
-        if now < self._known_until_s[place]:
+        if 0 < now < self._known_until_s[place]:
             if self._known_from[place] <= start and end <= self._known_to[place]:
                 return True
+        if mapping.was_seen(start, end, now):
+            return True
         until = min(max(end, start + RESIDENT_BYTES), mapping.end)
         until = mapping.resident_until(start, until)
         self._known_from[place] = start
         self._known_to[place] = until
         self._known_until_s[place] = now + RESIDENT_S if now > 0 else 0
+        if now > 0:
+            mapping.note_seen(start, until, now, now + RESIDENT_S)
         return until >= end
 
     def owns(self, record, place, size, offset):

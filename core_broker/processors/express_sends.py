@@ -387,7 +387,7 @@ class ExpressSends:
 
 
 def _usual(parts: list[str]) -> dict[str, str] | None:
-    """The properties by their names, None when they are unusual; an empty last part is taken away."""
+    """The properties by their names, None when they are unusual; takes away an empty last part."""
     if not parts[-1]:
         parts.pop()
     try:

@@ -33,7 +33,7 @@ LINES_MIN = cython.declare(cython.int, 4)
 MEAN_BYTES_MIN = cython.declare(cython.int, 512)
 #: What a writer has is looked at after so long at the latest; each busy turn does so before.
 SETTLED_S = cython.declare(cython.double, 0.002)
-#: A read of so many bytes with twice so many requests is two turns.
+#: A read of so many bytes is two turns, if its first half has so many requests.
 PAUSE_BYTES_MIN = cython.declare(cython.int, 32 * 1024)
 PAUSE_COUNT_MIN = cython.declare(cython.int, 16)
 #: The beginning of a frame is put before the bytes of the next read when it is so short.

@@ -35,7 +35,7 @@ def add_items(
     changed: cython.p_char = PyByteArray_AS_STRING(changed_blocks)
     used: cython.int = 0
     # The slots of the entries that come, each found out once.
-    coming: cython.int[16]
+    coming: cython.int[AHEAD_MAX]
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before
     for i in range(count):

@@ -1,10 +1,10 @@
 """What a server and a client share: their connections, the read buffer, and the end of the turn.
 
-A turn is one round of the event loop. Everything that arrives in it is handled to completion and
-its answers pile up per connection. When the turn ends, `before_write` runs once (a broker writes
-what it staged for its files there), then each connection that has answers gets one write. When
-`before_write` fails, those answers are dropped and their connections closed: nothing that was not
-written is ever acknowledged.
+A turn is one round of the event loop; a read that brings very many requests ends one half-way.
+Everything that arrives in it is handled to completion and its answers pile up per connection. When
+the turn ends, `before_write` runs once (a broker writes what it staged for its files there), then
+each connection that has answers gets one write. When `before_write` fails, those answers are
+dropped and their connections closed: nothing that was not written is ever acknowledged.
 """
 
 import asyncio

@@ -9,7 +9,6 @@ import pytest
 
 from core_broker.processors.hot_path import has_kernel
 from tests.support.send_frames import usual_frame
-from tests.support.stores import message
 from tests.support.two_paths import OnePath, compare
 from tests.unit.kernel.test_mixed_turns import plain_frame
 
@@ -131,20 +130,6 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.hear(0, usual_frame(8))
     await path.settle()
     assert path.desk.ctx.store.queue_range("T", 0) == (0, 3)
-    await path.close()
-
-
-async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path: Path) -> None:
-    """Without the kernel: what is stored behind the back of who has only looked comes first."""
-    path = OnePath(tmp_path, TOPICS, way="express")
-    path.peer()
-    assert path.hot is not None
-    assert path.hot.express.kernel.is_open(0)
-    path.desk.ctx.store.put(message(0, topic="T"))
-    path.hear(0, usual_frame(0))
-    await path.settle()
-    assert path.messages_sent == 1
-    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1]
     await path.close()
 
 

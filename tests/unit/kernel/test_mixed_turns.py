@@ -11,6 +11,7 @@ from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import frame, usual_frame
+from tests.support.stores import message
 from tests.support.two_paths import WAYS, OnePath, compare, same
 
 ways = pytest.mark.parametrize("way", WAYS)
@@ -181,4 +182,18 @@ async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, way: str
     assert offsets == {number: number for number in range(20)}
     stored = await path.desk.messages("T", 0)
     assert [each.body for each in stored] == [b"%d" % number for number in range(20)]
+    await path.close()
+
+
+async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path: Path) -> None:
+    """Without the kernel: what is stored behind the back of who has only looked comes first."""
+    path = OnePath(tmp_path, TOPICS, way="express")
+    path.peer()
+    assert path.hot is not None
+    assert path.hot.express.kernel.is_open(0)
+    path.desk.ctx.store.put(message(0, topic="T"))
+    path.hear(0, usual_frame(0))
+    await path.settle()
+    assert path.messages_sent == 1
+    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1]
     await path.close()

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -35,7 +35,9 @@ from tests.compat.installing import JAVA_BROKER_VERSIONS, CannotInstall
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 OURS, PLAIN = "gantry", "gantry-plain"
-OLD, NEW = (f"java-{version}" for version in JAVA_BROKER_VERSIONS)
+JAVA_VERSIONS: Final = {f"java-{version}": version for version in JAVA_BROKER_VERSIONS}
+OLD, NEW = JAVA_VERSIONS
+STARTS: Final = 3
 FREE_BYTES_MIN: Final = 28 * 1024**3
 MEMORY_MESSAGES: Final = 10_000_000
 #: More than this is no longer in anybody's page cache, and fills the disk.
@@ -66,6 +68,7 @@ def main() -> None:
         figures: Figures = {"machine": facts(folder), "options": _described(options)}
         with closing(Ballast(folder)) as ballast:
             figures["free_page_us"] = fill(ballast)
+            figures["start_seconds"] = starts(folder / "starts")
             figures |= side_by_side(folder / "main", options, ballast)
             figures |= synchronous(folder / "sync", options, ballast)
             say("the kernel under a bare loop")
@@ -116,18 +119,34 @@ def fill(ballast: Ballast) -> float:
     return round((time.perf_counter() - began) * 1e6 / pages, 1)
 
 
+def starts(folder: Path) -> dict[str, float]:
+    """How long each broker takes from nothing to ready, its name server before it; medians."""
+    say(f"starting each {STARTS} times")
+    seconds: dict[str, list[float]] = {OURS: [], PLAIN: [], OLD: [], NEW: []}
+    for number in range(STARTS):
+        for who, each in seconds.items():
+            with _started(who, _new(folder, f"{who}-{number}")) as cluster:
+                each.append(cluster.start_seconds)
+    shutil.rmtree(folder)
+    return {who: round(median(each), 2) for who, each in seconds.items()}
+
+
+def _started(who: str, folder: Path) -> AbstractContextManager[Cluster]:
+    if who == OURS:
+        return running(folder)
+    if who == PLAIN:
+        return running(folder, "kernelEnable=false\n")
+    return running_java(JAVA_VERSIONS[who], folder)
+
+
 def side_by_side(folder: Path, options: argparse.Namespace, ballast: Ballast) -> Figures:
     """Everything that brokers with ASYNC_FLUSH are asked."""
     with ExitStack() as stack:
         clusters = {
-            OURS: stack.enter_context(running(_new(folder, OURS))),
-            PLAIN: stack.enter_context(running(_new(folder, PLAIN), "kernelEnable=false\n")),
+            who: stack.enter_context(_started(who, _new(folder, who)))
+            for who in (OURS, PLAIN, OLD, NEW)
         }
-        for name, version in zip((OLD, NEW), JAVA_BROKER_VERSIONS, strict=True):
-            clusters[name] = stack.enter_context(running_java(version, _new(folder, name)))
-        figures: Figures = {
-            "start_seconds": {name: round(each.start_seconds, 2) for name, each in clusters.items()}
-        }
+        figures: Figures = {}
         everybody = list(clusters.values())
         for name in (OLD, NEW):
             with alone(clusters[name], everybody):

@@ -242,6 +242,7 @@ def _takes_part(who: str, scenario: str) -> bool:
 def _medians(runs: list[Figures]) -> Figures:
     return {
         "rate": int(median(each["rate"] for each in runs)),
+        "answered_rate": int(median(each["answered_rate"] for each in runs)),
         "cpu_us_per_message": round(median(each["broker_cpu_us_per_message"] for each in runs), 2),
         **{
             f"{name}_us": int(median(each["latency_us"][name] for each in runs))

@@ -21,6 +21,10 @@ from cython.cimports.posix.unistd import _SC_PAGESIZE, sysconf
 PAGE_BYTES = cython.declare(int64_t, sysconf(_SC_PAGESIZE))
 #: So many pages are asked about at once; a reader of more goes another way.
 PAGES_MAX = cython.declare(cython.int, 2048)
+#: So much behind what is wanted is looked for in memory with it, and not looked for again for so
+#: long. Memory that is short lets go of pages this young last.
+RESIDENT_BYTES = cython.declare(int64_t, 1 << 20)
+RESIDENT_S = cython.declare(cython.double, 0.02)
 
 
 @cython.cclass
@@ -51,23 +55,41 @@ class Mapping:
         """Whether all of `start` … `end` is mapped here."""
         return self.base != cython.NULL and self.start <= start and end <= self.end
 
-    def was_seen(self, start, end, now):
-        """Whether somebody saw `start` … `end` in memory lately; `now` 0 is not known."""
-        return 0 < now < self._seen_until_s and self._seen_from <= start and end <= self._seen_to
+    def is_resident(self, start, end, now):
+        """Whether all of `start` … `end` is in the page cache; `now` in s, monotonic, or 0.
 
-    def note_seen(self, start, end, now, until):
-        """Note for others that `start` … `end` is in memory, which may be relied on for a while.
-
-        Queues lie among each other in a log: who reads another one need not look again. With what
-        was seen before it becomes one part, no longer than that holds.
+        More than that is looked for, and relied on for a while by everybody who reads here: queues
+        lie among each other in a log. Without a time nothing is relied on.
         """
-        if now < self._seen_until_s and start <= self._seen_to and self._seen_from <= end:
-            self._seen_from = min(self._seen_from, start)
-            self._seen_to = max(self._seen_to, end)
-        else:
-            self._seen_from, self._seen_to, self._seen_until_s = start, end, until
+        i: cython.int
+        until: int64_t
+        for i in range(WINDOWS):
+            if 0 < now < self._seen_until_s[i]:
+                if self._seen_from[i] <= start and end <= self._seen_to[i]:
+                    return True
+        until = self._resident_until(start, min(max(end, start + RESIDENT_BYTES), self.end))
+        if now > 0:
+            self._note_seen(start, until, now)
+        return until >= end
 
-    def resident_until(self, start, end):
+    def _note_seen(self, start, end, now):
+        """Note that `start` … `end` is in memory.
+
+        With what was seen before it becomes one part, no longer than that holds.
+        """
+        i: cython.int
+        for i in range(WINDOWS):
+            if now < self._seen_until_s[i] and start <= self._seen_to[i]:
+                if self._seen_from[i] <= end:
+                    self._seen_from[i] = min(self._seen_from[i], start)
+                    self._seen_to[i] = max(self._seen_to[i], end)
+                    return
+        i = self._next_window
+        self._next_window = (i + 1) % WINDOWS
+        self._seen_from[i], self._seen_to[i] = start, end
+        self._seen_until_s[i] = now + RESIDENT_S
+
+    def _resident_until(self, start, end):
         """Up to where from `start` on all is in the page cache: `end`, or less; or it is much."""
         pages: uint8_t[2048]
         first: int64_t = (start - self.start) // PAGE_BYTES

@@ -232,7 +232,7 @@ class PullKernel(HotKind):
         if count == 0 and after > offset and may_miss:
             self.missed += 1
             return self._without(self._unmatched_parts, source, opaque, after)
-        if count <= 0 or not self._find(source, count):
+        if count <= 0 or not self._find(count):
             return None
         for i in range(count):
             if i + 1 < count:
@@ -303,7 +303,7 @@ class PullKernel(HotKind):
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
-    def _find(self, source: PullSource, count: cython.int) -> cython.int:
+    def _find(self, count: cython.int) -> cython.int:
         """Find the chosen records in memory; 0 when one is not there."""
         i: cython.int = 0
         j: cython.int
@@ -321,7 +321,7 @@ class PullKernel(HotKind):
             while j < count and self._follows(j, start, end, mapping.end):
                 end = self._records[j].place + self._records[j].size
                 j += 1
-            if not source.is_resident(mapping, start, end, self._now):
+            if not mapping.is_resident(start, end, self._now):
                 return 0
             for k in range(i, j):
                 self._records[k].at = mapping.base + (self._records[k].place - mapping.start)

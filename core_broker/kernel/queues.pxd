@@ -2,7 +2,6 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef enum:
-    UNIT_BYTES = 20
     UNITS_AT_FIRST = 16
     # Between topic and key in what the index hashes.
     KEY_SEPARATOR = 35

@@ -5,6 +5,7 @@ Units are laid out in store/consume_queue.py.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.layout import UNIT_BYTES
 from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import uint8_t, uint32_t

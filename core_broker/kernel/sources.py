@@ -7,24 +7,19 @@ Units are laid out in store/consume_queue.py, records in message/record.py.
 
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
-from cython.cimports.core_broker.kernel.layout import RECORD_MAGIC_V1, RECORD_MIN
+from cython.cimports.core_broker.kernel.layout import RECORD_MAGIC_V1, RECORD_MIN, UNIT_BYTES
 from cython.cimports.core_broker.kernel.octets import get16, get32, get64
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp
 
-UNIT_BYTES = cython.declare(cython.int, 20)
 #: Units that are fetched at once and kept for the next pulls: four of 32, and up to the second
 #: number for who goes on where they end.
 KEPT_UNITS = cython.declare(cython.int, 128)
 KEPT_UNITS_MAX = cython.declare(cython.int, 512)
 #: One queue may be read at so many places in turn.
 PLACES = cython.declare(cython.int, 4)
-#: So much behind the records of a pull is looked for in memory with them, and not looked for again
-#: for so long. Memory that is short lets go of pages this young last.
-RESIDENT_BYTES = cython.declare(int64_t, 1 << 20)
-RESIDENT_S = cython.declare(cython.double, 0.02)
 RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
 CRC_MASK = cython.declare(uint32_t, 0x7FFFFFFF)
 #: Bits of the system flag of records, and what a host of IPv6 has more than one of IPv4.
@@ -124,27 +119,6 @@ class PullSource:
         self._wanted[place] = wanted
         self._place = place
         return place
-
-    def is_resident(self, mapping, start, end, now):
-        """Whether a part of the log is in memory; `now` in s of the monotonic clock, or 0.
-
-        Asked for what `unit` was asked for last.
-        """
-        place: cython.int = self._place
-        until: int64_t
-        if 0 < now < self._known_until_s[place]:
-            if self._known_from[place] <= start and end <= self._known_to[place]:
-                return True
-        if mapping.was_seen(start, end, now):
-            return True
-        until = min(max(end, start + RESIDENT_BYTES), mapping.end)
-        until = mapping.resident_until(start, until)
-        self._known_from[place] = start
-        self._known_to[place] = until
-        self._known_until_s[place] = now + RESIDENT_S if now > 0 else 0
-        if now > 0:
-            mapping.note_seen(start, until, now, now + RESIDENT_S)
-        return until >= end
 
     def owns(self, record, place, size, offset):
         """Whether a record is whole and says itself that it is the one wanted.

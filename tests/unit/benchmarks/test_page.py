@@ -10,6 +10,7 @@ BROKERS = ("gantry", "gantry-plain", "java-4.9.7", "java-5.3.3")
 def figures() -> dict[str, Any]:
     load = {
         "rate": 50_000,
+        "answered_rate": 60_000,
         "cpu_us_per_message": 10.5,
         "p50_us": 900,
         "p99_us": 2_000,
@@ -51,3 +52,7 @@ def test_how_near_the_broker_comes_to_a_bare_loop_is_told() -> None:
 
 def test_what_a_free_page_cost_is_told() -> None:
     assert "cost 9.8 µs here" in page.render(figures())
+
+
+def test_what_was_answered_stands_beside_what_consumers_could_have() -> None:
+    assert "| batch-32 | java-5.3.3 | 50,000 | 60,000 |" in page.render(figures())

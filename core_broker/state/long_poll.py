@@ -10,7 +10,7 @@ deadlines are kept to DEADLINE_STEP_MS instead of 5 s, and a closed connection i
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -51,7 +51,7 @@ class HeldPulls(Generic[Q]):
         # Dicts are used as sets that keep their order, so that the first to come is served first.
         self._by_queue: dict[str, dict[int, dict[HeldPull[Q], None]]] = {}
         #: The topics of which `arrived` wants to hear.
-        self.topics: Container[str] = self._by_queue
+        self.topics: Collection[str] = self._by_queue
         self._by_step: dict[int, dict[HeldPull[Q], None]] = {}
         self._by_owner: dict[Hashable, dict[HeldPull[Q], None]] = {}
         self._ready: deque[HeldPull[Q]] = deque()

@@ -228,13 +228,13 @@ class Appender:
         except OSError as error:
             self._growth.note(error)
             self._abandon(str(error))
-        started = time.perf_counter_ns()
+        began = time.monotonic()
         try:
             self._log.write_staged()
         except OSError as error:
             self._health.fail(f"writing the commit log failed: {error}")
             self._abandon(str(error))
-        self._note_time((time.perf_counter_ns() - started) // 1_000_000)
+        self._note_time(int((time.monotonic() - began) * 1000))
         try:
             self._dispatcher.publish(self.listeners)
         except OSError as error:

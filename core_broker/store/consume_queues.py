@@ -3,7 +3,7 @@
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ class ArrivalListener:
     the last, and what returns their tags codes.
     """
 
-    topics: Container[str]
+    topics: Collection[str]
     hear: Callable[[str, int, int, int, Callable[[], list[int]]], None]
 
 
@@ -106,12 +106,16 @@ class ConsumeQueues:
         """Make the turn's units visible and tell the listeners of each queue."""
         appended, self._appended = self._appended, set()
         unwritten, full, heard = self._unwritten, self._full, []
+        waiting = [each for each in listeners if each.topics]
         for queue in appended:
             first = queue.max_offset
             if queue.publish() >= TAIL_BYTES_MAX:
                 full.add(queue)
             unwritten[queue] = None
-            heard += [(each.hear, queue, first) for each in listeners if queue.topic in each.topics]
+            if waiting:
+                heard += [
+                    (each.hear, queue, first) for each in waiting if queue.topic in each.topics
+                ]
         # Whoever hears of one may read all of them.
         for hear, queue, first in heard:
             end = queue.max_offset

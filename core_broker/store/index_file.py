@@ -110,7 +110,8 @@ class IndexFile:
         number = self.next_item
         if number == 1:
             _, self.begin_physical, self.begin_timestamp = entries[:ENTRY_NUMBERS]
-        chosen = entries[: (self.item_max - number) * ENTRY_NUMBERS]
+        room = (self.item_max - number) * ENTRY_NUMBERS
+        chosen = entries if len(entries) <= room else entries[:room]
         self.slots_used += add_items(
             chosen,
             self._slots,

@@ -25,6 +25,9 @@ NAME_DIGITS = 20
 OFFSET_MAX = 2**62
 #: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
 ZERO_STEP = 1024 * 1024
+#: It reserves blocks in larger ones: that writes nothing, and after each it asks for the
+#: interpreter, for which the event loop then waits.
+ALLOCATED_STEP = 16 * 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
 #: Whatever a segment holds, its first bytes are not zeros then.
 _HEAD_BYTES = 8
@@ -189,7 +192,7 @@ class Segment:
         Runs off the loop. A failing sync may have lost messages, too.
         """
         with self._growing:
-            count = self._next_step(limit)
+            count = self._next_step(limit, ZERO_STEP)
             if count:
                 self._fill(count)
                 self.file.sync()
@@ -202,15 +205,28 @@ class Segment:
         Runs off the loop. Where a file system reserves none, zeros do.
         """
         with self._growing:
-            count = self._next_step(limit)
+            count = self._next_step(limit, ALLOCATED_STEP)
             if count:
-                if not self.file.allocate(self.filled - self.start, count):
-                    self._fill(count)
-                self.filled += count
+                self.filled += self._allocate(count)
         return count > 0
 
-    def _next_step(self, limit: int) -> int:
-        return max(min(ZERO_STEP, min(limit, self.end) - self.filled), 0)
+    def _allocate(self, count: int) -> int:
+        """Reserve some of the next `count` bytes; answers how many."""
+        at, least = self.filled - self.start, min(count, ZERO_STEP)
+        try:
+            if self.file.allocate(at, count):
+                return count
+        except OSError:
+            # The last of a disk is taken in small steps.
+            if count == least:
+                raise
+            if self.file.allocate(at, least):
+                return least
+        self._fill(least)
+        return least
+
+    def _next_step(self, limit: int, step: int) -> int:
+        return max(min(step, min(limit, self.end) - self.filled), 0)
 
     def _fill(self, count: int) -> None:
         self.file.write_zeros(self.filled - self.start, count)

@@ -1,5 +1,6 @@
 """Segment files: names, sizes, and space ahead of the writer."""
 
+import errno
 import threading
 from pathlib import Path
 
@@ -94,14 +95,37 @@ def test_blocks_are_reserved_or_filled(
     if not can_allocate:
         monkeypatch.setattr(DiskFile, "allocate", lambda *_: False)
     segment = create_segment(FILES, tmp_path, 0, 2 * ZERO_STEP)
-    assert segment.allocate_step(ZERO_STEP + 500)
-    assert segment.allocate_step(ZERO_STEP + 500)
-    assert not segment.allocate_step(ZERO_STEP + 500)
+    steps = 0
+    while segment.allocate_step(ZERO_STEP + 500):
+        steps += 1
+    # Zeros are written under a lock that the writer may wait for.
+    assert steps == (1 if can_allocate else 2)
     assert segment.filled == ZERO_STEP + 500
     # Whether blocks were reserved or written is seen on the disk; the file has its size at once.
     assert segment.path.stat().st_blocks * 512 >= ZERO_STEP + 500
     assert segment.has_zeros is not can_allocate
     assert segment.file.pread(2 * ZERO_STEP, 0) == bytes(2 * ZERO_STEP)
+    segment.file.close()
+
+
+def test_the_last_of_a_disk_is_reserved_in_small_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 2 * ZERO_STEP + ZERO_STEP // 2
+    allocate = DiskFile.allocate
+
+    def allocate_what_is_left(file: DiskFile, offset: int, size: int) -> bool:
+        if offset + size > left:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return allocate(file, offset, size)
+
+    monkeypatch.setattr(DiskFile, "allocate", allocate_what_is_left)
+    segment = create_segment(FILES, tmp_path, 0, 4 * ZERO_STEP)
+    assert segment.allocate_step(4 * ZERO_STEP)
+    assert segment.allocate_step(4 * ZERO_STEP)
+    with pytest.raises(OSError, match="no space"):
+        segment.allocate_step(4 * ZERO_STEP)
+    assert segment.filled == 2 * ZERO_STEP
     segment.file.close()
 
 

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from core_broker.errors import TransportError
@@ -148,14 +149,17 @@ async def flood(peers: Peers, topic: str) -> Counter[int]:
     return codes
 
 
-async def test_a_flood_is_answered_one_way_or_the_other(peers: Peers) -> None:
-    # A limit that a flood certainly meets.
-    await peers.broker(wait_time_mills_in_send_queue=5)
+@pytest.mark.parametrize("is_compiled", [True, False])
+async def test_a_flood_is_answered_one_way_or_the_other(peers: Peers, *, is_compiled: bool) -> None:
+    await peers.broker(wait_time_mills_in_send_queue=5, kernel_enable=is_compiled)
     assert (await peers.send("Flood")).code == 0
     floods = await asyncio.gather(*(flood(peers, "Flood") for _ in range(FLOOD_PEERS)))
     codes = sum(floods, Counter[int]())
     assert codes.total() == FLOOD_PEERS * FLOOD_MESSAGES
-    assert set(codes) == {ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY}
+    assert set(codes) <= {ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY}
+    assert codes[0]
+    # The limit is one that a flood certainly meets, unless the kernel is quicker than the flood.
+    assert is_compiled or codes[ResponseCode.SYSTEM_BUSY]
     end = await peers.ask(RequestCode.GET_MAX_OFFSET, {"topic": "Flood", "queueId": "0"})
     assert int(end.ext_fields["offset"]) == 1 + codes[0], "stored is what was acknowledged"
     assert (await peers.send("Flood")).code == 0, "and it is over when the flood is"

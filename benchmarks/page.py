@@ -74,14 +74,15 @@ LOAD_FIGURES: Final = (
 
 METHOD: Final = """\
 A broker shares the cores of this machine with the load generator (`benchmarks/loadgen.c`: one
-thread, one epoll). Each scenario goes round the brokers {rounds} times for {seconds:g} s, and the
-medians are compared; while one is asked, the others are held still (SIGSTOP), and what earlier runs
-left to be written goes to the disk before each. The JVMs are warmed up for {warm_up_seconds:g} s
-first. Each broker is started three times on an empty store. Bodies have 1 KiB unless said
-otherwise, every message has a unique key and a key, and queries by key work. Brokers run with
-RocketMQ's default settings, but for `waitTimeMillsInSendQueue`, so that none sheds load. Java has
-the options of RocketMQ's own start script with a heap of 2 GiB (the script takes 8), not touched in
-advance. Memory is what is resident of name server and broker, pages of files aside.
+thread, one epoll). Each scenario goes round the brokers {rounds} times for {seconds:g} s, after a
+round that is not counted, and the medians are compared; while one is asked, the others are held
+still (SIGSTOP), and what earlier runs left to be written goes to the disk before each. The JVMs are
+warmed up for {warm_up_seconds:g} s first. Each broker is started three times on an empty store.
+Bodies have 1 KiB unless said otherwise, every message has a unique key and a key, and queries by
+key work. Brokers run with RocketMQ's default settings, but for `waitTimeMillsInSendQueue`, so that
+none sheds load. Java has the options of RocketMQ's own start script with a heap of 2 GiB (the
+script takes 8), not touched in advance. Memory is what is resident of name server and broker, pages
+of files aside.
 
 A run is over when consumers can have what was sent. RocketMQ's broker answers a send before its
 dispatcher has entered the message into consume queue and index; under a closed loop of batches it

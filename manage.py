@@ -1,8 +1,6 @@
 #!/usr/bin/env python
 """The console's command line. `up` and `demo` start everything and need no Django for that."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -6,8 +6,6 @@ client, each time with another scope so that nothing can be kept. It prints p50 
 The lake stays in ./var/bench-lake and is used again; `--fresh` makes it anew.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ would have written, and the tables what Spark would have made of those. Everythi
 row's number and the seed.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +15,8 @@ from trace.tables import TABLES, Table
 
 DAY_MS: Final = 86_400_000
 TOPICS: Final = 40
+#: One of the send, and on average three of deliveries.
 EVENTS_PER_MESSAGE: Final = 4
-"""One of the send, and on average three of deliveries."""
 SLOW_PER_HOUR: Final = 100
 
 _MESSAGES: Final = """

@@ -17,8 +17,8 @@ from trace.timeline import RETRY_TIMES_MAX_DEFAULT
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 RECORDS_PER_BODY: Final = 20
+#: A client writes its records this long after they happened.
 TOLD_AFTER_MS: Final = 4_000
-"""A client writes its records this long after they happened."""
 NEVER_AFTER_MS: Final = 10 * MINUTE_MS
 
 GROUPS: Final = {
@@ -29,16 +29,16 @@ GROUPS: Final = {
 }
 TOPICS: Final = tuple(GROUPS)
 LIMITS: Final = {"mailer": 3}
+#: How wrong the clocks of a group's consumers are.
 SKEWS_MS: Final = (0, 0, 0, 40, -700, 1500)
-"""How wrong the clocks of a group's consumers are."""
 NORMAL, HALF, DELAY, ORDER = 0, 1, 3, 4
+#: About so many survive of each; sizes the world.
 RECORDS_PER_MESSAGE: Final = 4.2
-"""About so many survive of each; sizes the world."""
 
+#: Minute, topic, msg_type.
 SendKey = tuple[int, str, int]
-"""Minute, topic, msg_type."""
+#: Minute, topic, consumer group, msg_type.
 ConsumeKey = tuple[int, str | None, str, int | None]
-"""Minute, topic, consumer group, msg_type."""
 
 
 @dataclass(slots=True)

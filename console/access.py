@@ -8,8 +8,6 @@ may do everything. An API token has a role of its own, which never counts for mo
 Whoever is signed in and tries what their role does not allow leaves a row in the audit list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeVar
@@ -55,7 +53,7 @@ class Role(models.TextChoices):
     def meaning(self) -> str:
         return str(_MEANINGS[self])
 
-    def within(self, other: Role) -> Role:
+    def within(self, other: "Role") -> "Role":
         """The lesser of the two."""
         return min(self, other, key=lambda role: role.rank)
 
@@ -73,7 +71,7 @@ _MEANINGS = {
 _LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.ADMINISTRATOR}
 
 
-def role_of(user: AbstractBaseUser | AnonymousUser | None) -> Role | None:
+def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
     """The role that counts for this request; None for nobody, or an account that is off.
 
     An account without a profile is a viewer. It reads the database, so a feed asks in a thread.

@@ -1,7 +1,5 @@
 """The console itself as a Django app: shared templates, management commands, translations."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from django.apps import AppConfig

@@ -17,8 +17,6 @@ Questions to the cluster go into `console/gateway/<label>.py`. An area with `sco
 not about one cluster: its addresses are below /, /api/v1/ and /ws/.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any, Literal
 

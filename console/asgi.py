@@ -1,7 +1,5 @@
 """The ASGI application: static files, pages and REST calls, WebSockets, and the process's end."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -3,8 +3,6 @@
 results = each(names, lambda name: self.cluster.do(delete_topic, name))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The Celery application: `celery -A console worker`, `celery -A console beat`."""
 
-from __future__ import annotations
-
 import os
 
 from celery import Celery

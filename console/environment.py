@@ -4,8 +4,6 @@
 once, with the variable, its value and what was expected.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Numbers, sizes, rates, times and permissions as people read them. Unknown is always “—”."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any

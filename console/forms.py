@@ -1,7 +1,5 @@
 """What every form shares: Tabler's look for fields, the choice of brokers, the typed name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ An area gives its `kind` and how one of its things is deleted or changed; the cl
 rights, the audit rows, the checks and the shape of the answers.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ As at Kubernetes' own API server, `?verbose` lists every check and `?exclude=<ch
 out: a probe that should keep the console reachable while a cluster is down excludes its check.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

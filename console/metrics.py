@@ -1,7 +1,5 @@
 """The console's own measurements, as Prometheus reads them at /metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import perf_counter
 

@@ -10,8 +10,6 @@ SCAN_MAX are asked about, and `left_out` says how many were not. `all_known` is 
 has been told or asked about, so that lines may be counted by their numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Tells a person how a change went: once when all brokers took it, else broker by broker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.contrib import messages

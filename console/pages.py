@@ -13,8 +13,6 @@ A page is a class:
 Whatever the gateway raises on the way becomes a page with the right status, the cause and a hint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus

@@ -4,8 +4,6 @@ It is in the answer's `X-Request-ID` and in the audit list, so that a line in a 
 found there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from uuid import uuid4

@@ -4,8 +4,6 @@
 no `on…=""`; what a script needs comes in `data-` attributes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Services beside the clusters that the console can live without, and what is missing then."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from django.conf import settings

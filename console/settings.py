@@ -10,8 +10,6 @@ CONSOLE_TRUSTED_ORIGINS, CONSOLE_PREFIX, CONSOLE_TIME_ZONE, CONSOLE_DEBUG.
 An area of the console (topics, groups, …) is one Django app listed in AREAS; see `areas.py`.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

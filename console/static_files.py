@@ -5,8 +5,6 @@ still get the next version at once. The style sheet alone shrinks eightfold by c
 is why these files are not left to a middleware that streams them from disk.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import mimetypes

@@ -4,8 +4,6 @@ Some proxies pass the path on as it came, some cut the prefix off. Both work: wh
 whole path, with the prefix as ASGI's `root_path`. Probes may ask for /livez without it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from console.security import AsgiApp

@@ -14,8 +14,6 @@ Unknown values (None) come last in either direction, and equal ones in order of 
 calls give the same order. The whole state of a list is in its address.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +79,9 @@ class TableQuery(Generic[R]):
     size: int = PAGE_SIZE
 
     @classmethod
-    def read(cls, params: Mapping[str, str], columns: Columns[R], *, default: str) -> TableQuery[R]:
+    def read(
+        cls, params: Mapping[str, str], columns: Columns[R], *, default: str
+    ) -> "TableQuery[R]":
         """From a query string; what makes no sense is treated as not given."""
         ordering = params.get("ordering", "")
         if columns.sortable(ordering.removeprefix("-")) is None:
@@ -113,7 +113,7 @@ class TableQuery(Generic[R]):
         known.sort(key=_first, reverse=self.descending)
         return [row for _value, row in known] + [row for value, row in valued if value is None]
 
-    def page(self, rows: Sequence[R]) -> TablePage[R]:
+    def page(self, rows: Sequence[R]) -> "TablePage[R]":
         """Order the rows and cut the page that was asked for, or the last one there is."""
         pages = max(1, ceil(len(rows) / self.size))
         number = min(self.number, pages)
@@ -126,7 +126,7 @@ class TableQuery(Generic[R]):
 class TablePage(Generic[R]):
     """One page of a list as the templates draw it."""
 
-    query: TableQuery[R]
+    query: "TableQuery[R]"
     rows: list[R]
     total: int
     number: int
@@ -149,7 +149,7 @@ class TablePage(Generic[R]):
         return min(self.number * self.query.size, self.total)
 
     @cached_property
-    def heads(self) -> list[Head]:
+    def heads(self) -> "list[Head]":
         """The column heads; a click on the present order turns it round."""
         heads = []
         for column in self.query.columns:

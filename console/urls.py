@@ -1,7 +1,5 @@
 """Addresses. Areas bring their own (see `areas.py`); here is only what is not about one of them."""
 
-from __future__ import annotations
-
 from django.urls import include, path
 from django.views.decorators.cache import never_cache
 from django.views.i18n import set_language

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("spark_jobs")
+log = logging.getLogger("spark_jobs")
 
 REASON_CHARS_MAX = 500
 POSITIVE = click.IntRange(min=1)
@@ -261,7 +261,7 @@ def _reported(name: str, work: Work, progress: Progress, start_spark: StartSpark
     try:
         result = work(progress, start_spark)
     except Exception as error:
-        logger.exception("%s failed", name)
+        log.exception("%s failed", name)
         progress.error(type(error).__name__, _reason(error))
         return _exit_code(error)
     progress.done(**asdict(result), seconds=round(time.monotonic() - begun, 1))
@@ -310,7 +310,7 @@ def _stop_with_stdin() -> None:
     """The console's worker holds our stdin; when it dies, nobody could stop us any more."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
-    logger.error("stopping: whoever started this job is gone")
+    log.error("stopping: whoever started this job is gone")
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -26,6 +26,7 @@ def _body(message: MessageExt) -> bytes:
         return message.body
 
 
+#: `body` is decompressed; what does not unpack is given as it was stored.
 COLUMNS: Final[dict[str, Column]] = {
     "topic": Column("string", "string", lambda m: m.topic),
     "broker_name": Column("string", "string", lambda m: m.broker_name),
@@ -46,7 +47,6 @@ COLUMNS: Final[dict[str, Column]] = {
     "store_size": Column("int", "int32", lambda m: m.store_size),
     "physical_offset": Column("bigint", "int64", lambda m: m.offset_physical),
 }
-"""`body` is decompressed; what does not unpack is given as it was stored."""
 
 
 def spark_schema(names: Sequence[str] = (), columns: Mapping[str, Column] = COLUMNS) -> str:

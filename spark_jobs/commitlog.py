@@ -36,7 +36,7 @@ from spark_jobs.segments import Damage, Found, LogSlice, log_slices, scan
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 POSITION: Final = "physical_offset"
 DAMAGED: Final = "damaged_bytes"
@@ -53,25 +53,25 @@ LOG_COLUMNS: Final = {**COLUMNS, DAMAGED: Column("bigint", "int64", lambda _: 0)
 class LogOptions:
     """What to read of a store folder."""
 
+    #: `path`: the store folder, or its folder commitlog; every worker must see it. Required.
     path: str
-    """`path`: the store folder, or its folder commitlog; every worker must see it. Required."""
+    #: `topic`: one topic, or several separated by commas; all when absent.
     topics: frozenset[str] = frozenset()
-    """`topic`: one topic, or several separated by commas; all when absent."""
+    #: `startingTimestamp`: first store time to give.
     starting_ms: int = 0
-    """`startingTimestamp`: first store time to give."""
+    #: `endingTimestamp`: store time to stop before.
     ending_ms: int = _TIME_MS_MAX
-    """`endingTimestamp`: store time to stop before."""
+    #: `columns`: names separated by commas; all when absent.
     columns: tuple[str, ...] = ()
-    """`columns`: names separated by commas; all when absent."""
+    #: `brokerName`: what the column broker_name says; a log does not know it.
     broker_name: str = ""
-    """`brokerName`: what the column broker_name says; a log does not know it."""
+    #: `maxBytesPerPartition`: a longer file is read by several tasks.
     bytes_per_partition_max: int = 256 * 1024 * 1024
-    """`maxBytesPerPartition`: a longer file is read by several tasks."""
+    #: `checkCrc`: whether bodies that do not match their checksum are damage.
     check_crc: bool = True
-    """`checkCrc`: whether bodies that do not match their checksum are damage."""
+    #: `damage`: `skip` passes over it and logs it, `rows` gives a row for each damaged stretch with
+    #: only physical_offset and damaged_bytes, `fail` ends the read.
     damage: str = "skip"
-    """`damage`: `skip` passes over it and logs it, `rows` gives a row for each damaged stretch with
-    only physical_offset and damaged_bytes, `fail` ends the read."""
 
 
 OPTION_NAMES: Final = {
@@ -210,7 +210,7 @@ class _SliceBatches:
         )
         if self._options.damage == "fail":
             raise ReadError(f"{said}. Set damage=skip or damage=rows to read the rest.")
-        logger.warning(said)
+        log.warning(said)
         self._damage.append(damage)
 
     def _to_arrow(self, batch: Sequence[Found]) -> "RecordBatch":

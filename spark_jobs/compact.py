@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+#: So many folders an hour of events may have, unless told otherwise.
 FOLDERS_MAX: Final = 4
-"""So many folders an hour of events may have, unless told otherwise."""
+#: So many files an hour of events may have.
 FILES_MAX: Final = 8
-"""So many files an hour of events may have."""
 HOURS_PER_CHUNK: Final = 24
 
 

@@ -10,10 +10,10 @@ from typing import Final
 from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1
 
 HEAD_BYTES: Final = 88
+#: What follows a body: the lengths of topic and properties, and both.
 _TAIL_BYTES_MIN: Final = RECORD_BYTES_MIN - HEAD_BYTES
-"""What follows a body: the lengths of topic and properties, and both."""
+#: Of a head: the size of the record, its magic, its system flag, and how long its body is.
 _LOOKED_AT: Final = Struct(">II28xI44xI").unpack_from
-"""Of a head: the size of the record, its magic, its system flag, and how long its body is."""
 
 
 def heads_room(length: int) -> int:

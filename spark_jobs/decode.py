@@ -15,8 +15,8 @@ from trace.tables import EVENTS
 
 BROKEN: Final = "Broken"
 RAW_CHARS_MAX: Final = 512
+#: A client's timestamp this far from the broker's is a wrong clock: the broker's counts then.
 CLOCK_SKEW_MAX_MS: Final = 24 * 3600 * 1000
-"""A client's timestamp this far from the broker's is a wrong clock: the broker's counts then."""
 
 # Where a value stands in each kind of record; the kind itself is field 0, -1 is nowhere. The order
 # of the kinds is that of _FIELDS_MIN.

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from trace.lake import HOUR_MS
 from trace.timeline import RETRY_TIMES_MAX_DEFAULT
 
+#: A longer cost is a broken clock; it counts as this much.
 COST_MAX_MS: Final = 24 * 3600 * 1000
-"""A longer cost is a broken clock; it counts as this much."""
+#: So much earlier may a message have been sent, or first consumed, to be known again.
 LOOKBACK_HOURS: Final = 24
-"""So much earlier may a message have been sent, or first consumed, to be known again."""
 
 
 def sends(events: DataFrame) -> DataFrame:
@@ -134,6 +134,7 @@ def known(name: str) -> Column:
 # One group's attempts on one message are an array from here on. Most have one element, so the
 # expressions answer that case first; those for more are functions over arrays.
 
+#: By retry, then time; an attempt whose retry is not known goes where its time puts it.
 _ORDERED: Final = """
 CASE WHEN size(told) = 1 THEN told ELSE aggregate(
     array_sort(filter(told, a -> a.retry_times IS NULL)),
@@ -148,9 +149,9 @@ CASE WHEN size(told) = 1 THEN told ELSE aggregate(
     )
 ) END
 """
-"""By retry, then time; an attempt whose retry is not known goes where its time puts it."""
 
 _BEGIN: Final = "coalesce(sent_ms, 0)"
+#: The ordered attempts with times moved behind their cause.
 _SETTLED: Final = f"""
 CASE WHEN size(told) = 1 THEN
     transform(told, a -> named_struct(
@@ -174,18 +175,17 @@ ELSE aggregate(
     so_far -> so_far.done
 ) END
 """
-"""The ordered attempts with times moved behind their cause."""
 
 _SUCCESS_ENDS: Final = "transform(settled, a -> if(a.success, a.start_ms + a.duration_ms, NULL))"
 _SUCCESS_PLACE: Final = "array_position(success_ends, array_min(success_ends)) - 1"
 
+#: Where the last failure stands, if the highest retry failed; a dead letter if it was the last.
 _DEAD_PLACE: Final = """
 CASE WHEN size(ordered) = 1 THEN if(ordered[0].success = false, 0, NULL)
 ELSE array_max(transform(ordered, (a, i) -> if(
     a.success = false AND a.retry_times <=> ordered[size(ordered) - 1].retry_times, i, NULL)))
 END
 """
-"""Where the last failure stands, if the highest retry failed; a dead letter if it was the last."""
 
 
 def _attempt_struct() -> Column:

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+#: Between two makings of tables lies so many times what the last one took: reading goes first.
 TABLES_PAUSE_TIMES: Final = 1.0
-"""Between two makings of tables lies so many times what the last one took: reading goes first."""
 POLL_S: Final = 1
+#: Folder in the lake for what Spark keeps of a running stream.
 CHECKPOINT: Final = "checkpoint"
-"""Folder in the lake for what Spark keeps of a running stream."""
 
 
 class StreamEndedError(GantryError):

@@ -31,11 +31,11 @@ RETAIN_DAYS: Final = 30
 SHORT_RUN_MESSAGES_MAX: Final = 20_000
 STORE_BYTES_PER_TASK: Final = 64 * 1024 * 1024
 
+#: Starts Spark, told whether the run will be a short one. Called only when there is something to
+#: read: Spark takes seconds to start, and half a gigabyte.
 StartSpark = Callable[[bool], AbstractContextManager["SparkSession"]]
-"""Starts Spark, told whether the run will be a short one. Called only when there is something to
-read: Spark takes seconds to start, and half a gigabyte."""
+#: Milliseconds since 1970.
 Clock = Callable[[], int]
-"""Milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Ingest:
     rows_per_task: int = 10_000
     retain_days: int = RETAIN_DAYS
     retry_timeout_ms: int = 60_000
+    #: Leave the tables to the jobs that make them.
     events_only: bool = False
-    """Leave the tables to the jobs that make them."""
+    #: A store folder to read in place of the cluster.
     store: Path | None = None
-    """A store folder to read in place of the cluster."""
+    #: What the messages of the store folder count as coming from.
     broker_name: str = "store"
-    """What the messages of the store folder count as coming from."""
+    #: Retries before the dead letter, of groups whose clients set their own number.
     retry_times_max: Mapping[str, int] = field(default_factory=dict)
-    """Retries before the dead letter, of groups whose clients set their own number."""
 
 
 @dataclass(slots=True)
@@ -67,10 +67,10 @@ class Result:
     records: int = 0
     broken: int = 0
     lost: int = 0
+    #: Hours whose tables were made.
     hours: int = 0
-    """Hours whose tables were made."""
+    #: Why there was nothing to do.
     note: str = ""
-    """Why there was nothing to do."""
 
 
 def run_ingest(job: Ingest, progress: Progress, start_spark: StartSpark, now_ms: Clock) -> Result:

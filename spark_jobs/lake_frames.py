@@ -10,8 +10,8 @@ from spark_jobs.facts import LOOKBACK_HOURS
 from trace.lake import EVENTS, HourIndex, Lake, Parts
 from trace.tables import TABLES
 
+#: So much later may be told that a message was consumed after all.
 LOOKAHEAD_HOURS: Final = 24
-"""So much later may be told that a message was consumed after all."""
 ROWS_PER_FILE_MAX: Final = 5_000_000
 
 

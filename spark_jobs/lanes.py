@@ -12,28 +12,28 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
+#: So many questions are under way at once.
 LANES: Final = 8
-"""So many questions are under way at once."""
+#: Nobody asks for more while so much waits for what comes before it.
 AHEAD_BYTES: Final = 8 * 1024 * 1024
-"""Nobody asks for more while so much waits for what comes before it."""
+#: What a broker answers to one question, if it is set up as usual.
 SPAN_OFFSETS_FIRST: Final = 32
-"""What a broker answers to one question, if it is set up as usual."""
 SPAN_OFFSETS_MAX: Final = 1024
+#: After so many answers with all that was asked for, more is asked for.
 FULL_ANSWERS: Final = 64
-"""After so many answers with all that was asked for, more is asked for."""
 
 
 class Answer(NamedTuple):
     """What is there from offset `start` up to and without `next_offset`."""
 
+    #: Stored records; some may lie outside of what was asked for.
     body: bytes
-    """Stored records; some may lie outside of what was asked for."""
     start: int
     next_offset: int
 
 
+#: Asks for what is between two offsets; the answer begins at the first and goes on beyond it.
 Ask = Callable[[int, int], Awaitable[Answer]]
-"""Asks for what is between two offsets; the answer begins at the first and goes on beyond it."""
 
 
 class Taker(Protocol):

@@ -19,8 +19,8 @@ from core_broker.errors import ClientError
 EARLIEST: Final = -2
 LATEST: Final = -1
 
+#: Broker name, queue: offset.
 Offsets = Mapping[str, Mapping[int, int]]
-"""Broker name, queue: offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class QueueRange:
     queue_id: int
     start: int
     end: int
+    #: Messages that were asked for and are gone: expired, or the queue was made anew.
     lost: int = 0
-    """Messages that were asked for and are gone: expired, or the queue was made anew."""
 
     @property
     def count(self) -> int:

@@ -17,43 +17,43 @@ from spark_jobs.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 class ReadOptions:
     """What to read, and how. Picklable: planned on the driver, used in every worker."""
 
+    #: `namesrv`: name server addresses, `host:port;host:port`. Required.
     namesrv: str
-    """`namesrv`: name server addresses, `host:port;host:port`. Required."""
+    #: `topic`. Required.
     topic: str
-    """`topic`. Required."""
+    #: `startingOffsets`: earliest (default), latest, or JSON by broker and queue.
     starting_offsets: Offsets | int = EARLIEST
-    """`startingOffsets`: earliest (default), latest, or JSON by broker and queue."""
+    #: `endingOffsets`: latest (default) or JSON; batch reads only.
     ending_offsets: Offsets | int = LATEST
-    """`endingOffsets`: latest (default) or JSON; batch reads only."""
+    #: `startingTimestamp`: first store time to read, in place of startingOffsets. Milliseconds
+    #: since 1970, or ISO 8601 like 2026-11-05T13:00:00Z; without a zone it is UTC.
     starting_ms: int | None = None
-    """`startingTimestamp`: first store time to read, in place of startingOffsets. Milliseconds
-    since 1970, or ISO 8601 like 2026-11-05T13:00:00Z; without a zone it is UTC."""
+    #: `endingTimestamp`: store time to stop before, in place of endingOffsets; batch reads only.
     ending_ms: int | None = None
-    """`endingTimestamp`: store time to stop before, in place of endingOffsets; batch reads only."""
+    #: `tags`: `A || B` reads messages with one of these tags only; offsets count all messages.
     tags: str = "*"
-    """`tags`: `A || B` reads messages with one of these tags only; offsets count all messages."""
+    #: `group`: the consumer group named in pulls; its offsets are never touched. By default a
+    #: system group that every broker has.
     group: str = TOOLS_CONSUMER_GROUP
-    """`group`: the consumer group named in pulls; its offsets are never touched. By default a
-    system group that every broker has."""
+    #: `maxRowsPerPartition`: a longer queue range is read by several tasks.
     rows_per_partition_max: int = 100_000
-    """`maxRowsPerPartition`: a longer queue range is read by several tasks."""
+    #: `maxRowsPerBatch`: the most one micro-batch of a stream takes.
     rows_per_batch_max: int = 1_000_000
-    """`maxRowsPerBatch`: the most one micro-batch of a stream takes."""
+    #: `columns`: names separated by commas; all when absent. A narrow read is a faster one.
     columns: tuple[str, ...] = ()
-    """`columns`: names separated by commas; all when absent. A narrow read is a faster one."""
+    #: `failOnDataLoss`: whether to fail when asked-for messages are gone; else go on without.
     fail_on_data_loss: bool = True
-    """`failOnDataLoss`: whether to fail when asked-for messages are gone; else go on without."""
+    #: `requestTimeoutMs`: how long one question may take.
     request_timeout_ms: int = 5000
-    """`requestTimeoutMs`: how long one question may take."""
+    #: `retryTimeoutMs`: how long to try again when a broker does not answer.
     retry_timeout_ms: int = 60_000
-    """`retryTimeoutMs`: how long to try again when a broker does not answer."""
+    #: `maxRowsPerSecond`: the most one task reads in a second; no limit when absent.
     rows_per_second_max: int = 0
-    """`maxRowsPerSecond`: the most one task reads in a second; no limit when absent."""
+    #: `accessKey` and `secretKey`: sign requests, for brokers with access control.
     access_key: str = ""
-    """`accessKey` and `secretKey`: sign requests, for brokers with access control."""
     secret_key: str = field(default="", repr=False)
+    #: `securityToken`: goes with the keys where a token service gave them out.
     security_token: str = field(default="", repr=False)
-    """`securityToken`: goes with the keys where a token service gave them out."""
 
     @property
     def hooks(self) -> list[AclRpcHook]:
@@ -87,8 +87,8 @@ _ONE_OF: Final = (
     ("startingOffsets", "startingTimestamp"),
     ("endingOffsets", "endingTimestamp"),
 )
+#: The end of the year 9999.
 _TIME_MS_MAX: Final = 253_402_300_799_999
-"""The end of the year 9999."""
 TAGS_CHARS_MAX: Final = 4096
 
 

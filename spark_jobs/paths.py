@@ -18,10 +18,10 @@ from trace.codec import MessageType
 from trace.lake import HOUR_MS, HourIndex
 from trace.tables import EDGES, NEVER_CONSUMED_REASON, SLOW, SLOW_REASON
 
+#: So many messages of one topic, group and reason are listed of each hour; all are counted.
 LISTED_PER_HOUR_MAX: Final = 20
-"""So many messages of one topic, group and reason are listed of each hour; all are counted."""
+#: So long may a message wait before its absence means something.
 NEVER_CONSUMED_AFTER_MS: Final = 10 * 60_000
-"""So long may a message wait before its absence means something."""
 
 
 def never_consumed(

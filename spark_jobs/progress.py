@@ -29,6 +29,7 @@ class Stage(StrEnum):
     COMMIT = "commit"
 
 
+#: Begin and end of each stage on the way from 0 to 100, from where the time goes.
 PERCENT_AT: Final[Mapping[Stage, tuple[float, float]]] = {
     Stage.PLAN: (0, 2),
     Stage.START: (2, 15),
@@ -37,7 +38,6 @@ PERCENT_AT: Final[Mapping[Stage, tuple[float, float]]] = {
     Stage.COMPACT: (15, 98),
     Stage.COMMIT: (98, 100),
 }
-"""Begin and end of each stage on the way from 0 to 100, from where the time goes."""
 
 
 class Progress:

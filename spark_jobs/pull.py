@@ -26,13 +26,13 @@ from spark_jobs.records import HEAD_COLUMNS
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
+#: The first batch is a short one: it tells how bodies grow when they are unpacked.
 OFFSETS_FIRST: Final = 256
-"""The first batch is a short one: it tells how bodies grow when they are unpacked."""
 OFFSETS_MAX: Final = 8192
+#: A batch ends with the answer that reaches this; what does not fit the caches is slow to make.
 BATCH_BYTES: Final = 2 * 1024 * 1024
-"""A batch ends with the answer that reaches this; what does not fit the caches is slow to make."""
 
 
 def read_slice(
@@ -129,7 +129,7 @@ class _SliceReader:
         )
         if self._options.fail_on_data_loss:
             raise ReadError(gone + " Set failOnDataLoss=false to go on without them.")
-        logger.warning(gone)
+        log.warning(gone)
         return pulled.min_offset if pulled.min_offset > offset else part.end
 
     async def _pull(self, offset: int, count: int) -> RawPull:

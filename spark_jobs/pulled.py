@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 _ODD_FLAGS: Final = V6_HOSTS | sysflag.COMPRESSED
 HEADS_BYTES: Final = 256 * 1024
+#: What the heads and the bodies of a batch usually need.
 BODIES_BYTES: Final = 2 * 1024 * 1024 + 256 * 1024
-"""What the heads and the bodies of a batch usually need."""
+#: What Arrow's binary columns hold.
 _BATCH_BYTES_MAX: Final = 2**31 - 1
-"""What Arrow's binary columns hold."""
 _ALL_OFFSETS: Final = (-(2**63), 2**63)
 _MICROS: Final = frozenset({"born_timestamp", "store_timestamp"})
 

@@ -40,8 +40,8 @@ _PLACES: Final = {
     "physical_offset": (6, 1),
 }
 _ATTRIBUTES: Final = {"physical_offset": "offset_physical"}
+#: A read of these columns alone is a fast one.
 HEAD_COLUMNS: Final = frozenset({*_PLACES, "topic", "broker_name", "body"})
-"""A read of these columns alone is a fast one."""
 
 
 class HeadRows:

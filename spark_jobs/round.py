@@ -17,8 +17,8 @@ from trace.lake import DERIVED, EVENTS, HourIndex, Snapshot, extended_parts
 if TYPE_CHECKING:
     from spark_jobs.ingest import Ingest
 
+#: What the round needs of each message.
 MESSAGE_COLUMNS = "broker_name,queue_id,queue_offset,store_timestamp,body"
-"""What the round needs of each message."""
 
 QueueOffsets = dict[str, dict[int, int]]
 
@@ -27,8 +27,8 @@ QueueOffsets = dict[str, dict[int, int]]
 class Planned:
     """What a round was to read, where that was known before."""
 
+    #: Where to go on when all of it is read.
     offsets: QueueOffsets
-    """Where to go on when all of it is read."""
     rows: int
     lost: int
 
@@ -37,8 +37,8 @@ class Planned:
 class Tally:
     """What a round really wrote."""
 
+    #: One after the last message with a record, by broker name and queue.
     offsets: QueueOffsets
-    """One after the last message with a record, by broker name and queue."""
     rows: int
     records: int
     broken: int

@@ -30,10 +30,10 @@ _MAGIC: Final = re.compile(
     + b"|"
     + re.escape(RECORD_MAGIC_V2.to_bytes(4, "big"))
 )
+#: A larger size is none.
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""A larger size is none."""
+#: The end of the year 9999.
 _TIME_MS_MAX: Final = 253_402_300_799_999
-"""The end of the year 9999."""
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -42,8 +42,8 @@ class LogSlice:
     """A part of one file: the records that begin from `start` up to and without `end`."""
 
     path: str
+    #: Position in the log of the first byte of the file.
     base: int
-    """Position in the log of the first byte of the file."""
     start: int
     end: int
 

@@ -38,13 +38,14 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
+#: Settings for a job of seconds, to be merged into the others.
 SHORT_RUN: Final[Mapping[str, str]] = {
     # A short run is mostly start-up: without the optimizing compiler it takes half the CPU time.
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
 }
-"""Settings for a job of seconds, to be merged into the others."""
 
+#: What goes wrong is logged; Spark's own chatter is not.
 LOG_SETTINGS: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -54,7 +55,6 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %p %c %m%n%ex
 """
-"""What goes wrong is logged; Spark's own chatter is not."""
 
 
 class SparkLostError(GantryError):

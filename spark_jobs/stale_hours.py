@@ -20,12 +20,12 @@ from trace.lake import EDGES, LATENCY, MINUTE, SLOW, HourIndex, Lake
 SHORT_RUN_RECORDS_MAX: Final = 100_000
 HOURS_ASKED_MAX: Final = 24 * 366
 
+#: Which tables each job makes; `ingest` makes all of them.
 TABLES_OF_JOB: Final[Mapping[str, tuple[str, ...]]] = {
     "rollup": (MINUTE, LATENCY),
     "edges": (EDGES,),
     "slow": (SLOW,),
 }
-"""Which tables each job makes; `ingest` makes all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Derive:
 
     lake: Path
     datasets: tuple[str, ...]
+    #: None: those that are stale.
     hours: Collection[HourIndex] | None = None
-    """None: those that are stale."""
 
 
 def run_derive(job: Derive, progress: Progress, start_spark: StartSpark, now_ms: Clock) -> Result:

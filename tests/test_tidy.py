@@ -3,8 +3,6 @@
 Run by `make lint` and again with all tests. Each rule lists every offender at once.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

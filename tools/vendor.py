@@ -10,8 +10,6 @@ would ask for it in vain. Files without a "source" (licence texts that a package
 are kept as they are.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

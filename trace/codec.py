@@ -25,8 +25,8 @@ import msgspec
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_TERMINATOR: Final = "\x02"
+#: Of the broken records in one body so many are kept; all of them are counted.
 BROKEN_KEPT_MAX: Final = 64
-"""Of the broken records in one body so many are kept; all of them are counted."""
 BROKEN_TEXT_CHARS_MAX: Final = 512
 
 _LONG_MAX: Final = 2**63 - 1
@@ -56,8 +56,8 @@ class ConsumeReturnType(IntEnum):
 class Pub(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt of a producer to send a message."""
 
+    #: When the producer began, by its own clock.
     timestamp_ms: int
-    """When the producer began, by its own clock."""
     region_id: str = ""
     group: str
     topic: str
@@ -79,8 +79,8 @@ class SubBefore(msgspec.Struct, frozen=True, kw_only=True):
     timestamp_ms: int
     region_id: str = ""
     group: str
+    #: Shared with the SubAfter of the same call; differs for each attempt.
     request_id: str
-    """Shared with the SubAfter of the same call; differs for each attempt."""
     msg_id: str
     retry_times: int = 0
     keys: str = ""
@@ -95,8 +95,8 @@ class SubAfter(msgspec.Struct, frozen=True, kw_only=True):
     success: bool
     keys: str = ""
     context_code: int | None = None
+    #: When the listener was done; older clients do not say.
     timestamp_ms: int | None = None
-    """When the listener was done; older clients do not say."""
     group: str = ""
 
 
@@ -142,8 +142,8 @@ class DecodedTrace(msgspec.Struct, frozen=True):
     """All that one trace message holds; broken records never hide the good ones beside them."""
 
     records: list[TraceRecord]
+    #: At most BROKEN_KEPT_MAX of them.
     broken: list[BrokenRecord]
-    """At most BROKEN_KEPT_MAX of them."""
     broken_count: int
 
 
@@ -255,8 +255,8 @@ class _Layout(NamedTuple):
     """Fields after the kind, in the order of the text: attribute and how its text is read."""
 
     record: Callable[..., TraceRecord]
+    #: A shorter record is broken. The kind counts.
     fields_min: int
-    """A shorter record is broken. The kind counts."""
     fields: tuple[tuple[str, Callable[[str], str | int | None]], ...]
 
 

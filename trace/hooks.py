@@ -38,13 +38,13 @@ from trace.codec import (
 
 log = logging.getLogger(__name__)
 
+#: Sends and listener calls whose records wait to be sent; beyond that records are dropped.
 CALLS_WAITING_MAX: Final = 2048
-"""Sends and listener calls whose records wait to be sent; beyond that records are dropped."""
 CALLS_PER_BATCH: Final = 20
 FLUSH_INTERVAL_S: Final = 5.0
 MESSAGE_BYTES_MAX: Final = 128_000
+#: All properties of a message together must stay below 32767 bytes.
 KEYS_BYTES_MAX: Final = 24_000
-"""All properties of a message together must stay below 32767 bytes."""
 STOP_TIMEOUT_S: Final = 5.0
 GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 DEFAULT_REGION: Final = "DefaultRegion"

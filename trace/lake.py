@@ -33,18 +33,18 @@ MINUTE: Final = tables.MINUTE.name
 LATENCY: Final = tables.LATENCY.name
 EDGES: Final = tables.EDGES.name
 SLOW: Final = tables.SLOW.name
+#: Made from the events alone, so that any hour can be made again.
 DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
-"""Made from the events alone, so that any hour can be made again."""
 DATASETS: Final = (EVENTS, *DERIVED)
 HOUR_MS: Final = 3_600_000
 LAKE_VERSION: Final = 2
+#: Its events are the same, its rollups had fewer columns.
 _VERSION_WITH_OLD_ROLLUPS: Final = 1
-"""Its events are the same, its rollups had fewer columns."""
 
+#: Hours since 1970 in UTC.
 HourIndex = int
-"""Hours since 1970 in UTC."""
+#: Of one dataset: hour, and the runs whose files count.
 Parts = Mapping[HourIndex, list[int]]
-"""Of one dataset: hour, and the runs whose files count."""
 
 
 class LakeError(GantryError):
@@ -56,24 +56,24 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = LAKE_VERSION
     topic: str = ""
+    #: The run that made it; the next one counts on from here.
     run: int = 0
-    """The run that made it; the next one counts on from here."""
     committed_ms: int = 0
+    #: Broker name, queue: the offset of the first message not yet read.
     offsets: dict[str, dict[int, int]] = {}
-    """Broker name, queue: the offset of the first message not yet read."""
+    #: Dataset, hour: the runs whose files count.
     parts: dict[str, dict[HourIndex, list[int]]] = {}
-    """Dataset, hour: the runs whose files count."""
+    #: Derived dataset: hours whose events changed since the dataset was made.
     stale: dict[str, list[HourIndex]] = {}
-    """Derived dataset: hours whose events changed since the dataset was made."""
+    #: When the newest trace message read was stored: what is newer cannot be known yet.
     told_until_ms: int = 0
-    """When the newest trace message read was stored: what is newer cannot be known yet."""
+    #: Retries before the dead letter, of the groups that do not use 16.
     retry_times_max: dict[str, int] = {}
-    """Retries before the dead letter, of the groups that do not use 16."""
     messages: int = 0
     records: int = 0
     broken_records: int = 0
+    #: Messages the broker deleted before any run could read them.
     lost_messages: int = 0
-    """Messages the broker deleted before any run could read them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from trace.codec import MessageType
 SLOW_REASON: Final = "slow"
 NEVER_CONSUMED_REASON: Final = "never_consumed"
 
+#: What there are percentiles and histograms of. send_cost: how long the producer waited for the
+#: broker. latency: from stored to the start of the group's first attempt. end_to_end: from the
+#: producer's call to the end of the group's first success.
 MEASURES: Final = ("send_cost", "latency", "end_to_end")
-"""What there are percentiles and histograms of. send_cost: how long the producer waited for the
-broker. latency: from stored to the start of the group's first attempt. end_to_end: from the
-producer's call to the end of the group's first success."""
 LEVELS: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
+#: `msg_type` in words: normal, transaction_half, transaction_commit, delay, order.
 MESSAGE_KINDS: Final = {int(kind): kind.name.lower() for kind in MessageType}
-"""`msg_type` in words: normal, transaction_half, transaction_commit, delay, order."""
 
 
 class Column(NamedTuple):

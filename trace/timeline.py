@@ -21,8 +21,8 @@ from typing import Final, Protocol
 
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 
+#: Retries a group allows before the dead letter, unless the caller knows better.
 RETRY_TIMES_MAX_DEFAULT: Final = 16
-"""Retries a group allows before the dead letter, unless the caller knows better."""
 
 
 class EventKind(StrEnum):
@@ -40,8 +40,8 @@ class EventKind(StrEnum):
 class AttemptState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    #: No end was recorded: it still runs, its consumer died, or the record was lost.
     UNFINISHED = "unfinished"
-    """No end was recorded: it still runs, its consumer died, or the record was lost."""
 
 
 class Outcome(StrEnum):
@@ -71,8 +71,8 @@ class Attempt:
 
     group: str
     request_id: str
+    #: None when the record of the start was lost.
     retry_times: int | None
-    """None when the record of the start was lost."""
     state: AttemptState
     start_ms: int | None
     duration_ms: int | None
@@ -103,11 +103,11 @@ class Event:
 class Latencies:
     """Milliseconds; None where a record is missing, never a made-up 0."""
 
+    #: From the producer's call to the first start of a listener.
     send_to_consume_ms: int | None = None
-    """From the producer's call to the first start of a listener."""
     store_to_consume_ms: int | None = None
+    #: From the producer's call to the end of the first success.
     end_to_end_ms: int | None = None
-    """From the producer's call to the end of the first success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ class GroupJourney:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
+    #: In order of corrected time; a cause stands before its effect.
     events: tuple[Event, ...]
-    """In order of corrected time; a cause stands before its effect."""
     groups: tuple[GroupJourney, ...]
+    #: Of the message: the worst of its groups, so one dead letter is not hidden by a success.
     outcome: Outcome
-    """Of the message: the worst of its groups, so one dead letter is not hidden by a success."""
     send_cost_ms: int | None
     duplicate_count: int
 

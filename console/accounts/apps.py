@@ -1,7 +1,5 @@
 """People's accounts: signing in, users, API tokens, sessions."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """API tokens: `Authorization: Token …`. A token has a role, and notes when it was last used."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

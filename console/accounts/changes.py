@@ -3,8 +3,6 @@
 Passwords and tokens are returned once, to be shown once; only their hashes are kept.
 """
 
-from __future__ import annotations
-
 import secrets
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What the console knows of a person beside Django's account, and of a token beside knox's hash."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _

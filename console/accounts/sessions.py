@@ -1,7 +1,5 @@
 """Who is signed in where. A row for each session, so that an administrator can end it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth.models import User

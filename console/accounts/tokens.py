@@ -1,7 +1,5 @@
 """Pages about one's own account: API tokens, and the time zone."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase

@@ -1,7 +1,5 @@
 """/accounts/…"""
 
-from __future__ import annotations
-
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 

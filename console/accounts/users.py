@@ -1,7 +1,5 @@
 """Pages for administrators: who has an account, with which role, signed in where."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator

@@ -1,7 +1,5 @@
 """Pages of a person's account."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

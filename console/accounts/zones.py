@@ -1,7 +1,5 @@
 """Times are shown in the zone that the reader chose, else in the console's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones

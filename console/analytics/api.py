@@ -3,8 +3,6 @@
 Every list can be fetched as a file: `export=csv`, `json` or `parquet`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

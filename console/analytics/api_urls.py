@@ -1,7 +1,5 @@
 """REST resources of trace analytics."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.analytics import api

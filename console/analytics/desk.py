@@ -1,7 +1,5 @@
 """Where pages and REST resources of analytics get their answers: one lake per cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final

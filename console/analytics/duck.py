@@ -6,8 +6,6 @@ read: what vanished is asked for again in the newest snapshot. A file that canno
 out and named, so that one broken file does not take the page with it.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,21 +22,21 @@ from console.analytics.summaries import SUMS_FOLDER, Mixed, files_of, mixed_file
 from trace.lake import Lake, Snapshot
 from trace.tables import TABLES
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
+#: So many connections of a console process at once; each has the memory of the settings.
 READERS_MAX: Final = 4
-"""So many connections of a console process at once; each has the memory of the settings."""
 READER_WAIT_S: Final = 10.0
 BROKEN_NAMED_MAX: Final = 10
+#: So often files may be replaced under one question.
 VANISHED_TRIES_MAX: Final = 3
-"""So often files may be replaced under one question."""
 
 _PLAIN: Final = "read_parquet($files, hive_partitioning = false)"
+#: Of files of sums the hours that count, of the others what is not among those.
 _MIXED: Final = """(
     SELECT * FROM read_parquet($files, hive_partitioning = false, filename = true)
     WHERE starts_with(filename, $sums) = ({time} >= $sums_begin AND {time} < $sums_end)
 )"""
-"""Of files of sums the hours that count, of the others what is not among those."""
 
 Row = tuple[Any, ...]
 _readers = threading.BoundedSemaphore(READERS_MAX)
@@ -59,8 +57,8 @@ class LakeReader:
     lake: Lake
     snapshot: Snapshot
     connection: duckdb.DuckDBPyConnection
+    #: Files that could not be read, as paths below the lake.
     broken: list[str] = field(default_factory=list)
-    """Files that could not be read, as paths below the lake."""
     files_read: int = 0
 
     def rows(
@@ -83,7 +81,7 @@ class LakeReader:
             try:
                 found = self._execute(_of(sql, dataset, mixed), files, given) if files else []
             except duckdb.Error as error:
-                logger.warning("a query on %s failed: %s", self.lake.root, error)
+                log.warning("a query on %s failed: %s", self.lake.root, error)
                 if not all(Path(path).is_file() for path in files) and self._moves_on():
                     continue
                 break

@@ -1,7 +1,5 @@
 """Answers of the analytics resources as files: CSV, JSON, Parquet. Pure."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,8 +10,8 @@ from django.http import HttpResponse
 
 Row = Mapping[str, Any]
 
+#: With these a spreadsheet takes a text for a formula; names come from clients.
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""With these a spreadsheet takes a text for a formula; names come from clients."""
 
 
 def flat(row: Row, prefix: str = "") -> dict[str, Any]:

@@ -3,8 +3,6 @@
 What nobody recorded is None, never 0. Rates are 0 to 1, times milliseconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from console.analytics.ranges import TimeRange
@@ -20,8 +18,8 @@ class Scope:
     range: TimeRange
     topic: str | None = None
     consumer_group: str | None = None
+    #: One of MESSAGE_KINDS.
     kind: str | None = None
-    """One of MESSAGE_KINDS."""
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -80,11 +78,11 @@ class Figures:
 
     name: str | int | None
     counts: Counts = Counts()
+    #: From stored to the first time a listener had it.
     latency: Spread = Spread()
-    """From stored to the first time a listener had it."""
     send_cost: Spread = Spread()
+    #: From the producer's call to the end of the first success.
     end_to_end: Spread = Spread()
-    """From the producer's call to the end of the first success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +149,8 @@ class Step:
 
     name: str
     count: int | None
+    #: Beside the way from sent to succeeded.
     is_side: bool = False
-    """Beside the way from sent to succeeded."""
 
 
 def funnel_of(counts: Counts, never_consumed: int | None) -> list[Step]:

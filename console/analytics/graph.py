@@ -4,8 +4,6 @@ Nodes of a column are ordered by the middle of their neighbours, so that lines c
 the busiest are drawn; the table beside the drawing has them all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -24,8 +22,8 @@ SWEEPS: Final = 4
 WARN_RATE: Final = 0.01
 BAD_RATE: Final = 0.1
 
+#: Column and name; None is what nobody recorded.
 Key = tuple[int, str | None]
-"""Column and name; None is what nobody recorded."""
 
 
 @dataclass(slots=True)

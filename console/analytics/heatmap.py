@@ -1,7 +1,5 @@
 """The heat map of a measure over time: columns are points in time, rows are bands of time. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,14 +7,14 @@ from typing import Final
 
 from trace.latency import bucket_of, bucket_value_ms
 
+#: Where each band begins; the last has no end.
 BANDS_MS: Final = (
     *(0, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000),
     *(300_000, 1_800_000, 3_600_000),
 )
-"""Where each band begins; the last has no end."""
 SHADES: Final = 6
+#: Of more points each two are drawn as one; the API gives them all.
 COLUMNS_MAX: Final = 61
-"""Of more points each two are drawn as one; the API gives them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,8 @@ class HeatMap:
 
     points: list[int]
     bands: list[Band]
+    #: The fullest cell.
     most: int
-    """The fullest cell."""
 
 
 def heat_map(points: range, found: Iterable[tuple[int, int, int]]) -> HeatMap:
@@ -78,8 +76,8 @@ def _first_bucket(begin_ms: int) -> int:
     return bucket
 
 
+#: Where each band begins, in buckets.
 FIRST_BUCKETS: Final = tuple(map(_first_bucket, BANDS_MS))
-"""Where each band begins, in buckets."""
 
 
 def band_of(value_ms: float) -> int:

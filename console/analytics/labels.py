@@ -1,7 +1,5 @@
 """Names and definitions of what analytics shows."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _

@@ -5,8 +5,6 @@ added up; they are within 1 % of the true ones. Each table is read once per answ
 ways it is cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,8 +27,8 @@ from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_RE
 
 SLOW_SHOWN: Final = 50
 SLOW_MAX: Final = 500
+#: Topics or groups in one table, the busiest first.
 ROWS_SHOWN: Final = 200
-"""Topics or groups in one table, the busiest first."""
 EDGES_MAX: Final = 2_000
 
 _WHERE: Final = """

@@ -1,7 +1,5 @@
 """Time ranges of the analytics pages, and the grid of points a chart is drawn on. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -39,8 +37,8 @@ class TimeRange:
     begin_ms: int
     end_ms: int
     step_ms: int
+    #: The name in SPANS it was asked for by; "" for one given by its ends.
     span: str = ""
-    """The name in SPANS it was asked for by; "" for one given by its ends."""
 
     @property
     def points(self) -> range:

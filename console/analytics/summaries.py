@@ -9,8 +9,6 @@ fits and is not used any more, and the next job makes a new one. So a missing or
 time, and nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import time
@@ -29,17 +27,17 @@ from console.jobs.places import lake_of
 from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, Lake, Snapshot
 from trace.tables import TABLES, Table
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 DAY_HOURS: Final = 24
+#: In the lake.
 SUMS_FOLDER: Final = "days"
-"""In the lake."""
+#: Of what length the sums are, the longest first.
 LEVELS_HOURS: Final = (DAY_HOURS, 6, 2, 1)
-"""Of what length the sums are, the longest first."""
+#: So many whole hours make reading their sums worth while.
 MIXED_HOURS_MIN: Final = 3
-"""So many whole hours make reading their sums worth while."""
+#: So long an old file stays for whoever is reading it.
 KEPT_S: Final = 3600
-"""So long an old file stays for whoever is reading it."""
 
 _KEYS: Final = ("topic", "producer_group", "consumer_group", "msg_type")
 COUNTS: Final = tuple(
@@ -60,8 +58,8 @@ class _Sum:
     sums: tuple[str, ...] = ()
     least: tuple[str, ...] = ()
     most: tuple[str, ...] = ()
+    #: Rows are kept as they are.
     is_list: bool = False
-    """Rows are kept as they are."""
 
 
 _SUMS: Final = {
@@ -124,9 +122,9 @@ class Mixed:
     """Sums of hours in the middle of a range, and minutes at its ends."""
 
     files: list[Path]
+    #: Of the hours whose sums count, of all that are in the files of sums; the minutes count
+    #: outside of them.
     begin_ms: int
-    """Of the hours whose sums count, of all that are in the files of sums; the minutes count
-    outside of them."""
     end_ms: int
 
 
@@ -167,7 +165,7 @@ def summarise(cluster: str, moved: Callable[[], None]) -> int:
                 _make(lake, snapshot, dataset, day)
                 made.add(day)
             except duckdb.Error as error:
-                logger.warning("no sums of day %s of %s: %s", day, lake.root, error)
+                log.warning("no sums of day %s of %s: %s", day, lake.root, error)
     _sweep(lake, wanted)
     return len(made)
 

@@ -1,7 +1,5 @@
 """The jobs of the trace lake: Spark programs (`python -m spark_jobs …`), as kinds of jobs."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 
@@ -20,8 +18,8 @@ from console.jobs.states import State
 
 INGEST: Final = "ingest"
 COMPACT: Final = "compact"
+#: The program did all the rest by then.
 SUMMARIES_PERCENT: Final = 99.0
-"""The program did all the rest by then."""
 
 TITLES: Final[dict[str, tuple[Any, Any]]] = {
     INGEST: (

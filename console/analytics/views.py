@@ -1,7 +1,5 @@
 """The analytics pages: overview, dependency graph, slow messages. Each takes the same scope."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -29,8 +27,8 @@ from console.services import redis_problem
 
 SLOW_ON_OVERVIEW = 10
 MEASURES_SHOWN = ("latency", "send_cost")
+#: When the last job was so long ago, the page says so.
 OLD_MS = 3_600_000
-"""When the last job was so long ago, the page says so."""
 
 
 class AnalyticsPage(ClusterPage):

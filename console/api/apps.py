@@ -1,7 +1,5 @@
 """The API's own table: answers that are kept for a repeated request."""
 
-from __future__ import annotations
-
 from django.apps import AppConfig
 
 

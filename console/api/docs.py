@@ -1,7 +1,5 @@
 """The try-it page: Swagger UI from the vendored sidecar, under the same content policy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import extend_schema

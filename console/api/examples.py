@@ -4,8 +4,6 @@ What a resource says itself (`OpenApiExample`) stays. Names are those of the dem
 example can be tried as it is.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 DEPTH_MAX = 6

@@ -1,7 +1,5 @@
 """Parameters of changes: try it out first, and confirm what would hurt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

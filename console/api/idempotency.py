@@ -6,8 +6,6 @@ While the first is under way it is 409; also when the console ended on the way, 
 then what became of it. An answer of 500 and above is not kept, so that the request can be repeated.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

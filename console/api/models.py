@@ -1,7 +1,5 @@
 """Answers of writes that came with an `Idempotency-Key`."""
 
-from __future__ import annotations
-
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 

@@ -5,8 +5,6 @@ row that was given, by its value and name, so a row that stays where it is appea
 however many come and go before it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

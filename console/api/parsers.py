@@ -1,7 +1,5 @@
 """How request bodies are read: JSON of a bounded size and depth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from io import BytesIO
 from typing import IO, Any

@@ -7,8 +7,6 @@
 `hint`, `errors` (of single fields) and `failures` (of single brokers) are there when they apply.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any

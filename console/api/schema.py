@@ -1,7 +1,5 @@
 """The OpenAPI document: operations grouped by area, and the one shape of errors for all of them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

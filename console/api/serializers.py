@@ -1,7 +1,5 @@
 """Serializers that resources of every area share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext as _

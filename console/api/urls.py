@@ -1,7 +1,5 @@
 """/api/…"""
 
-from __future__ import annotations
-
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 

@@ -11,8 +11,6 @@ says otherwise (see `console.access`), and are done once per `Idempotency-Key`. 
 gateway become problems with their own status.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """REST resources of the audit list: to read only, there are no others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ValidationError

@@ -1,7 +1,5 @@
 """/api/v1/audit…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.audit import api

@@ -1,7 +1,5 @@
 """Rows of what was refused: called by `console.access` when a role does not allow a request."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which rows somebody wants to see: the same words for page, export and API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +26,7 @@ class AuditFilter:
     rows: Any
 
     @classmethod
-    def read(cls, params: Mapping[str, str]) -> AuditFilter:
+    def read(cls, params: Mapping[str, str]) -> "AuditFilter":
         """Raises ValidationError, by field, for what cannot be meant."""
         names = (*EXACT, "target", "since", "until")
         given = {name: params.get(name, "").strip()[:TEXT_CHARS_MAX] for name in names}

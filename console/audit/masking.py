@@ -1,7 +1,5 @@
 """What of a state may be written down: no secrets, and never more than a bounded size."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

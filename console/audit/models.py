@@ -1,7 +1,5 @@
 """The audit table. Rows are written by `recording.py` and removed by `retention.py` only."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn
 
 from django.db import models

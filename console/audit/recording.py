@@ -1,7 +1,5 @@
 """Writing rows: begun before the act, completed once after it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ if TYPE_CHECKING:  # this module is imported before Django's models can be
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from rest_framework.request import Request
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 OUTCOMES_KEPT_MAX = 200
 REASON_CHARS_MAX = 2_000
@@ -67,12 +65,12 @@ class Entry:
         try:
             AuditRow.house.filter(pk=self.pk, result="begun").update(**changes)
         except DatabaseError:
-            logger.exception("audit row %s stays “begun”: %s", self.pk, changes["result"])
+            log.exception("audit row %s stays “begun”: %s", self.pk, changes["result"])
 
 
 @contextmanager
 def audited(
-    request: HttpRequest | Request,
+    request: "HttpRequest | Request",
     action: str,
     *,
     cluster: str = "",
@@ -88,7 +86,7 @@ def audited(
 
 @contextmanager
 def audited_as(
-    user: AbstractBaseUser | AnonymousUser | None,
+    user: "AbstractBaseUser | AnonymousUser | None",
     action: str,
     *,
     cluster: str = "",
@@ -133,7 +131,7 @@ def write_row(
     return int(row.pk)
 
 
-def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
+def facts_of(request: "HttpRequest | Request") -> dict[str, Any]:
     """Who asks, in which role, with which token, from where, and by which request."""
     meta = request.META
     return {
@@ -144,7 +142,7 @@ def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
     }
 
 
-def facts_of_user(user: AbstractBaseUser | AnonymousUser | None) -> dict[str, Any]:
+def facts_of_user(user: "AbstractBaseUser | AnonymousUser | None") -> dict[str, Any]:
     from console.access import role_of
 
     return {
@@ -154,7 +152,7 @@ def facts_of_user(user: AbstractBaseUser | AnonymousUser | None) -> dict[str, An
     }
 
 
-def _via(request: HttpRequest | Request) -> str:
+def _via(request: "HttpRequest | Request") -> str:
     match = request.resolver_match
     return "classic" if match is not None and "classic" in match.app_names else "page"
 

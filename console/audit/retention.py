@@ -4,8 +4,6 @@ Denied attempts are counted apart, so that somebody who is refused a million tim
 what others did.
 """
 
-from __future__ import annotations
-
 import logging
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +14,7 @@ from django.utils import timezone
 
 from console.audit.models import AuditRow, Result
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 #: Every so many rows the oldest are looked at, also where no scheduler runs.
 ROWS_BETWEEN_LOOKS = 500
@@ -45,7 +43,7 @@ def prune(now: datetime | None = None) -> int:
     removed += _remove(_beyond(acts, settings.AUDIT_ROWS_MAX))
     removed += _remove(_beyond(denials, DENIED_ROWS_MAX))
     if removed:
-        logger.info("%d old rows of the audit list were removed", removed)
+        log.info("%d old rows of the audit list were removed", removed)
     return removed
 
 

@@ -1,7 +1,5 @@
 """Pages of the audit list: the rows that pass a filter, and their export."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ As in Classic a call that fails answers HTTP 200 with status -1 and the cause in
 there, who is not signed in gets 401 and who may not 403, with the same body.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest
@@ -19,8 +17,8 @@ from console.api.problems import problem_response
 from console.gateway import Cluster, GatewayError, Unusable, gateway
 
 FAILED = -1
+#: Classic knows no null for numbers.
 UNKNOWN = -1
-"""Classic knows no null for numbers."""
 TEXT_CHARS_MAX = 255
 
 

@@ -1,7 +1,5 @@
 """/dlqMessage/…: dead letters by group, sent again, exported."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from typing import Any

@@ -1,7 +1,5 @@
 """/consumer/… and /producer/…"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any

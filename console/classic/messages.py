@@ -1,7 +1,5 @@
 """/message/… and /messageTrace/…"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """/login/…: the console's own users. Scripts do better with an API token: it needs no sign-in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth import authenticate, login, logout

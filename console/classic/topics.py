@@ -1,7 +1,5 @@
 """/cluster/list.query and /topic/…"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

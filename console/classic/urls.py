@@ -1,7 +1,5 @@
 """Classic's own paths, at the root as there."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.classic import deadletters, groups, messages, session, topics

@@ -1,7 +1,5 @@
 """REST resources of the area `clients`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext as _

@@ -1,7 +1,5 @@
 """/api/v1/clusters/<cluster>/clients and …/producers"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.clients import api

@@ -1,7 +1,5 @@
 """The lists of clients and of producer groups as files."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext_lazy as _
 
 from console.clients import listing

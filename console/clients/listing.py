@@ -1,7 +1,5 @@
 """The lists of clients and of producer groups: columns and filters, shared by page and API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """/clusters/<cluster>/clients/ and /clusters/<cluster>/producers/"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.clients import views

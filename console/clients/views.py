@@ -1,7 +1,5 @@
 """Pages that show clients. What one consumer says about itself is a page of the area `groups`."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _

@@ -1,7 +1,5 @@
 """Pages of brokers' settings: compare them, change one with the difference shown before, undo."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any

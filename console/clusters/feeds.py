@@ -9,8 +9,6 @@
 GET /api/v1/clusters/<cluster>/load answers one sample, for browsers whose socket is gone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from console.live.feed import ClusterFeed

@@ -4,8 +4,6 @@ A save is kept with the lines that its brokers took. Undoing gives the brokers t
 before; that is refused when somebody has changed one of them since, because it would be lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """What the console itself keeps about clusters: what is protected, and what was changed."""
 
-from __future__ import annotations
-
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 

@@ -1,7 +1,5 @@
 """Marks on topics and groups that may not be deleted, and what else a deletion must have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from django.utils.text import format_lazy

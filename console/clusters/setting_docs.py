@@ -1,7 +1,5 @@
 """What the keys of a broker mean, from the tables of docs/settings.md where they are at hand."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """REST resource of brokers' settings: compared over the cluster, changed with a dry run first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes

@@ -1,7 +1,5 @@
 """Pages of the area `clusters`."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """REST resources of dead letters: groups that have any, their letters, what is done with them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

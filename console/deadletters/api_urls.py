@@ -1,7 +1,5 @@
 """/api/v1/clusters/<cluster>/dlq…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.deadletters import api, direct, replay_api

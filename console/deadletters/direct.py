@@ -1,7 +1,5 @@
 """Trying one dead letter on one consumer: its listener's own words, and a row in the ledger."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """Dead letters as a file: a JSON object a line, or a table for a spreadsheet."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """The list of groups that have dead letters as a file; `export.py` has the letters of one group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

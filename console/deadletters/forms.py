@@ -1,7 +1,5 @@
 """What is asked about dead letters, and before they are sent again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -3,8 +3,6 @@
 Pages, REST resources and replays all come through here, so they cannot disagree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any

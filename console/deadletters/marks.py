@@ -1,7 +1,5 @@
 """What people made of dead letters: sent again, discarded, or open still."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ledger of dead letters: what was sent again, what was discarded, what a replay is at."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """REST resources of replays: count, start, look at, one outcome for each letter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.urls import reverse

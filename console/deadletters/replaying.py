@@ -1,7 +1,5 @@
 """The page of replays: how many match, where they go, how fast; start, and what became of it."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

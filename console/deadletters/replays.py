@@ -6,8 +6,6 @@ once more: what the ledger has of it is counted and not sent again, and what was
 worker died is counted as failed with an unknown outcome.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

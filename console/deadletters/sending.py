@@ -1,7 +1,5 @@
 """Pages that deal with dead letters: send again, edit and send again, discard, restore."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """What REST resources of dead letters take and give."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes

@@ -1,7 +1,5 @@
 """/clusters/<cluster>/dlq/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.deadletters import direct, replaying, sending, views

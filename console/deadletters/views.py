@@ -3,8 +3,6 @@
 Those that do something with them are in `sending.py` and `replaying.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A wish is plain JSON: `{"filter": {…}, "target": …, "topic": …, "edit": {�
 serializers and forms have checked becomes here what the gateway takes.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Mapping

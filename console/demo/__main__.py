@@ -1,7 +1,5 @@
 """`python -m console.demo HOST:PORT`: runs the shop against a cluster until it is stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -4,8 +4,6 @@ orders    ─▶ fulfilment (tags paid and shipped)   ─┐
 payments  ─▶ accounting (fails for a lost card)    ├─▶ audit (everything)
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """REST twin of the page that exports lists."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.urls import reverse

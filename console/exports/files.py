@@ -7,8 +7,6 @@ No cell is ever a formula: in CSV a text that would begin one gets an apostrophe
 every text is written as text. What is None is null in JSON, and an empty cell elsewhere.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

@@ -1,7 +1,5 @@
 """What all exports are asked for and answer by the API, whatever their rows are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

@@ -6,8 +6,6 @@
 pages. The numbers of rows are asked for part by part while the file is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -61,14 +59,14 @@ class Table:
 
     name: str
     title: Any
+    #: The name of the page with the list.
     page: str
-    """The name of the page with the list."""
     columns: Sequence[str]
     found: Callable[[Cluster, Asked], Found]
+    #: What it can be ordered by; None for a list that has one order and no search.
     listing: Columns[Any] | None = None
-    """What it can be ordered by; None for a list that has one order and no search."""
+    #: The name of the page's filter in its address.
     choice: str = ""
-    """The name of the page's filter in its address."""
     choices: Mapping[str, Any] = field(default_factory=dict)
 
     @property

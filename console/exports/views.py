@@ -1,7 +1,5 @@
 """The page before an export of a list: how many rows, in which order, as what file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

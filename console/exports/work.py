@@ -1,7 +1,5 @@
 """The job that writes a list into a file: all rows of the list, or as many as were asked for."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -29,7 +27,7 @@ def begin(
     return tasks.start(cluster.name, KIND, scope=wish["table"], inputs=wish, by=by)
 
 
-def work(job: Job, control: Control) -> Done:
+def work(job: Job, control: "Control") -> Done:
     """Write the file of a job. A cluster that does not answer for a moment is asked again."""
     wish = job.inputs
     table = tables.find(wish["table"])
@@ -61,7 +59,7 @@ def found_whole(cluster: Cluster, table: Table, wish: dict[str, Any]) -> Found:
 
 
 def _written(
-    table: Table, found: Found, kind: str, most: int, file: Any, control: Control
+    table: Table, found: Found, kind: str, most: int, file: Any, control: "Control"
 ) -> tuple[int, set[str]]:
     """How many rows were written, and the brokers that did not tell some number of them."""
     rows, silent = 0, set()

@@ -5,8 +5,6 @@ consumers of one group at a time: of the first SCAN_MAX groups they are asked, `
 rest. They do not tell when a consumer's last heartbeat came, so that is None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

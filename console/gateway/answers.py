@@ -1,7 +1,5 @@
 """What comes back from a question: the value, its age, and which brokers could not take part."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Generic, TypeVar

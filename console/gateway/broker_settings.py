@@ -5,8 +5,6 @@ sets nearly anything, and remote code execution came of it (CVE-2023-33246). The
 value. RocketMQ passes over what it does not understand, so each change is read back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 

@@ -1,7 +1,5 @@
 """Questions about brokers and name servers: who is there, how fast, how full, how configured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What every change shares: brokers are told one by one, and each tells how it went."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Questions about the clients of a group: who is connected, subscribed to what, holding what."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

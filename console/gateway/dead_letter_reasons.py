@@ -4,8 +4,6 @@ RocketMQ stores no reason with a dead letter. The trace records of its last deli
 listener came back; without them only the number of deliveries is known.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,10 +28,10 @@ class Cause(StrEnum):
     EXCEPTION = "exception"
     TIME_OUT = "time_out"
     RETURN_NULL = "return_null"
+    #: It said itself that it had failed.
     FAILED = "failed"
-    """It said itself that it had failed."""
+    #: No trace record tells.
     NOT_TRACED = "not_traced"
-    """No trace record tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Questions about dead letters: which groups have any, how many, since when, how fast they grow."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

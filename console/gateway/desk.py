@@ -1,7 +1,5 @@
 """A desk: one cluster as its questions see it. Everything here runs on the gateway's loop."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -163,7 +161,7 @@ class Desk:
     async def _within(
         self,
         asked: Question[..., Any] | Command[..., Any],
-        run: Callable[Concatenate[Desk, P], Awaitable[T]],
+        run: "Callable[Concatenate[Desk, P], Awaitable[T]]",
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:

@@ -5,8 +5,6 @@ the result and, where the listener raised something, its text. It is a delivery 
 listener that takes the message has done its work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

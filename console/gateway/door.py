@@ -1,7 +1,5 @@
 """Clusters by name, for threads and for other event loops."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar

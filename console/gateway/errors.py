@@ -12,8 +12,6 @@ GatewayError
 └── TooSlow             504  no answer within the deadline
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

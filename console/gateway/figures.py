@@ -4,8 +4,6 @@ A broker that offers such a code says so in its runtime information. RocketMQ's 
 who asks here must have another way for those that are missing from the answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 

@@ -9,8 +9,6 @@ Bounded: expressions have a length, a regular expression runs in time linear to 
 JSON path is a plain walk, and of a large body only the first BODY_BYTES_MAX bytes are looked at.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -46,12 +44,12 @@ Test = Callable[[MessageExt], bool]
 class BodyTest(StrEnum):
     """How the body's part of a filter is meant."""
 
+    #: The body contains the text, in any letter case.
     TEXT = "text"
-    """The body contains the text, in any letter case."""
+    #: An expression in RE2's syntax is found somewhere in the body.
     REGEX = "regex"
-    """An expression in RE2's syntax is found somewhere in the body."""
+    #: A path in a JSON body: `$.order.total > 100`, or only `$.order` for “it is there”.
     JSON = "json"
-    """A path in a JSON body: `$.order.total > 100`, or only `$.order` for “it is there”."""
 
 
 class FilterError(Unusable):

@@ -1,7 +1,5 @@
 """Questions that find messages by whatever is known of them: an id, a key, a place in a queue."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter
@@ -41,14 +39,14 @@ _ID_OF_5 = re.compile(r"01[0-9A-Fa-f]{32}")
 class Index(StrEnum):
     """Where something can be looked for."""
 
+    #: The commit logs, at the offset that the id names.
     OFFSET_ID = "offset_id"
-    """The commit logs, at the offset that the id names."""
+    #: A queue, at an offset.
     PLACE = "place"
-    """A queue, at an offset."""
+    #: The key indexes, for ids that clients made: those of 4.x as well as those of 5.x.
     UNIQUE_KEY = "unique_key"
-    """The key indexes, for ids that clients made: those of 4.x as well as those of 5.x."""
+    #: The key indexes, for the keys that the application gave.
     KEY = "key"
-    """The key indexes, for the keys that the application gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,8 @@ class Search:
     index: Index
     found: int
     brokers: int
+    #: How many topics were looked through; None where that makes no difference.
     topics: int | None = None
-    """How many topics were looked through; None where that makes no difference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Changes to consumer groups: create, edit per broker, delete with its impact shown before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """What changes of a group while people watch: lag in messages and time, rate, clients, dead
 letters."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Questions about consumer groups: how far behind, who consumes, how configured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 An edit names only what changes: None, and a property that is not named, stay as they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

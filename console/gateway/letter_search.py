@@ -5,8 +5,6 @@ A dead-letter topic has no index of what its messages say, so a filter reads the
 no more than SCAN_MESSAGES_MAX and says how far it came; its cursor goes on from there.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The gateway's event loop: one background thread per process, started on first use."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -1,7 +1,5 @@
 """Questions about stored messages: browse a topic, look at one, see who has consumed it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ it names offsets and not positions in a list, messages that arrive while a perso
 neither repeat rows nor hide any.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -60,8 +58,8 @@ class MergedPage:
     messages: tuple[tuple[QueueRef, MessageExt], ...]
     ends: Mapping[str, int]
     unreadable: int
+    #: Messages that were looked at, wanted or not.
     scanned: int
-    """Messages that were looked at, wanted or not."""
 
 
 @dataclass(slots=True)
@@ -125,7 +123,7 @@ async def newest_wanted(
 class _Merge:
     """The ends of several queues as one, from the newest message back."""
 
-    def __init__(self, tails: Sequence[_Tail]) -> None:
+    def __init__(self, tails: "Sequence[_Tail]") -> None:
         self.tails = tails
         self.scanned = 0
 

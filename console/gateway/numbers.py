@@ -5,8 +5,6 @@ topic and group is asked about, so a list does that for the rows it shows. To pu
 order of a number the first SCAN_MAX rows are asked about; the page says how many were left out.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

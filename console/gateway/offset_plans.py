@@ -1,7 +1,5 @@
 """What moving a group comes to, queue by queue. Pure; `offsets.py` asks and does it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
@@ -11,8 +9,8 @@ from enum import StrEnum
 from console.gateway.changes import ETAG_CHARS
 from console.gateway.desk import BrokerRef
 
+#: A queue of the topic: broker name and queue id.
 Key = tuple[str, int]
-"""A queue of the topic: broker name and queue id."""
 
 
 class Goal(StrEnum):
@@ -24,8 +22,8 @@ class Goal(StrEnum):
     EXACT = "exact"
     SHIFT = "shift"
     COPY = "copy"
+    #: An offset of its own for each queue that is named.
     EACH = "each"
-    """An offset of its own for each queue that is named."""
 
 
 class Way(StrEnum):
@@ -76,8 +74,8 @@ class Move:
 
     place: Place
     new: int | None
+    #: The wish lay outside of what is stored.
     is_limited: bool = False
-    """The wish lay outside of what is stored."""
 
     @property
     def skipped(self) -> int | None:

@@ -10,8 +10,6 @@ How a group is moved depends on its brokers and on whether consumers are online:
 A preview goes by the same way, so what it shows is what happens.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 

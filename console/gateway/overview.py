@@ -4,8 +4,6 @@ Where brokers cannot tell of all groups at once, SCAN_MAX of them are asked; `To
 how many were not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -17,8 +17,6 @@ Failures are kept for FAILURE_FRESH_MS, so that a dead broker is not asked by ev
 Commands are never shared or kept; when one ends, kept answers of its cluster are dropped.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -51,7 +49,7 @@ SWEEP_EVERY_MS = 5_000
 class Question(Generic[P, T_co]):
     """A named question with its deadline and how long its answer stays fresh."""
 
-    run: Callable[Concatenate[Desk, P], Awaitable[Partial[T_co]]]
+    run: "Callable[Concatenate[Desk, P], Awaitable[Partial[T_co]]]"
     fresh_for_ms: int
     deadline_ms: int
     costly: bool
@@ -65,7 +63,7 @@ class Question(Generic[P, T_co]):
 class Command(Generic[P, T_co]):
     """A named change with its deadline."""
 
-    run: Callable[Concatenate[Desk, P], Awaitable[T_co]]
+    run: "Callable[Concatenate[Desk, P], Awaitable[T_co]]"
     deadline_ms: int
 
     @property
@@ -75,14 +73,14 @@ class Command(Generic[P, T_co]):
 
 def question(
     *, fresh_for_ms: int = FRESH_FOR_MS, deadline_ms: int = DEADLINE_MS, costly: bool = False
-) -> Callable[[Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]], Question[P, T]]:
+) -> "Callable[[Callable[Concatenate[Desk, P], Awaitable[Partial[T]]]], Question[P, T]]":
     """Make an async function a question; its arguments must be hashable."""
     return lambda run: Question(run, fresh_for_ms, deadline_ms, costly)
 
 
 def command(
     *, deadline_ms: int = COMMAND_DEADLINE_MS
-) -> Callable[[Callable[Concatenate[Desk, P], Awaitable[T]]], Command[P, T]]:
+) -> "Callable[[Callable[Concatenate[Desk, P], Awaitable[T]]], Command[P, T]]":
     """Make an async function a command."""
     return lambda run: Command(run, deadline_ms)
 

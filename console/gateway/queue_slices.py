@@ -6,8 +6,6 @@ A readable topic is pulled. A topic without read permission (a dead-letter queue
 for it: neither the permission nor any consumer offset.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Questions about who reads one topic: its groups, how far behind each is, whether it is there."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A dead letter stays in its `%DLQ%` topic after it was sent again: the topic is a
 again, when and by whom is kept in the console's ledger, see `console.deadletters.ledger`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -76,20 +74,20 @@ _PROPERTIES_OF_THE_JOURNEY = frozenset(
 class Target(StrEnum):
     """Where dead letters are sent."""
 
+    #: To the group's retry topic: only this group receives them.
     RETRY = "retry"
-    """To the group's retry topic: only this group receives them."""
+    #: To the topic they came from: every group of that topic receives them.
     ORIGIN = "origin"
-    """To the topic they came from: every group of that topic receives them."""
+    #: To a topic that is named: every group of that topic receives them.
     TOPIC = "topic"
-    """To a topic that is named: every group of that topic receives them."""
 
 
 class Result(StrEnum):
     SENT = "sent"
     FAILED = "failed"
     SKIPPED = "skipped"
+    #: Of a dry run: it would be sent.
     PLANNED = "planned"
-    """Of a dry run: it would be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +95,12 @@ class Plan:
     """Where dead letters go and as what. A dry run looks at each of them and sends nothing."""
 
     target: Target = Target.RETRY
+    #: The topic of Target.TOPIC.
     topic: str = ""
-    """The topic of Target.TOPIC."""
     edit: Edit = NO_EDIT
     dry_run: bool = False
 
-    def checked(self) -> Plan:
+    def checked(self) -> "Plan":
         """The plan itself; raises Unusable when it names no topic that can be sent to."""
         checked(self.edit)
         if self.target is Target.TOPIC:
@@ -134,7 +132,7 @@ class Outcome:
 
 
 @command(deadline_ms=RESEND_DEADLINE_MS)
-async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: Plan) -> tuple[Outcome, ...]:
+async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: "Plan") -> tuple[Outcome, ...]:
     """Send dead letters of a group again; one outcome for each id, in the order of `ids`.
 
     One that fails does not keep the others back. A message keeps its unique key, so its journey can
@@ -152,7 +150,7 @@ async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: Plan) -> tu
 
 @command(deadline_ms=RESEND_DEADLINE_MS)
 async def resend_read(
-    desk: Desk, group: str, refs: tuple[MessageRef, ...], plan: Plan
+    desk: Desk, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
 ) -> tuple[Outcome, ...]:
     """The same for dead letters of the group that the caller has read already."""
     sender = _Sender(desk, group, plan.checked())
@@ -184,7 +182,7 @@ async def _all_of(
 class _Sender:
     """Sends letters of one group by one plan; a target's route is asked for once."""
 
-    def __init__(self, desk: Desk, group: str, plan: Plan) -> None:
+    def __init__(self, desk: Desk, group: str, plan: "Plan") -> None:
         self._desk = desk
         self._group = group
         self._plan = plan

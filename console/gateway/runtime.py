@@ -4,8 +4,6 @@ The keys and their texts are RocketMQ's, 4.9 and 5.x. Rates are "10 s, 1 min, 10
 three numbers separated by blanks. Versions before 5 have `brokerVersion` as well.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

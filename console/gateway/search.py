@@ -1,7 +1,5 @@
 """The question behind the search box: the names of everything a cluster has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

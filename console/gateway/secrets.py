@@ -1,7 +1,5 @@
 """Settings whose values nobody sees here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

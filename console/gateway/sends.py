@@ -9,8 +9,6 @@ Each call starts a producer and stops it: what was sent is with the brokers when
 A topic is never made by sending to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,8 +68,8 @@ class TransactionOutcome(StrEnum):
 
     COMMIT = "commit"
     ROLLBACK = "rollback"
+    #: Nobody says: the broker asks producers of the group, and gives up after its last check.
     UNKNOWN = "unknown"
-    """Nobody says: the broker asks producers of the group, and gives up after its last check."""
 
 
 _STATES = {
@@ -91,8 +89,8 @@ class Draft:
     tags: str = ""
     keys: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+    #: `broker-a:3`; the producer chooses when it is empty.
     queue: str = ""
-    """`broker-a:3`; the producer chooses when it is empty."""
     delay_level: int = 0
     deliver_ms: int | None = None
     message_group: str = ""

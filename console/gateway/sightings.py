@@ -11,8 +11,6 @@ Whether a group has consumed the last copy that was for it is told by its commit
 when the offset lies behind the copy. That is also so for what its filter passed over.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The question behind live tails: what was stored in a topic since the last look at it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from console.gateway.answers import Partial
@@ -26,8 +24,8 @@ class Look:
 
     refs: tuple[MessageRef, ...]
     positions: Positions
+    #: Messages that were stored since the last look and not read, for there were too many.
     skipped: int
-    """Messages that were stored since the last look and not read, for there were too many."""
 
 
 @question(fresh_for_ms=ROUTE_FRESH_MS)

@@ -1,7 +1,5 @@
 """Changes to topics: create, edit per broker, delete with its impact shown before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

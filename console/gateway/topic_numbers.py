@@ -1,7 +1,5 @@
 """What changes of a topic while people watch: messages, rates, groups, lag, last write."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Questions about topics: what there is, how it is configured, what its queues hold."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

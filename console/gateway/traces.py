@@ -4,8 +4,6 @@ Clients write trace records into a topic of the cluster and key each of them wit
 unique key, so one key query finds them all. No Spark is needed for one message.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,18 +31,18 @@ RECORDS_DELAY_MS = 15_000
 class NoTrace(StrEnum):
     """Why a message has no trace."""
 
+    #: No broker has the trace topic: traceTopicEnable is off, and no client made the topic.
     BROKER_OFF = "broker_off"
-    """No broker has the trace topic: traceTopicEnable is off, and no client made the topic."""
+    #: The message and traces of its time are there: tracing is off in its clients.
     CLIENT_OFF = "client_off"
-    """The message and traces of its time are there: tracing is off in its clients."""
+    #: The message is older than the trace records that the cluster still keeps.
     EXPIRED = "expired"
-    """The message is older than the trace records that the cluster still keeps."""
+    #: A broker could not be asked for the records; `failures` says which and why.
     QUERY_FAILED = "query_failed"
-    """A broker could not be asked for the records; `failures` says which and why."""
+    #: The message is seconds old; its records may still be with the clients.
     NOT_YET = "not_yet"
-    """The message is seconds old; its records may still be with the clients."""
+    #: Neither a record nor the message itself was found.
     UNKNOWN_MESSAGE = "unknown_message"
-    """Neither a record nor the message itself was found."""
 
 
 @dataclass(frozen=True, slots=True)

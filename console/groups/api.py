@@ -1,7 +1,5 @@
 """REST resources of the area `groups`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

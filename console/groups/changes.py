@@ -1,7 +1,5 @@
 """Pages that change groups: create, edit with the difference shown before, delete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

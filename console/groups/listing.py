@@ -1,7 +1,5 @@
 """The list of groups: its columns and filters, shared by page and API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How groups look in the API."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

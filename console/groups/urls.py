@@ -1,7 +1,5 @@
 """/clusters/<cluster>/groups/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.groups import changes, guarded, views

@@ -1,7 +1,5 @@
 """Pages that show groups and their clients. Those that change groups are in `changes.py`."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from django.http import HttpRequest, HttpResponse

@@ -4,8 +4,6 @@ Each raises PermissionDenied for who may not do it with jobs of the kind, and No
 state of the job forbids it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from django.core.exceptions import PermissionDenied

@@ -1,7 +1,5 @@
 """REST resources of jobs: list, start, look, pause, resume, cancel, continue, files."""
 
-from __future__ import annotations
-
 from django.core.exceptions import PermissionDenied
 from django.http import FileResponse
 from django.urls import reverse

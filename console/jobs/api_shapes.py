@@ -1,7 +1,5 @@
 """What the REST resources of jobs take and answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

@@ -1,7 +1,5 @@
 """REST resources of jobs."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.jobs import api

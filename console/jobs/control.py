@@ -5,8 +5,6 @@ Work that is silent for longer than `ledger.LOST_AFTER` counts as lost, and hear
 Both are cheap: the row is written and read at most once in POLL_S.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Why a job cannot be started or stopped, as pages and REST resources answer it."""
 
-from __future__ import annotations
-
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 

@@ -9,8 +9,6 @@ that its Redis does not answer, so that nothing may be heard of, and {"redis": "
 again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any, Final
@@ -24,11 +22,11 @@ from console.jobs.models import Job
 from console.live.feed import ClusterFeed
 from console.live.redis_watch import redis_answers
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 GROUP: Final = "jobs"
+#: Try again later: the channel layer does not answer.
 NOT_AVAILABLE: Final = 1013
-"""Try again later: the channel layer does not answer."""
 WATCH_S: Final = 1.0
 
 
@@ -78,4 +76,4 @@ def announce(job: Job) -> None:
     try:
         async_to_sync(layer.group_send)(GROUP, {"type": "job.changed", "job": job.brief()})
     except (RedisError, OSError) as error:
-        logger.debug("the change of %s was not announced: %s", job, error)
+        log.debug("the change of %s was not announced: %s", job, error)

@@ -6,8 +6,6 @@
 A file counts when it is closed; one that a killed worker left half written is never offered.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import time
@@ -22,8 +20,8 @@ from django.utils.translation import gettext_noop
 
 from console.jobs.places import job_files
 
+#: Of one job.
 FILES_MAX: Final = 100
-"""Of one job."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 HALF: Final = ".half"
 MEGABYTE: Final = 1024 * 1024

@@ -18,8 +18,6 @@ Work that was cancelled or lost its worker may be started anew with the same inp
 says `can_continue` then goes on where it was; its inputs name the job before under `continues`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
     from console.jobs.reports import Done
 
 NAME_CHARS_MAX: Final = 16
+#: A job that takes longer hangs.
 JOB_SECONDS_MAX: Final = 6 * 3600
-"""A job that takes longer hangs."""
 
 Work = Callable[["Job", "Control"], "Done"]
 
@@ -45,24 +43,24 @@ class JobKind:
     name: str
     title: Any
     work: Work
+    #: Who may start, steer and fetch the files of such a job.
     need: Need = Need.WRITE
-    """Who may start, steer and fetch the files of such a job."""
+    #: One sentence for the list of jobs.
     about: Any = ""
-    """One sentence for the list of jobs."""
+    #: What `done` and `total` count; empty when it is not one thing.
     unit: Any = ""
-    """What `done` and `total` count; empty when it is not one thing."""
     can_pause: bool = False
     can_continue: bool = False
+    #: Whether the page and the resource of jobs start it, without inputs; else its area does.
     by_hand: bool = False
-    """Whether the page and the resource of jobs start it, without inputs; else its area does."""
     uses_spark: bool = False
+    #: Without the time it was paused.
     seconds_max: float = JOB_SECONDS_MAX
-    """Without the time it was paused."""
     stages: Mapping[str, Any] = field(default_factory=dict)
+    #: Titles of the stages and outputs, by name; one that is not here is shown by its name.
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """Titles of the stages and outputs, by name; one that is not here is shown by its name."""
+    #: A template of the area shown on the job's page, below the progress; it gets `job`.
     template: str = ""
-    """A template of the area shown on the job's page, below the progress; it gets `job`."""
 
 
 _kinds: dict[str, JobKind] = {}

@@ -4,8 +4,6 @@ Each change is one UPDATE that also states from which state it may happen, so tw
 both win: a job cancelled in the same moment as a worker takes it is either cancelled or running.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
@@ -23,13 +21,13 @@ from console.jobs.places import job_log
 from console.jobs.reports import Done, Moved, bounded
 from console.jobs.states import ACTIVE, AT_WORK, State, before
 
+#: A worker writes a heartbeat every few seconds; so long without one and it is gone.
 LOST_AFTER: Final = timedelta(seconds=45)
-"""A worker writes a heartbeat every few seconds; so long without one and it is gone."""
+#: So long without a worker and the job gives up, so that it does not block the next one.
 QUEUED_MAX: Final = timedelta(minutes=15)
-"""So long without a worker and the job gives up, so that it does not block the next one."""
 ERROR_CHARS_MAX: Final = 2000
+#: Of each cluster and kind; older rows go when a new one comes.
 JOBS_KEPT: Final = 200
-"""Of each cluster and kind; older rows go when a new one comes."""
 
 # Kept in the row in English, shown in the reader's language.
 WORKER_LOST: Final = gettext_noop("The worker of the job is gone. Start the job again.")

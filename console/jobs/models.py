@@ -1,7 +1,5 @@
 """The jobs table: queue entry, live progress and history of each job in one row."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Final
 
@@ -32,8 +30,8 @@ class Job(models.Model):
 
     cluster = models.CharField(max_length=64)
     kind = models.CharField(max_length=kinds.NAME_CHARS_MAX)
+    #: What of the cluster it is about, such as a group; empty for all of it.
     scope = models.CharField(max_length=SCOPE_CHARS_MAX, blank=True)
-    """What of the cluster it is about, such as a group; empty for all of it."""
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
     origin = models.CharField(max_length=16, choices=Origin.choices, default=Origin.PERSON)
     started_by = models.ForeignKey(
@@ -42,8 +40,8 @@ class Job(models.Model):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    #: When the row was last known to be looked after: queued, or by its worker.
     heartbeat_at = models.DateTimeField()
-    """When the row was last known to be looked after: queued, or by its worker."""
     worker = models.CharField(max_length=128, blank=True)
     cancel_requested = models.BooleanField(default=False)
 

@@ -1,7 +1,5 @@
 """Questions of a job to a cluster that may be away for a moment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -18,7 +16,7 @@ TRY_AGAIN_S: Final = 2.0
 T = TypeVar("T")
 
 
-def patiently(control: Control, ask: Callable[[], T]) -> T:
+def patiently(control: "Control", ask: Callable[[], T]) -> T:
     """What `ask` answers, at one of TRIES_MAX tries; raises JobFailed with the last reason."""
     for tries_left in reversed(range(TRIES_MAX)):
         try:

@@ -1,7 +1,5 @@
 """Where jobs keep what outlives them, below GANTRY_HOME."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.conf import settings

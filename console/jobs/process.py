@@ -4,8 +4,6 @@ The program gets its own process group, so that a signal reaches the JVM it star
 its standard input: should this worker die, the input closes and the program stops by itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

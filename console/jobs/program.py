@@ -1,7 +1,5 @@
 """Work that is a program of its own: started, listened to, and stopped with all it started."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ A program (see `program.py`) says it on its standard output, as lines of JSON li
 its output is not trusted: what is no such line is skipped, and texts and numbers are bounded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -33,8 +31,8 @@ class Moved(msgspec.Struct, frozen=True):
     rate: float | None = None
     detail: str = ""
     spark_ui: str | None = None
+    #: What came of it by now; None leaves what was said before.
     outputs: Mapping[str, Any] | None = None
-    """What came of it by now; None leaves what was said before."""
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -4,8 +4,6 @@ Whatever happens the row ends in a final state, unless this process itself is ki
 `ledger.reap` ends it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket
@@ -20,7 +18,7 @@ from console.jobs.models import Job
 from console.jobs.reports import Done
 from console.jobs.states import State
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 UNKNOWN_KIND: Final = gettext_noop("This console knows no jobs of this kind (any more).")
 
@@ -41,7 +39,7 @@ def run(job_id: int, *, tell: Listener) -> None:
     except (JobFailed, FilesTooLarge) as failed:
         ledger.finish(job, State.FAILED, error=str(failed))
     except Exception as error:  # the shell of a job: whatever fails becomes its error
-        logger.exception("job %s failed in its worker", job.pk)
+        log.exception("job %s failed in its worker", job.pk)
         ledger.finish(job, State.FAILED, error=f"{type(error).__name__}: {error}")
     else:
         ledger.finish(job, State.SUCCEEDED, done=done)

@@ -1,7 +1,5 @@
 """Whether Spark can run on this machine; asked of the program that would run it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -14,8 +12,8 @@ from django.conf import settings
 from console.jobs.places import spark_run_dir
 
 CHECK_TIMEOUT_S: Final = 60.0
+#: Java is seldom installed while somebody waits for it; `availability(fresh=True)` asks again.
 KEPT_S: Final = 300.0
-"""Java is seldom installed while somebody waits for it; `availability(fresh=True)` asks again."""
 
 
 class Availability(msgspec.Struct, frozen=True):

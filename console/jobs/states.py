@@ -11,8 +11,6 @@ A running job that is to be cancelled stays running, with its wish written down,
 has ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 
@@ -39,8 +37,8 @@ NEXT: Final[Mapping[State, frozenset[State]]] = {
     State.CANCELLED: frozenset(),
 }
 ACTIVE: Final = frozenset(state for state, followers in NEXT.items() if followers)
+#: A worker has it.
 AT_WORK: Final = frozenset({State.RUNNING, State.PAUSED})
-"""A worker has it."""
 
 
 def may_follow(state: str, follower: str) -> bool:

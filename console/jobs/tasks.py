@@ -4,8 +4,6 @@
 each kind of `settings.JOB_MINUTES`, and `reap_lost` every minute.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +22,7 @@ from console.jobs.models import Job, Origin
 from console.jobs.states import State
 from console.services import redis_problem
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 def start(
@@ -81,13 +79,13 @@ def start_everywhere(name: str) -> None:
     if kind is None or not settings.JOB_MINUTES.get(name):  # switched off since the clock knows it
         return
     if kind.uses_spark and not (availability := spark.availability()).usable:
-        logger.info("no %s on schedule: %s", name, availability.reason)
+        log.info("no %s on schedule: %s", name, availability.reason)
         return
     for cluster in settings.CONSOLE_CLUSTERS:
         try:
             start(cluster, name, origin=Origin.SCHEDULE)
         except AlreadyActive as active:
-            logger.info("no %s of %s on schedule: %s", name, cluster, active.detail)
+            log.info("no %s of %s on schedule: %s", name, cluster, active.detail)
 
 
 @shared_task(name="console.jobs.reap_lost")

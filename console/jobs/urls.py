@@ -1,7 +1,5 @@
 """Pages about jobs."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.jobs import views

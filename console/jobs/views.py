@@ -1,7 +1,5 @@
 """Pages about jobs: what runs and ran, one job in detail, start, pause, resume, cancel, files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from django.conf import settings

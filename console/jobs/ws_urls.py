@@ -1,7 +1,5 @@
 """/ws/clusters/<cluster>/jobs"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.jobs.feed import JobsFeed

@@ -6,8 +6,6 @@ be killed, the kernel sends every program SIGTERM (prctl PR_SET_PDEATHSIG; Linux
 once for each thread of `up`, and programs take a second SIGTERM for impatience, so `up` has none.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """The one exception with which `up` refuses to go on."""
 
-from __future__ import annotations
-
 EXIT_NOT_STARTED = 1
 EXIT_USAGE = 2
 

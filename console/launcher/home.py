@@ -10,8 +10,6 @@ run/                 what only matters while running
 console.sqlite3, secret_key   the console's
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Says at the start whether trace analytics will find a Java, without starting one."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """One program's output: a bounded log file, its last lines, and what is worth showing at once."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`manage.py up` and `manage.py demo`: everything a newcomer needs, with one command."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import platform

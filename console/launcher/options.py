@@ -1,7 +1,5 @@
 """The options of `manage.py up` and `manage.py demo`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

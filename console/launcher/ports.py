@@ -4,8 +4,6 @@ Checking first costs a millisecond and turns "a child died" into "port 9876 is t
 --namesrv-port". A port may still be taken in the moment after; the child then says so itself.
 """
 
-from __future__ import annotations
-
 import errno
 import socket
 from dataclasses import dataclass

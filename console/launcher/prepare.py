@@ -4,8 +4,6 @@
 says so, since loading Django for nothing would cost every start a second.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Ways to ask a program on this machine whether it is ready."""
 
-from __future__ import annotations
-
 import asyncio
 
 from console.launcher.service import Probe

@@ -4,8 +4,6 @@ The embedded one listens on 127.0.0.1 only, with a password made for each start,
 users of the machine cannot hand jobs to the worker.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import platform
 import shutil

@@ -1,13 +1,11 @@
 """What the launcher knows about one program before it runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+#: Asks a running program whether it is ready; never raises for "not yet".
 Probe = Callable[[], Awaitable[bool]]
-"""Asks a running program whether it is ready; never raises for "not yet"."""
 
 IMPORTANT = re.compile(r"\b(WARN|WARNING|ERROR|CRITICAL|FATAL)\b|^\w*(Error|Exception)\b", re.A)
 EVERYTHING = re.compile("")

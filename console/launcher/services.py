@@ -5,8 +5,6 @@ set-up (if needed) ─┼─▶ console, worker, scheduler
 name server ────────┴─▶ broker ─▶ demo
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -5,8 +5,6 @@ service is ready or known to be off; `_ready`, the names that may be built upon;
 first reason to end everything; and the request to stop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import time

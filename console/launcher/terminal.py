@@ -1,7 +1,5 @@
 """What `up` says to the person at the terminal: whole lines, at once, from one place."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

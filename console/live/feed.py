@@ -6,8 +6,6 @@
 A feed only speaks; what a browser says is ignored, and a long message ends the connection.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from channels.db import database_sync_to_async

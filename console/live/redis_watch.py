@@ -4,8 +4,6 @@ A channel layer says nothing when its Redis goes away: what others send just doe
 that go through it ask here, so that their pages do not look current when they are not.
 """
 
-from __future__ import annotations
-
 import asyncio
 from time import monotonic
 

@@ -1,7 +1,5 @@
 """Feeds of all areas under one router; an unknown address is closed politely, not with an error."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -5,8 +5,6 @@ chart has no hole when somebody looks at another page. Samples reach the viewers
 channel layer "local", which lives in this process and drops what a slow browser does not fetch.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

@@ -1,7 +1,5 @@
 """REST resources of stored messages: browse a topic, find by any id or key, one message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """/api/v1/clusters/<cluster>/messages…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.messages import api, export_page, filter_api, saved, search_page, send_api

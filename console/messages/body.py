@@ -4,8 +4,6 @@ Bytes are never shown as text unless they are text without control characters: U
 that says so with a byte order mark.
 """
 
-from __future__ import annotations
-
 import base64
 import codecs
 import hashlib
@@ -38,8 +36,8 @@ _MARKS = (
 
 
 class BodyForm(StrEnum):
+    #: JSON that folds; for pages only, its text is that of JSON.
     TREE = "tree"
-    """JSON that folds; for pages only, its text is that of JSON."""
     JSON = "json"
     XML = "xml"
     TEXT = "text"
@@ -58,8 +56,8 @@ class BodyView:
     shown_bytes: int
     compression: str
     encoding: str
+    #: Of the whole body as it was sent; a file of it has the same.
     sha256: str
-    """Of the whole body as it was sent; a file of it has the same."""
     problem: str = ""
     tree: SafeString | str = ""
     tree_is_cut: bool = False

@@ -1,7 +1,5 @@
 """A message as a person writes it: the form, its fields as the API names them, and “send again”."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """A message as a row of a file. A body is text where it is text, and Base64 where it is not."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Starting exports: the page, and its REST twin."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -4,8 +4,6 @@ The export reads the pages of the same question as the list, newest message firs
 are stored while it runs are not in it.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +37,7 @@ def begin(
     return tasks.start(cluster.name, KIND, scope=wish["topic"], inputs=wish, by=by)
 
 
-def work(job: Job, control: Control) -> Done:
+def work(job: Job, control: "Control") -> Done:
     """Write the file of a job. A cluster that does not answer for a moment is asked again."""
     wish = job.inputs
     cluster = gateway.cluster(job.cluster)

@@ -12,8 +12,6 @@ The counts are those since the connection began. It understands {"paused": true}
 it is paused rows are counted and not sent. Nothing older than the connection is shown.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

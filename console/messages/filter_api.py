@@ -1,7 +1,5 @@
 """REST resource that tries a filter out, before a search or a consumer uses it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema

@@ -1,7 +1,5 @@
 """What can be asked about messages, as it stands in the address of the page."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

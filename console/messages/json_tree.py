@@ -4,8 +4,6 @@ What is shown is what was sent: numbers keep their digits, members their order, 
 stands twice is shown twice. Beyond NODES_MAX the rest is counted and not shown.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Views that people saved: the address of any page of the console, for themselves or for all."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import models
 

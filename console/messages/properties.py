@@ -1,7 +1,5 @@
 """Properties of a message for people: the application's own first, then RocketMQ's with a word."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

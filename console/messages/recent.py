@@ -1,7 +1,5 @@
 """What somebody looked at last: kept in their session, shown by the search box."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

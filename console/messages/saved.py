@@ -1,7 +1,5 @@
 """Saved views: save the page one came from, for oneself or the team; go back to it; remove it."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

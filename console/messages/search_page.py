@@ -1,7 +1,5 @@
 """The search box as a page, for those without scripts, and as a resource for the palette."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

@@ -5,8 +5,6 @@ message is looked for at once; anything else is offered as a key to look for. Wh
 last comes when nothing is typed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +43,8 @@ class Entry:
 class Findings:
     entries: tuple[Entry, ...]
     failures: tuple[BrokerFailure, ...] = ()
+    #: Why the cluster's names could not be looked through; pages and actions are there.
     trouble: str = ""
-    """Why the cluster's names could not be looked through; pages and actions are there."""
 
 
 KINDS = {

@@ -1,7 +1,5 @@
 """REST twin of the page that sends messages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema

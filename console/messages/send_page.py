@@ -1,7 +1,5 @@
 """The page on which a person writes a message and sends it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of a live tail: what it follows stands in its address, rows come over a WebSocket."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

@@ -7,8 +7,6 @@ read, because the topic is faster than LOOK_MESSAGES_MAX per look, `dropped` wha
 and not the rate, the pause or a slow browser.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

@@ -1,7 +1,5 @@
 """/clusters/<cluster>/messages/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.messages import export_page, saved, search_page, send_page, tail_page, views

@@ -1,7 +1,5 @@
 """Pages about stored messages: browse, find, one message, its raw body."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence

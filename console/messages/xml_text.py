@@ -1,7 +1,5 @@
 """XML indented for reading. A document with a DOCTYPE is not read: entities are an old trap."""
 
-from __future__ import annotations
-
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 

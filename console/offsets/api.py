@@ -1,7 +1,5 @@
 """REST resources of offsets: where a group is, moving it, whether it moved, undoing that."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is asked before a group is moved, as it stands in the address of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,15 +1,13 @@
 """What was moved, from where to where: for the check afterwards, and for undoing it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+#: Of each group; older rows go when a new one comes.
 RESETS_KEPT = 100
-"""Of each group; older rows go when a new one comes."""
 
 
 class OffsetReset(models.Model):

@@ -1,7 +1,5 @@
 """Resetting, checking and undoing: what the page and the REST resource share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

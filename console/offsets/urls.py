@@ -1,7 +1,5 @@
 """/clusters/<cluster>/groups/<group>/offsets/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.offsets import views

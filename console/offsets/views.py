@@ -1,7 +1,5 @@
 """Pages: where a group would go, queue by queue; then whether it went there, and the way back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

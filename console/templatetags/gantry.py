@@ -1,7 +1,5 @@
 """Tags and filters that every template may use without loading them; see `console.formats`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache

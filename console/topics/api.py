@@ -1,7 +1,5 @@
 """REST resources of the area `topics`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.urls import reverse

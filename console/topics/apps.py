@@ -1,7 +1,5 @@
 """The area `topics`."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext_lazy as _
 
 from console.areas import AreaConfig

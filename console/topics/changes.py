@@ -1,7 +1,5 @@
 """Pages that change topics: create, edit with the difference shown before, delete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

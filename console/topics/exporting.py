@@ -1,7 +1,5 @@
 """The list of topics as a file."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext_lazy as _
 
 from console.exports.tables import Asked, Found, Table, numbered_parts

@@ -1,7 +1,5 @@
 """Topics: protection, undo, and deleting several at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of topics: its columns and its filter by type, shared by page and API."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

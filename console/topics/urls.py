@@ -1,7 +1,5 @@
 """/clusters/<cluster>/topics/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.topics import changes, guarded, views

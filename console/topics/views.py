@@ -1,7 +1,5 @@
 """Pages that show topics. Those that change them are in `changes.py`."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _

@@ -1,7 +1,5 @@
 """REST resource of one message's journey."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes

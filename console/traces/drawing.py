@@ -3,8 +3,6 @@
 Pure. An attempt is one step with its outcome, though it is two events of the timeline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,18 +21,18 @@ TICKS = 5
 class SeenKind(StrEnum):
     """What brokers tell of a message, without any trace."""
 
+    #: Somebody sent its dead letter again from the console.
     RESENT = "resent"
-    """Somebody sent its dead letter again from the console."""
+    #: It waits for the time that its producer set.
     DELAYED = "delayed"
-    """It waits for the time that its producer set."""
+    #: A delivery failed; the next one waits for its time.
     RETRY_WAITS = "retry_waits"
-    """A delivery failed; the next one waits for its time."""
+    #: The retry was put where the group finds it.
     RETRY_GIVEN = "retry_given"
-    """The retry was put where the group finds it."""
+    #: The half of a transaction, which no consumer sees.
     HALF = "half"
-    """The half of a transaction, which no consumer sees."""
+    #: The producer was asked what became of the transaction.
     CHECKED = "checked"
-    """The producer was asked what became of the transaction."""
 
 
 _TONES = {

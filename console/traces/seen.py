@@ -1,7 +1,5 @@
 """From what brokers and the ledger know of a message to steps of its journey."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from django.db.models import Q

@@ -1,7 +1,5 @@
 """/clusters/<cluster>/traces/…"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from console.traces import views

@@ -1,7 +1,5 @@
 """Pages about one message's journey: find it by whatever is known of it, and its timeline."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase

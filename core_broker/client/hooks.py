@@ -41,13 +41,13 @@ class ConsumeContext:
     group: str
     queue: MessageQueue
     messages: Sequence[MessageExt]
+    #: Unique to this call, in the form of a unique key.
     call_id: str
-    """Unique to this call, in the form of a unique key."""
     started_ms: int
     cost_ms: int = 0
     success: bool = False
+    #: RocketMQ's ConsumeReturnType: 0 success, 1 time-out, 2 exception, 3 null, 4 failed.
     return_type: int = 0
-    """RocketMQ's ConsumeReturnType: 0 success, 1 time-out, 2 exception, 3 null, 4 failed."""
 
 
 @dataclass(slots=True)
@@ -59,10 +59,10 @@ class EndTransactionContext:
     msg_id: str
     transaction_id: str
     broker_addr: str
+    #: The name of a LocalTransactionState.
     state: str
-    """The name of a LocalTransactionState."""
+    #: The broker had asked.
     is_from_check: bool
-    """The broker had asked."""
     ended_ms: int
 
 

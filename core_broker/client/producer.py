@@ -38,10 +38,10 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
 
+#: Called with a result, or with what went wrong.
 OnSent = Callable[[SendResult | None, Exception | None], None]
-"""Called with a result, or with what went wrong."""
+#: How long a request waits for its reply, sending it included.
 REQUEST_TIMEOUT_MS: Final = 3_000
-"""How long a request waits for its reply, sending it included."""
 
 
 class Producer(Service):

@@ -37,16 +37,16 @@ class Pull:
     group: str
     offset: int
     count: int
+    #: None: the broker uses what the group's heartbeat said.
     subscription: str | None = "*"
-    """None: the broker uses what the group's heartbeat said."""
     sub_version: int = 0
     expression_type: str = EXPRESSION_TAG
+    #: An offset to commit on the way; 0 for none.
     commit_offset: int = 0
-    """An offset to commit on the way; 0 for none."""
+    #: How long the broker may hold the question when there is nothing; 0 answers at once.
     suspend_ms: int = 0
-    """How long the broker may hold the question when there is nothing; 0 answers at once."""
+    #: Ask with LITE_PULL_MESSAGE (361), which brokers before 5.0 do not know.
     lite: bool = False
-    """Ask with LITE_PULL_MESSAGE (361), which brokers before 5.0 do not know."""
 
     def request(self) -> RemotingCommand:
         sys_flag = 0

@@ -36,8 +36,8 @@ from core_broker.remoting.headers import ReplyMessageRequestHeader
 
 log = logging.getLogger(__name__)
 
+#: Requests of one producer that wait for their replies; one more is refused.
 WAITING_MAX: Final = 10_000
-"""Requests of one producer that wait for their replies; one more is refused."""
 
 
 class WaitingRequests:

@@ -11,34 +11,34 @@ class SendStatus(StrEnum):
     """All four mean that the broker stored the message; they differ in what survives a crash."""
 
     SEND_OK = "SEND_OK"
+    #: The broker's disk did not confirm in time: a power cut now may lose the message.
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    """The broker's disk did not confirm in time: a power cut now may lose the message."""
+    #: The replica did not confirm in time: losing the master now may lose the message.
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    """The replica did not confirm in time: losing the master now may lose the message."""
+    #: There is no replica to confirm.
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
-    """There is no replica to confirm."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
     status: SendStatus
+    #: The unique key the client gave the message; for a batch, all of them joined by commas.
     msg_id: str
-    """The unique key the client gave the message; for a batch, all of them joined by commas."""
+    #: Where the broker put it; "" when the broker did not say.
     offset_msg_id: str
-    """Where the broker put it; "" when the broker did not say."""
     queue: MessageQueue
     queue_offset: int
     region_id: str = "DefaultRegion"
+    #: False when the broker asks clients not to trace.
     trace_on: bool = True
-    """False when the broker asks clients not to trace."""
 
 
 class PullStatus(StrEnum):
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
     NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    #: The offset asked for is outside of the queue; ``next_offset`` is inside.
     OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-    """The offset asked for is outside of the queue; ``next_offset`` is inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,17 @@ class ConsumeStatus(StrEnum):
 class ReconsumeLater:
     """RECONSUME_LATER with a delay of the listener's choice."""
 
+    #: A delay level of the broker; 0 lets the broker choose by the number of tries, and -1 makes a
+    #: dead letter of the message at once.
     delay_level: int = 0
-    """A delay level of the broker; 0 lets the broker choose by the number of tries, and -1 makes
-    a dead letter of the message at once."""
 
 
 class ConsumeOrderlyStatus(StrEnum):
     """What a listener answers that consumes in order."""
 
     SUCCESS = "SUCCESS"
+    #: Not consumed: the queue pauses, then the same messages come again.
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
-    """Not consumed: the queue pauses, then the same messages come again."""
 
 
 @dataclass(frozen=True, slots=True)

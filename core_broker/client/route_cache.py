@@ -27,8 +27,8 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import GetRouteInfoRequestHeader
 
+#: Topics one client keeps routes of; the one asked for longest ago makes room.
 ROUTES_MAX: Final = 4096
-"""Topics one client keeps routes of; the one asked for longest ago makes room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import msgspec
 
 from core_broker.remoting.bodies import MASTER_ID, MessageQueue, TopicRouteData
 
+#: What a route may claim of one broker; more would only fill our memory.
 QUEUES_OF_BROKER_MAX = 65_536
-"""What a route may claim of one broker; more would only fill our memory."""
+#: The text comes from the name server's configuration; a slip there must not fill our memory.
 QUEUES_OF_ORDER_ENTRY_MAX = 1024
-"""The text comes from the name server's configuration; a slip there must not fill our memory."""
 VIP_PORT_BELOW = 2
 
 

@@ -54,8 +54,8 @@ class CompressionType(IntEnum):
 
 
 _SEPARATORS: Final = frozenset({NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR})
+#: Lengths and checks around each message of a batch, and the unique key that it will get.
 _BATCH_OVERHEAD_BYTES: Final = 22 + 48
-"""Lengths and checks around each message of a batch, and the unique key that it will get."""
 
 _STATUSES: Final[dict[int, SendStatus]] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -72,15 +72,15 @@ class Outgoing:
     topic: str
     body: bytes
     properties: str
+    #: What the application gave; more than one in a batch.
     messages: Sequence[Message]
-    """What the application gave; more than one in a batch."""
+    #: The unique keys of the messages, in their order.
     msg_ids: Sequence[str]
-    """The unique keys of the messages, in their order."""
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
+    #: The answer to a request, which the broker hands to the requester.
     is_reply: bool = False
-    """The answer to a request, which the broker hands to the requester."""
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
 

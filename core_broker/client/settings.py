@@ -16,6 +16,7 @@ from core_broker.message.compression import COMPRESS_LEVEL
 from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
 from core_broker.remoting.codes import ResponseCode
 
+#: Refusals after which RocketMQ 4.9 tries another queue; SYSTEM_BUSY is not one of them.
 RETRY_CODES: Final = frozenset(
     {
         ResponseCode.TOPIC_NOT_EXIST,
@@ -26,7 +27,6 @@ RETRY_CODES: Final = frozenset(
         ResponseCode.NOT_IN_CURRENT_UNIT,
     }
 )
-"""Refusals after which RocketMQ 4.9 tries another queue; SYSTEM_BUSY is not one of them."""
 
 CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
 
@@ -35,28 +35,28 @@ CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
 class ProducerSettings:
     """How a producer sends."""
 
+    #: For all tries of one message together.
     send_timeout_ms: int = 3000
-    """For all tries of one message together."""
+    #: Tries after the first one.
     retry_times: int = 2
-    """Tries after the first one."""
     retry_codes: frozenset[int] = RETRY_CODES
+    #: Also try another broker when a flush or replica did not confirm; this makes duplicates.
     retry_when_not_stored_ok: bool = False
-    """Also try another broker when a flush or replica did not confirm; this makes duplicates."""
+    #: Avoid brokers for a while that were slow or failed, by RocketMQ's table of times.
     send_latency_fault_enable: bool = False
-    """Avoid brokers for a while that were slow or failed, by RocketMQ's table of times."""
     compress_over_bytes: int = COMPRESS_OVER_BYTES
+    #: LZ4 and ZSTD need consumers of 4.9.4 or later and ``pip install gantry[compression]``.
     compress_type: CompressionType = CompressionType.ZLIB
-    """LZ4 and ZSTD need consumers of 4.9.4 or later and ``pip install gantry[compression]``."""
     compress_level: int = COMPRESS_LEVEL
     message_bytes_max: int = MESSAGE_BYTES_MAX
+    #: Queues to ask for when the first message creates its topic.
     new_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS
-    """Queues to ask for when the first message creates its topic."""
+    #: Send to the port below the brokers' own, where no consumer is in the way.
     vip_channel: bool = False
-    """Send to the port below the brokers' own, where no consumer is in the way."""
+    #: Messages given to ``submit`` that have no outcome yet.
     in_flight_max: int = 10_000
-    """Messages given to ``submit`` that have no outcome yet."""
+    #: How long ``stop`` waits for sends that are running.
     drain_timeout_s: float = 5.0
-    """How long ``stop`` waits for sends that are running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +64,37 @@ class GroupSettings:
     """What all members of a group have in common, however they consume."""
 
     model: MessageModel = MessageModel.CLUSTERING
+    #: Where a group starts in a queue that it has no offset for.
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group starts in a queue that it has no offset for."""
+    #: For CONSUME_FROM_TIMESTAMP; None is half an hour before the start.
     consume_timestamp_ms: int | None = None
-    """For CONSUME_FROM_TIMESTAMP; None is half an hour before the start."""
     allocate: AllocateStrategy = averagely
     pull_count: int = 32
+    #: What each queue may hold before its pulling pauses.
     cache: CacheLimits = field(default_factory=CacheLimits)
-    """What each queue may hold before its pulling pauses."""
     commit_interval_s: float = 5.0
     rebalance_interval_s: float = 20.0
+    #: Folder of the offsets of a broadcasting consumer; None is ~/.rocketmq_offsets.
     local_offsets: Path | None = None
-    """Folder of the offsets of a broadcasting consumer; None is ~/.rocketmq_offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings(GroupSettings):
     """How a push consumer consumes."""
 
+    #: Calls of the listener at the same time.
     concurrency: int = 20
-    """Calls of the listener at the same time."""
+    #: Messages in one call of the listener.
     batch_max: int = 1
-    """Messages in one call of the listener."""
+    #: A listener that takes longer is cancelled and its messages are retried.
     consume_timeout_ms: int = 15 * 60 * 1000
-    """A listener that takes longer is cancelled and its messages are retried."""
+    #: Tries after the first one; -1 is 16 for a concurrent listener and no end for an orderly one,
+    #: where a message that does not succeed holds up its queue.
     max_reconsume_times: int = -1
-    """Tries after the first one; -1 is 16 for a concurrent listener and no end for an orderly
-    one, where a message that does not succeed holds up its queue."""
+    #: How long a queue pauses after an orderly listener did not succeed.
     suspend_current_queue_ms: int = 1000
-    """How long a queue pauses after an orderly listener did not succeed."""
+    #: How long ``stop`` waits for listeners that are running.
     drain_timeout_s: float = 5.0
-    """How long ``stop`` waits for listeners that are running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class LitePullSettings(GroupSettings):
     """How a lite pull consumer pulls ahead and commits."""
 
     pull_count: int = 10
+    #: Messages that one poll gives at most.
     poll_count: int = 10
-    """Messages that one poll gives at most."""
+    #: How long a poll waits when it is not told.
     poll_timeout_ms: int = 5000
-    """How long a poll waits when it is not told."""
+    #: Commit what was polled every ``commit_interval_s``, once the next poll has begun.
     auto_commit: bool = True
-    """Commit what was polled every ``commit_interval_s``, once the next poll has begun."""
+    #: How often queues are looked at for ``on_queues_changed``.
     topic_check_interval_s: float = 30.0
-    """How often queues are looked at for ``on_queues_changed``."""

@@ -48,8 +48,8 @@ from core_broker.remoting.headers import (
 
 log = logging.getLogger(__name__)
 
+#: Checks that may run at a time. What comes beyond is left out: the broker asks again.
 CHECKS_MAX: Final = 2_000
-"""Checks that may run at a time. What comes beyond is left out: the broker asks again."""
 
 
 class LocalTransactionState(StrEnum):
@@ -57,8 +57,8 @@ class LocalTransactionState(StrEnum):
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
+    #: Not decided yet: the broker will ask. RocketMQ spells it so.
     UNKNOW = "UNKNOW"
-    """Not decided yet: the broker will ask. RocketMQ spells it so."""
 
 
 _FLAGS: Final = {
@@ -78,8 +78,8 @@ class TransactionSendResult(SendResult):
 
     transaction_id: str = ""
     local_state: LocalTransactionState = LocalTransactionState.UNKNOW
+    #: What `execute` raised; its state is then unknown, and the broker will ask.
     error: Exception | None = None
-    """What `execute` raised; its state is then unknown, and the broker will ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from core_broker.remoting.bodies import encode_body
 
+#: One row, by JSON key.
 Record = Mapping[str, Any]
-"""One row, by JSON key."""
 
 
 #: What a message or a name may hold to make a terminal do things; tabs and line ends are harmless.

@@ -21,8 +21,8 @@ from core_broker.remoting.bodies import MessageQueue
 GROUP: Final = "PID_SMSC"
 AMOUNT_MAX: Final = 1_000_000
 SIZE_MAX: Final = 4 * 1024 * 1024
+#: The first message opens the connection and is not counted.
 FIRST_SIZE: Final = 16
-"""The first message opens the connection and is not counted."""
 #: The time zone of RocketMQ's tlog lines.
 _TLOG_ZONE: Final = timezone(timedelta(hours=8))
 

@@ -15,14 +15,14 @@ class ExitCode(IntEnum):
     """How the tool ends; documented in docs/mqadmin.md."""
 
     DONE = 0
+    #: A server refused, or what was asked for is not there.
     FAILED = 1
-    """A server refused, or what was asked for is not there."""
+    #: The command line or a setting is wrong; nothing was asked.
     USAGE = 2
-    """The command line or a setting is wrong; nothing was asked."""
+    #: A server cannot be reached or is silent; it may have done what was asked.
     NO_ANSWER = 3
-    """A server cannot be reached or is silent; it may have done what was asked."""
+    #: Ctrl-C, as shells count it.
     INTERRUPTED = 130
-    """Ctrl-C, as shells count it."""
 
 
 class NotThere(GantryError):

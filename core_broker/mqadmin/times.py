@@ -4,8 +4,8 @@ import re
 from datetime import datetime
 
 _WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}#\d{2}:\d{2}:\d{2}:\d{3}", re.ASCII)
+#: The time that stands for the end of a queue.
 END = -1
-"""The time that stands for the end of a queue."""
 
 
 class WrittenMoment(int):

@@ -18,8 +18,8 @@ from core_broker.remoting.codes import ResponseCode
 class TrackType(StrEnum):
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
+    #: The group pulls by itself; brokers do not know how far it is.
     PULL = "PULL"
-    """The group pulls by itself; brokers do not know how far it is."""
     NOT_CONSUME_YET = "NOT_CONSUME_YET"
     NOT_ONLINE = "NOT_ONLINE"
     UNKNOWN = "UNKNOWN"

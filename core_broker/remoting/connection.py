@@ -27,7 +27,7 @@ _ONEWAY = CommandFlag.ONEWAY.value
 _MAPPED_V4 = "::ffff:"
 _OPAQUE_MASK = 0x7FFFFFFF
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _opaques = itertools.count(1)
 
 
@@ -312,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
             counters.oversize += 1
         else:
             counters.malformed += 1
-        _log.warning("%s: closing %s: %s", self._endpoint.name, self.peer, fault)
+        log.warning("%s: closing %s: %s", self._endpoint.name, self.peer, fault)
         self.close(str(fault))
 
     def _count_unfinished(self, count: int) -> None:
@@ -322,7 +322,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = count
         if count and endpoint.unfinished_bytes > self.limits.unfinished_bytes_max:
             endpoint.counters.unfinished += 1
-            _log.warning("%s: closing %s: too many unfinished frames", endpoint.name, self.peer)
+            log.warning("%s: closing %s: too many unfinished frames", endpoint.name, self.peer)
             self.abort("too many unfinished frames")
 
     # Commands out
@@ -390,7 +390,7 @@ class Connection(asyncio.BufferedProtocol):
     def _cut_off(self) -> None:
         if not self._transport.is_closing():
             self._endpoint.counters.slow_readers += 1
-            _log.warning("%s: cutting off %s: it does not read", self._endpoint.name, self.peer)
+            log.warning("%s: cutting off %s: it does not read", self._endpoint.name, self.peer)
         self.abort("the peer does not read its answers")
 
 

@@ -33,7 +33,7 @@ READ_BUFFER_BYTES = 256 * 1024
 _IDLE_LOOKS = 4
 _CLOSE_TIMEOUT_S = 1.0
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class Endpoint:
             return
         try:
             self._on_close(connection)
-        except Exception:  # noqa: BLE001 - one peer's end must not stop the loop
-            _log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
+        except Exception:
+            log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
 
     def begin_turn(self) -> float:
         """Return when this turn began to read; what is read in it waited since then at least."""
@@ -180,9 +180,9 @@ class Endpoint:
             return RemotingCommand.response(error.code, error.remark)
         self.counters.failed += 1
         if isinstance(error, GantryError):
-            _log.info("%s: %s from %s: %s", self.name, request, connection.peer, error)
+            log.info("%s: %s from %s: %s", self.name, request, connection.peer, error)
         else:
-            _log.error("%s: %s from %s failed", self.name, request, connection.peer, exc_info=error)
+            log.error("%s: %s from %s failed", self.name, request, connection.peer, exc_info=error)
         return RemotingCommand.response(
             ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}"
         )
@@ -200,8 +200,8 @@ class Endpoint:
         if dirty and self._before_write is not None:
             try:
                 self._before_write()
-            except Exception:  # noqa: BLE001 - whatever failed, nothing may be acknowledged
-                _log.exception("%s: dropping the answers of %d peers", self.name, len(dirty))
+            except Exception:
+                log.exception("%s: dropping the answers of %d peers", self.name, len(dirty))
                 self.counters.unstored += len(dirty)
                 for connection in dirty:
                     connection.drop_answers()

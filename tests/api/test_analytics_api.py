@@ -1,28 +1,21 @@
 """Analytics through the page and the resources: no lake, a good one, a broken one."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from django.test import Client
+from pytest_django import Settings
 
 from console.jobs import spark
 from console.jobs.places import lake_of
 from console.jobs.spark import Availability
+from tests.api.conftest import Api
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
-from trace.lake import HOUR_MS, Snapshot, part_path
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from django.test import Client
-    from pytest_django import Settings
-
-    from tests.api.conftest import Api
-    from trace.lake import Lake
+from trace.lake import HOUR_MS, Lake, Snapshot, part_path
 
 PATH = "/clusters/local/analytics/"
 RESOURCES = [

@@ -1,7 +1,5 @@
 """The calls of rocketmq-dashboard's Classic, with its field names, as existing scripts use them."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from typing import Any

@@ -1,13 +1,16 @@
 """Jobs through pages, resources and the feed: start, look, cancel, and what is missing."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 from kombu.exceptions import OperationalError
+from pytest_django import Settings
 
 from console.analytics.trace_jobs import INGEST
 from console.jobs import files, kinds, ledger, spark, tasks
@@ -17,14 +20,6 @@ from console.jobs.reports import Done, Moved
 from console.jobs.spark import Availability
 from console.jobs.states import State
 from tests.api.conftest import Api, browser
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from django.contrib.auth.models import User
-    from django.test import Client
-    from pytest_django import Settings
 
 CLOSED_PORT = "redis://127.0.0.1:1/0"
 USABLE = Availability(usable=True, java="Java 17.0.15 from the path")

@@ -1,9 +1,6 @@
 """The live feed of jobs: what workers announce reaches the pages of that cluster."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,10 +13,8 @@ from console.asgi import application
 from console.jobs.feed import announce
 from console.jobs.models import Job
 from tests.api.conftest import browser
+from tests.support.cluster import Cluster
 from tests.support.sockets import Socket
-
-if TYPE_CHECKING:
-    from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,7 +1,5 @@
 """Exports of messages: started with permission, run in the background, whole, and harmless."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,10 +1,11 @@
 """Replays of dead letters: counted, started, paced, taken over without sending twice."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
 
 from console.deadletters import ledger, replays
 from console.deadletters.models import SENDING, Replay, Resend
@@ -13,18 +14,12 @@ from console.gateway import gateway
 from console.jobs import runner, tasks
 from console.jobs.models import Job
 from console.jobs.states import State
+from core_broker.message.model import MessageExt
+from tests.api.conftest import Api
 from tests.api.stored import Dead, ids, routed_topic
 from tests.api.test_dead_letters_api import into, resent
 from tests.api.test_pages import Shape, html
 from tests.api.traffic import Traffic, poll
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.test import Client
-    from pytest_django import Settings
-
-    from core_broker.message.model import MessageExt
-    from tests.api.conftest import Api
 
 pytestmark = pytest.mark.must_beat(5)
 

@@ -4,8 +4,6 @@ The calls are those of one seed, so a failure repeats. To look elsewhere, and fu
 `SCHEMA_SEED=7 SCHEMA_EXAMPLES=20 pytest tests/api/test_schemathesis.py`.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from typing import Any

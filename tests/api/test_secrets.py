@@ -1,7 +1,5 @@
 """No answer holds a secret: every GET, as administrator, is searched for those that were put in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

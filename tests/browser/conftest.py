@@ -4,8 +4,6 @@ One Gantry serves all browser tests of a run, since `tests/support/scheduling.py
 worker. Screenshots of failures are left in the test's temporary folder.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue
@@ -47,8 +45,8 @@ class Gantry:
     url: str
     namesrv_addr: str
     cluster: str = "local"
+    #: Of the program that started the others and watches them.
     pid: int = 0
-    """Of the program that started the others and watches them."""
 
     def page(self, path: str = "") -> str:
         return f"{self.url}/clusters/{self.cluster}/{path}"

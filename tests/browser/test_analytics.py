@@ -1,13 +1,14 @@
 """The analytics pages in a browser, over a lake whose content is known."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
 
 from console.jobs import spark
 from console.jobs.places import lake_of
@@ -15,13 +16,6 @@ from console.jobs.spark import Availability
 from tests.browser.conftest import PAGE_TIMEOUT_MS, is_fault
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_django import Settings
-    from pytest_django.live_server_helper import LiveServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

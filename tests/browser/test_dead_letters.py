@@ -1,7 +1,5 @@
 """The main job in a browser: see traffic, find a dead letter, send it again, see it consumed."""
 
-from __future__ import annotations
-
 import re
 import uuid
 

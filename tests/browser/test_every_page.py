@@ -4,8 +4,6 @@ Looks at one page of each kind, in both themes: axe finds nothing serious, nothi
 another host, and no link leads nowhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urldefrag, urljoin, urlsplit
 

@@ -3,8 +3,6 @@
 Every step follows what the page before offers; no address is typed.
 """
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

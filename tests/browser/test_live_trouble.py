@@ -1,7 +1,5 @@
 """Programs are killed while pages are open: the pages say so within seconds, and recover."""
 
-from __future__ import annotations
-
 import uuid
 
 import psutil

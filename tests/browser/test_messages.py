@@ -1,7 +1,5 @@
 """Messages in a browser: the palette, live tails, a search that goes on, a tree of JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import uuid

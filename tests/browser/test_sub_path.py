@@ -1,7 +1,5 @@
 """The console below /mq/ of somebody's site: pages, live numbers, API and its try-it page."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

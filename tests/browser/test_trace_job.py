@@ -1,7 +1,5 @@
 """From traces to figures in a browser: start the job by its button, watch it, read the chart."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """Producers and consumers that run beside a browser test, in a thread with a loop of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine
@@ -31,7 +29,7 @@ class Traffic:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    def __enter__(self) -> Traffic:
+    def __enter__(self) -> "Traffic":
         self._thread.start()
         self._call(self._start())
         return self

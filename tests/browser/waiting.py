@@ -1,7 +1,5 @@
 """Waiting for something to become true, with a deadline."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,18 +1,12 @@
 """One Spark session per worker for all tests in this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_jobs.session import SHORT_RUN, start_session
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 TEST_SETTINGS = {
     **SHORT_RUN,

@@ -1,15 +1,11 @@
 """What is in a lake, for comparisons."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from trace.lake import DATASETS, Lake
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -1,7 +1,5 @@
 """Jobs that end in the middle."""
 
-from __future__ import annotations
-
 import io
 
 from spark_jobs.progress import Progress, Stage

@@ -1,13 +1,12 @@
 """The data source `commitlog`: store folders as they are, cut, damaged and growing."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import ClientError
@@ -23,9 +22,6 @@ from spark_jobs.commitlog import (
 )
 from spark_jobs.queues import ReadError
 from spark_jobs.segments import log_slices
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SEED = 3
 COUNT = 600

@@ -1,14 +1,13 @@
 """The ingest as the console runs it: killed JVM, and the run after it."""
 
-from __future__ import annotations
-
 import random
 import time
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
+from pytest_django import Settings
 
 from console.analytics import questions, trace_jobs
 from console.analytics.desk import asking
@@ -19,15 +18,9 @@ from console.jobs.models import Job, Origin
 from console.jobs.places import lake_of
 from console.jobs.states import State
 from tests.spark.traffic import send, trace_bodies
+from tests.support.cluster import Cluster
 from trace.codec import Pub, decode_trace
 from trace.lake import HOUR_MS, Lake
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django import Settings
-
-    from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.django_db]
 
@@ -53,7 +46,7 @@ def bodies(
     return made
 
 
-def run(tell: Killer) -> Job:
+def run(tell: "Killer") -> Job:
     job = ledger.enqueue("local", trace_jobs.INGEST, by=None, origin=Origin.PERSON)
     runner.run(job.pk, tell=tell)
     job.refresh_from_db()

@@ -1,14 +1,13 @@
 """Bodies decoded in Spark are what `trace.codec` reads from the same bytes."""
 
-from __future__ import annotations
-
 import json
 import random
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import Row, SparkSession
 
 from spark_jobs.decode import BROKEN, EVENT_SCHEMA, decode_events
 from trace.codec import (
@@ -21,9 +20,6 @@ from trace.codec import (
     decode_trace,
     encode_trace,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -1,13 +1,12 @@
 """Facts and rollups on literal rows, and against the timeline of single messages."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_jobs import facts, paths, rollup
 from spark_jobs.affected import affected_hours, newly_due_hours
@@ -17,9 +16,6 @@ from trace.lake import HOUR_MS
 from trace.latency import bucket_of
 from trace.tables import EDGES, LATENCY, MINUTE, SLOW
 from trace.timeline import AttemptState, Outcome, build_timeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -1,7 +1,5 @@
 """The ingest job against a real broker: what it writes, in pieces, and after being killed."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -11,24 +9,20 @@ import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_jobs.ingest import Ingest, Result, run_ingest
 from spark_jobs.progress import Progress, Stage
 from tests.spark.lakes import content
 from tests.spark.stops import StopHere
 from tests.spark.traffic import send, trace_bodies
+from tests.support.cluster import Cluster
 from trace.codec import decode_trace
 from trace.lake import DATASETS, EVENTS, HOUR_MS, MINUTE, Lake, LakeError, Snapshot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -1,13 +1,12 @@
 """Jobs that read nothing but the lake: tables made again, small files made one, old hours gone."""
 
-from __future__ import annotations
-
 import random
 import time
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from core_broker.errors import ClientError
 from spark_jobs.compact import Compact, run_compact
@@ -16,14 +15,8 @@ from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_der
 from tests.spark.lakes import content
 from tests.spark.stops import StopsAfter
 from tests.spark.traffic import send, trace_bodies
+from tests.support.cluster import Cluster
 from trace.lake import DERIVED, EVENTS, HOUR_MS, Lake, hour_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

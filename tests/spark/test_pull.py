@@ -1,16 +1,14 @@
 """Reading slices of queues from a real broker, without Spark around it."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading
 import time
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from pyarrow import RecordBatch
 
 from core_broker.client import AdminClient
 from core_broker.message import sysflag
@@ -23,12 +21,7 @@ from spark_jobs.options import ReadOptions
 from spark_jobs.pull import read_slice
 from spark_jobs.queues import ReadError, TopicMissingError, fetch_bounds, fetch_offsets_at
 from tests.spark.traffic import send
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
-    from tests.support.cluster import Cluster
-
+from tests.support.cluster import Cluster
 
 NARROW = ["queue_offset", "body", "broker_name"]
 SEED = 7

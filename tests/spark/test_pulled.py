@@ -1,9 +1,7 @@
 """What pulls bring, turned into Arrow batches: the fast way and the general one give the same."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,9 +14,6 @@ from spark_jobs import pulled
 from spark_jobs.columns import to_arrow
 from spark_jobs.pulled import PulledRows
 from spark_jobs.records import HEAD_COLUMNS, HeadRows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NARROW = ["queue_offset", "body", "broker_name"]
 NAMES = sorted(HEAD_COLUMNS - {"topic", "broker_name"})

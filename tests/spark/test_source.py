@@ -1,24 +1,18 @@
 """The data source `rocketmq` in Spark, against a real broker."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
 
 from spark_jobs.columns import COLUMNS
 from spark_jobs.source import RocketMQDataSource
 from tests.spark.traffic import send
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.readwriter import DataFrameReader
-
-    from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -1,15 +1,13 @@
 """The same job on a Spark cluster of its own: a master and two workers, from PySpark's own jars."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
@@ -19,9 +17,6 @@ from benchmarks.trace_store import fill
 from benchmarks.trace_truth import make_world
 from benchmarks.trace_world import LIMITS
 from spark_jobs.java import java_for_spark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

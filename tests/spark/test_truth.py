@@ -3,31 +3,23 @@
 `make trace-truth` does the same with 5 million records and real kills.
 """
 
-from __future__ import annotations
-
 import random
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from benchmarks.processes import Cluster
 from benchmarks.trace_check import differences
 from benchmarks.trace_store import fill
 from benchmarks.trace_truth import is_complete, make_world, serving
-from benchmarks.trace_world import LIMITS
+from benchmarks.trace_world import LIMITS, Truth
 from spark_jobs.follow import run_follow
 from spark_jobs.ingest import Ingest, run_ingest
 from tests.spark.stops import StopHere, StopsAfter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from benchmarks.processes import Cluster
-    from benchmarks.trace_world import Truth
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

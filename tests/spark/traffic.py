@@ -1,20 +1,14 @@
 """Messages and traces sent to a real broker, for the tests of this folder."""
 
-from __future__ import annotations
-
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from core_broker.client import AdminClient
 from core_broker.message.model import Message
 from core_broker.remoting.bodies import TopicConfig
+from tests.support.cluster import Cluster
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, encode_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.cluster import Cluster
 
 SEND_TOGETHER = 50
 

@@ -1,7 +1,5 @@
 """What a function leads to, read from its source: used to find writes that leave no audit row."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -4,8 +4,6 @@ A test says which it checks: `@pytest.mark.must_beat(4)`. An item passes when al
 one without any test does not pass.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

@@ -1,7 +1,5 @@
 """Every address of the console, from its URL configuration, with its arguments filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

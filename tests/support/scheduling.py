@@ -9,8 +9,6 @@ Own code, because xdist 3.8's `loadgroup` has no effect under pytest 9.2: it ren
 which that pytest no longer reads.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs `manage.py up` as a newcomer does: as a program, with a terminal's worth of output."""
 
-from __future__ import annotations
-
 import os
 import queue
 import re
@@ -44,7 +42,7 @@ class Gantry:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def __enter__(self) -> Gantry:
+    def __enter__(self) -> "Gantry":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """`manage.py demo` for real: the shop sends, consumes, and leaves dead letters."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

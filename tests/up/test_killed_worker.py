@@ -1,7 +1,5 @@
 """The worker of the jobs is killed while Spark works: the job fails, and the next one goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

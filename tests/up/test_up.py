@@ -1,7 +1,5 @@
 """`manage.py up` for real: start, use, stop, and what can be wrong with the machine."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

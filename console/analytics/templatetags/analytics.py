@@ -1,7 +1,5 @@
 """Filters of the analytics pages."""
 
-from __future__ import annotations
-
 from math import floor
 
 from django import template

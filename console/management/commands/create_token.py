@@ -1,7 +1,5 @@
 """`manage.py create_token USER`: print a token for the REST API. Only its hash is kept."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

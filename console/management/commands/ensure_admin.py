@@ -1,7 +1,5 @@
 """`manage.py ensure_admin`: make the first administrator, and print the password once."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from typing import Any

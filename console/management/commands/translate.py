@@ -6,8 +6,6 @@ again. Both files are committed; a test holds them complete and in step with the
 GNU gettext (`xgettext`, `msgmerge`, `msgfmt`).
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import chdir
 from pathlib import Path

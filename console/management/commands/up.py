@@ -1,7 +1,5 @@
 """`manage.py up`: listed here for `manage.py help`; the work is the launcher's."""
 
-from __future__ import annotations
-
 import sys
 
 from django.core.management.base import BaseCommand

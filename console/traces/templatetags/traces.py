@@ -1,7 +1,5 @@
 """Lengths of time within a journey, where milliseconds matter."""
 
-from __future__ import annotations
-
 from django import template
 from django.utils.translation import gettext as _
 

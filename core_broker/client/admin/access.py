@@ -39,8 +39,8 @@ class AccessVersion:
     cluster: str
     broker_name: str
     broker_addr: str
+    #: By path of the file, on the broker's machine.
     versions: dict[str, DataVersion]
-    """By path of the file, on the broker's machine."""
 
 
 class AccessAdmin(AdminBase):

@@ -15,8 +15,8 @@ from core_broker.remoting.ext_fields import Header
 T = TypeVar("T")
 
 TIMEOUT_MS_DEFAULT: Final = 3000
+#: For questions that a broker passes on to a consumer, which it gives 10 s itself.
 RELAYED_TIMEOUT_MS: Final = 12_000
-"""For questions that a broker passes on to a consumer, which it gives 10 s itself."""
 
 
 class AdminBase:

@@ -13,8 +13,8 @@ from core_broker.remoting.bodies.figures import (
 )
 from core_broker.remoting.codes import RequestCode
 
+#: A broker with very many topics takes seconds for its first picture of them.
 FIGURES_TIMEOUT_MS: Final = 10_000
-"""A broker with very many topics takes seconds for its first picture of them."""
 
 
 class FiguresAdmin(AdminBase):

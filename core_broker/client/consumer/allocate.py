@@ -17,8 +17,8 @@ from hashlib import md5
 from core_broker.errors import ClientError
 from core_broker.remoting.bodies import MessageQueue
 
+#: (client id, sorted queues, sorted client ids) -> the queues of that client.
 AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
-"""(client id, sorted queues, sorted client ids) -> the queues of that client."""
 
 VIRTUAL_NODES_DEFAULT = 10
 

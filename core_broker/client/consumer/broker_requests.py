@@ -34,8 +34,8 @@ from core_broker.remoting.headers import (
     ResetOffsetRequestHeader,
 )
 
+#: Messages that tools may have consumed directly at the same time.
 DIRECT_CALLS_MAX: Final = 16
-"""Messages that tools may have consumed directly at the same time."""
 STACK_CHARS_MAX: Final = 256 * 1024
 
 _RESULTS: Final = {

@@ -22,10 +22,10 @@ from core_broker.remoting.bodies import MessageModel
 
 log = logging.getLogger(__name__)
 
+#: Batches that wait for a free call of the listener; pulling pauses when there are more.
 BATCHES_WAITING_MAX: Final = 10_000
-"""Batches that wait for a free call of the listener; pulling pauses when there are more."""
+#: When no broker took a failed message back, the client consumes it again after this time.
 LOCAL_RETRY_DELAY_S: Final = 5.0
-"""When no broker took a failed message back, the client consumes it again after this time."""
 
 
 class GiveBack(Protocol):

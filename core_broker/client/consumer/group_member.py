@@ -35,8 +35,8 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 
 CLIENT_VERSION = "V4_9_8"
+#: A broadcasting consumer finds its local offsets again by a client id that does not change.
 BROADCAST_INSTANCE_NAME = "DEFAULT"
-"""A broadcasting consumer finds its local offsets again by a client id that does not change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,10 @@ class Verdict:
     return_type: ReturnType
     elapsed_ms: int
     error: Exception | None = None
+    #: What ReconsumeLater asked for.
     delay_level: int = 0
-    """What ReconsumeLater asked for."""
+    #: What SuspendQueue asked for.
     suspend_ms: int | None = None
-    """What SuspendQueue asked for."""
 
     @property
     def success(self) -> bool:

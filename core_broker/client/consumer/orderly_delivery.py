@@ -23,13 +23,13 @@ from core_broker.remoting.bodies import MessageQueue
 
 log = logging.getLogger(__name__)
 
+#: How long a queue that moves on waits for the call that runs, before it tries again later.
 LET_GO_WAIT_S: Final = 1.0
-"""How long a queue that moves on waits for the call that runs, before it tries again later."""
 UNLOCKED_PAUSE_S: Final = 0.1
 SUSPEND_MS_MIN: Final = 10
 SUSPEND_MS_MAX: Final = 30_000
+#: What maxReconsumeTimes -1 means when order matters: a message never passes by.
 ENDLESS_RETRIES: Final = 2**31 - 1
-"""What maxReconsumeTimes -1 means when order matters: a message never passes by."""
 
 
 class _Flow:

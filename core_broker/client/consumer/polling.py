@@ -12,8 +12,8 @@ from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageQueue
 
+#: Messages of all queues together that wait for a poll; pulling pauses when there are more.
 MESSAGES_WAITING_MAX: Final = 10_000
-"""Messages of all queues together that wait for a poll; pulling pauses when there are more."""
 
 
 class PolledMessages:

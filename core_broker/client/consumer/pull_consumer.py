@@ -40,8 +40,8 @@ from core_broker.remoting.client import RpcHook
 
 PULL_COUNT: Final = 32
 PULL_TIMEOUT_MS: Final = 10_000
+#: How long a blocking pull waits at the broker.
 SUSPEND_MS: Final = 20_000
-"""How long a blocking pull waits at the broker."""
 RECONSUME_TIMES_MAX: Final = 16
 
 

@@ -26,8 +26,8 @@ from core_broker.remoting.codes import ResponseCode
 
 log = logging.getLogger(__name__)
 
+#: How long the broker may hold a pull that finds nothing.
 SUSPEND_MS: Final = 15_000
-"""How long the broker may hold a pull that finds nothing."""
 PULL_TIMEOUT_MS: Final = 30_000
 PAUSE_AFTER_ERROR_S: Final = 1.0
 PAUSE_WHEN_FULL_S: Final = 0.05
@@ -45,20 +45,20 @@ class PullContext:
     instance: ClientInstance
     group: str
     settings: GroupSettings
+    #: By topic; the application may change them while the consumer runs.
     subscriptions: Mapping[str, SubscriptionData]
-    """By topic; the application may change them while the consumer runs."""
     offsets: OffsetStore
     delivery: Destination
     stats: Callable[[str], ConsumerStats]
+    #: A broker does not know our subscription: send a heartbeat soon.
     announce: Callable[[], None]
-    """A broker does not know our subscription: send a heartbeat soon."""
+    #: The offset is outside of the queue: drop it and begin at another one.
     moved: Callable[[ProcessQueue, int], None]
-    """The offset is outside of the queue: drop it and begin at another one."""
+    #: Nothing before this offset is unfinished: what was filtered out counts as consumed.
     passed: Callable[[MessageQueue, int], None]
-    """Nothing before this offset is unfinished: what was filtered out counts as consumed."""
     is_paused: Callable[[MessageQueue], bool] = lambda _: False
+    #: A consumer that the application polls: it tells its subscription with every pull.
     lite: bool = False
-    """A consumer that the application polls: it tells its subscription with every pull."""
     namespace: str = ""
 
 

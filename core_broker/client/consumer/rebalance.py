@@ -20,8 +20,8 @@ from core_broker.remoting.bodies import MessageQueue
 
 log = logging.getLogger(__name__)
 
+#: After a rebalance that could not ask everybody, or an offset that was outside of its queue.
 PAUSE_WHEN_INCOMPLETE_S: Final = 1.0
-"""After a rebalance that could not ask everybody, or an offset that was outside of its queue."""
 
 
 class Rebalancer:

@@ -18,8 +18,8 @@ from core_broker.errors import ClientError, GantryError
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import ConsumeType, MessageQueue, SubscriptionData
 
+#: Called with a topic and all its readable queues when those have changed.
 QueuesListener = Callable[[str, list[MessageQueue]], Awaitable[None] | None]
-"""Called with a topic and all its readable queues when those have changed."""
 
 
 class RunningLitePull(GroupMember):

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+#: What one client may take to stop when the interpreter ends.
 STOP_TIMEOUT_S: Final = 10.0
-"""What one client may take to stop when the interpreter ends."""
 
 
 class Background:

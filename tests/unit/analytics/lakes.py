@@ -1,8 +1,7 @@
 """Small lakes made by hand, for tests of the queries."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +10,6 @@ from console.analytics.summaries import COUNTS
 from trace.lake import HOUR_MS, Lake, Snapshot, hour_of, part_path
 from trace.latency import bucket_of
 from trace.tables import TABLES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BEGIN_MS = 489_563 * HOUR_MS
 ARROW = {

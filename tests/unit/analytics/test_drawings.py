@@ -1,7 +1,5 @@
 """The heat map and the dependency graph: what is drawn, and where."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from itertools import pairwise
 

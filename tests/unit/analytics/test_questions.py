@@ -1,28 +1,19 @@
 """The analytics queries on small lakes whose answers are known."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
+from pytest_django import Settings
 
 from console.analytics import duck, questions
-from console.analytics.duck import TooBusyError, TooSlowError, reading
+from console.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
 from console.analytics.figures import Counts, Figures, Scope, Spread
 from console.analytics.ranges import on_grid
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
-from trace.lake import HOUR_MS, part_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_django import Settings
-
-    from console.analytics.duck import LakeReader
-    from trace.lake import Lake
+from trace.lake import HOUR_MS, Lake, part_path
 
 HOUR = Scope(on_grid(BEGIN_MS, BEGIN_MS + HOUR_MS))
 TWO_HOURS = Scope(on_grid(BEGIN_MS, BEGIN_MS + 2 * HOUR_MS))

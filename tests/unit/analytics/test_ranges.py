@@ -1,7 +1,5 @@
 """Time ranges: by name, by their ends, and what is refused."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from zoneinfo import ZoneInfo
 

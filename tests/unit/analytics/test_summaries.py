@@ -1,12 +1,11 @@
 """Sums of days: the same answers from fewer files, and none that do not fit."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
+from pytest_django import Settings
 
 from console.analytics import questions, summaries
 from console.analytics.duck import reading
@@ -15,14 +14,7 @@ from console.analytics.ranges import DAY_MS, on_grid
 from console.analytics.summaries import summarise
 from console.jobs.places import lake_of
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, slow
-from trace.lake import HOUR_MS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django import Settings
-
-    from trace.lake import Lake
+from trace.lake import HOUR_MS, Lake
 
 MONTH = Scope(on_grid(BEGIN_MS - 20 * DAY_MS, BEGIN_MS + 10 * DAY_MS))
 WEEK = Scope(on_grid(BEGIN_MS - 2 * DAY_MS, BEGIN_MS + 5 * DAY_MS))

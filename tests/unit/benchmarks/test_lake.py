@@ -1,10 +1,9 @@
 """The synthetic lake: every table is there, adds up, and a month is read from few files."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from benchmarks.lake import make_lake
 from console.analytics import questions
@@ -14,11 +13,6 @@ from console.analytics.ranges import DAY_MS, on_grid
 from console.analytics.summaries import summarise
 from console.jobs.places import lake_of
 from trace.lake import DATASETS, HOUR_MS, Lake
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django import Settings
 
 EVENTS = 8_000
 DAYS = 2

@@ -1,12 +1,12 @@
 """Work in Python: its progress, its wishes, its end."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from console.jobs import control as controls
 from console.jobs import files, kinds, ledger, runner
@@ -14,12 +14,6 @@ from console.jobs.control import Cancelled, Control, JobFailed
 from console.jobs.models import Job, Origin
 from console.jobs.reports import Done
 from console.jobs.states import State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db
 

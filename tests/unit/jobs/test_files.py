@@ -1,21 +1,14 @@
 """Files of jobs: whole or not there, bounded, and gone after their time."""
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from console.jobs import files
 from console.jobs.places import job_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_django.fixtures import Settings
-
 
 KEPT_S = 3 * 24 * 3600
 

@@ -1,7 +1,5 @@
 """Rows of jobs: one at a time, only forward, freed when their worker is lost."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

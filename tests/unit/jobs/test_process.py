@@ -1,13 +1,12 @@
 """Real programs: what they say, how they are stopped, and that nothing of them is left."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import textwrap
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,10 +14,6 @@ import pytest
 from console.jobs import process as process_module
 from console.jobs.process import JobProcess, clean_environment
 from console.jobs.reports import Done, Moved, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DEADLINE_S = 20.0
 

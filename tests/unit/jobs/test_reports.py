@@ -1,7 +1,5 @@
 """What a job's program may say, and what is ignored."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,26 +1,19 @@
 """A job that is a program, from its row to its end, with small real programs in place of Spark."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from console.analytics import trace_jobs
 from console.jobs import control, kinds, ledger, runner
+from console.jobs.control import Listener
 from console.jobs.models import Job, Origin
 from console.jobs.program import run_program
 from console.jobs.states import State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_django.fixtures import Settings
-
-    from console.jobs.control import Listener
 
 pytestmark = pytest.mark.django_db
 

@@ -1,7 +1,5 @@
 """The states of a job: only forward, and the table of rows holds to it."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

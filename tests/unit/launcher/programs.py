@@ -1,7 +1,5 @@
 """Small real programs for the supervisor to run, and a way to wait for what it says."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which programs are planned, with what, and in which order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A supervisor in a process of its own: what signals do to it and to its programs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The supervisor with small real programs: order, readiness, deaths, restarts, the end."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

@@ -1,9 +1,7 @@
 """Records cut by the kernel and in plain Python: the same heads and bodies, whatever is there."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -14,10 +12,7 @@ from core_broker.processors.hot_path import has_kernel
 from spark_jobs.cuts import HEAD_BYTES, heads_room
 from spark_jobs.cuts import cut as plain
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Cut = Callable[[bytes, int, memoryview, memoryview], tuple[int, int]]
+Cut = Callable[[bytes, int, memoryview, memoryview], tuple[int, int]]
 
 ODD_FLAGS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6 | sysflag.COMPRESSED
 SEEDS = range(200)

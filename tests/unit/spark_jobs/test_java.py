@@ -1,18 +1,13 @@
 """Which Java is taken, with small programs that answer like one."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from spark_jobs import java
 from spark_jobs.java import SparkUnavailableError, choose_java, unfit_reason, write_shim
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fake_java(folder: Path, version: str, *, module: bool = True) -> Path:

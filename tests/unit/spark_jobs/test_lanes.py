@@ -1,7 +1,5 @@
 """Several questions at once, put in order again, with answers that come when and as they like."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

@@ -1,7 +1,5 @@
 """From offsets asked for and queue bounds to ranges and slices."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Options of the data source: what is accepted, and what the refusals say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,12 +1,12 @@
 """`python -m spark_jobs` from outside: what it says and with which code it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -22,10 +22,6 @@ from spark_jobs.session import (
     all_settings,
 )
 from trace.lake import Lake
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 NOWHERE = "127.0.0.1:1"
 

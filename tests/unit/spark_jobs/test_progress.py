@@ -1,7 +1,5 @@
 """What a job says while it runs."""
 
-from __future__ import annotations
-
 import io
 import json
 

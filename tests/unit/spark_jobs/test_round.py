@@ -1,7 +1,5 @@
 """What a round keeps of the lake's table of contents."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("pyspark")

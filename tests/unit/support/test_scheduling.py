@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.support.scheduling import ROOMS, place_of, room_of
 
 

@@ -1,8 +1,6 @@
 """The lake's table of contents: atomic, tolerant of absence, strict about nonsense."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,9 +18,6 @@ from trace.lake import (
     replaced_parts,
 )
 from trace.latency import bucket_of, bucket_value_ms
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOUR = 489_563
 

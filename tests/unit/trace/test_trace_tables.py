@@ -1,7 +1,5 @@
 """The lake's tables mean the same to Spark and to DuckDB."""
 
-from __future__ import annotations
-
 import duckdb
 import msgspec
 import pytest

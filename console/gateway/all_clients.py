@@ -16,8 +16,8 @@ from console.gateway.brokers import masters
 from console.gateway.clients import group_clients, version_text
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import NotThere
-from console.gateway.figures import FIGURES_DEADLINE_MS, client_figures
 from console.gateway.groups import group_configs
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory
 from console.gateway.numbers import SCAN_MAX, ask_each
 from console.gateway.questions import question
 from core_broker.remoting.bodies import ProducerInfo
@@ -80,10 +80,10 @@ class AllClients:
     left_out: int
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def all_clients(desk: Desk) -> Partial[AllClients]:
     """Every connected client, in order of its id."""
-    told = await desk.ask(client_figures)
+    told = await desk.ask(client_inventory)
     found = [
         Connected(
             client.client_id,
@@ -111,7 +111,7 @@ async def all_clients(desk: Desk) -> Partial[AllClients]:
     )
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
 async def connected(desk: Desk, client_id: str) -> Partial[tuple[Connected, ...]]:
     """The clients with this id, one for each machine it is connected from."""
     answer = await desk.ask(all_clients)
@@ -125,7 +125,7 @@ async def connected(desk: Desk, client_id: str) -> Partial[tuple[Connected, ...]
     return Partial(found, answer.failures)
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
 async def producer_groups(desk: Desk) -> Partial[tuple[ProducerGroup, ...]]:
     """The groups that somebody produces for, in order of name."""
     answer = await desk.ask(all_clients)

@@ -9,15 +9,15 @@ from console.gateway.answers import Partial, merge_failures, now_ms
 from console.gateway.clients import BROADCASTING, GroupClients, group_clients
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.errors import GatewayError
-from console.gateway.figures import FIGURES_DEADLINE_MS, client_figures, group_figures
 from console.gateway.groups import GroupQueue, group_configs, group_stats, queue_progress
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
 from console.gateway.numbers import NUMBERS_DEADLINE_MS, Known, added, ask_each
 from console.gateway.questions import question
 from console.gateway.topic_numbers import stored_in
 from console.gateway.topics import topic_configs
 from core_broker.errors import GantryError
 from core_broker.message.topics import RETRY_PREFIX, dlq_topic
-from core_broker.remoting.bodies.figures import GroupFigures
+from core_broker.remoting.bodies.inventory import GroupEntry
 
 NUMBERS_FRESH_MS = 3_000
 #: In so many topics a group is asked since when it is behind, where each is a question.
@@ -54,14 +54,14 @@ class GroupNumbers:
         return max(0, at_ms - self.pending_since_ms) / 1000
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def known_group_numbers(desk: Desk) -> Partial[Known[GroupNumbers]]:
     """The numbers of every group all of whose brokers tell of all groups at once."""
-    figures = await desk.ask(group_figures)
+    figures = await desk.ask(group_inventory)
     configs = await desk.ask(group_configs)
     # A client is connected to several brokers, so their counts cannot be added.
     members = await _members(desk) if len(figures.value) > 1 else {}
-    parts: dict[str, list[GroupFigures | None]] = {}
+    parts: dict[str, list[GroupEntry | None]] = {}
     for ref, table in configs.value.items():
         told = figures.value[ref].groups if ref in figures.value else {}
         for name in table:
@@ -109,7 +109,7 @@ async def numbers_of_groups(
 async def _members(desk: Desk) -> dict[str, set[str]]:
     """The client ids of each group over all brokers."""
     found: dict[str, set[str]] = {}
-    for body in (await desk.ask(client_figures)).value.values():
+    for body in (await desk.ask(client_inventory)).value.values():
         for client in body.clients:
             for group in client.consumer_groups:
                 found.setdefault(group, set()).add(client.client_id)
@@ -159,9 +159,7 @@ async def _oldest(desk: Desk, group: str, topic: str, ref: BrokerRef) -> int | N
     return now_ms() - delay_ms if delay_ms > 0 else None
 
 
-def _merged(
-    _group: str, told: tuple[Iterable[GroupFigures | None], set[str] | None]
-) -> GroupNumbers:
+def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupNumbers:
     """Add up what the brokers of a group told, and who its members are where that was asked."""
     parts, members = [part for part in told[0] if part is not None], told[1]
     topics = {name for part in parts for name in part.topics}

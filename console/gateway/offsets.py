@@ -26,7 +26,7 @@ from console.gateway.newest_first import Window
 from console.gateway.offset_plans import Goal, Key, Move, Place, Plan, Way, Wish, etag_of
 from console.gateway.questions import command, question
 from console.gateway.queue_slices import QueueRef, topic_queues
-from core_broker.client.admin.figures import offered_codes
+from core_broker.client.admin.inventory import offered_codes
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import RequestCode

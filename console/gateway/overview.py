@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from console.gateway.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.brokers import BrokerRow, broker_rows
 from console.gateway.desk import Desk
-from console.gateway.figures import FIGURES_DEADLINE_MS
 from console.gateway.group_numbers import GroupNumbers, known_group_numbers, numbers_of_groups
 from console.gateway.groups import GroupRow, group_rows
+from console.gateway.inventory import INVENTORY_DEADLINE_MS
 from console.gateway.numbers import SCAN_MAX, added, counted
 from console.gateway.questions import question
 from console.gateway.topic_numbers import known_topic_numbers, stored_of
@@ -87,7 +87,7 @@ class Overview:
         return sum(each.count for each in self.dead_letters)
 
 
-@question(fresh_for_ms=1_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def overview(desk: Desk) -> Partial[Overview]:
     """Everything the overview shows."""
     brokers = await desk.ask(broker_rows)
@@ -112,7 +112,7 @@ async def overview(desk: Desk) -> Partial[Overview]:
     )
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def group_totals(desk: Desk) -> Partial[Totals]:
     """How far all groups are behind, and which are furthest."""
     rows = await desk.ask(group_rows)
@@ -131,7 +131,7 @@ async def group_totals(desk: Desk) -> Partial[Totals]:
     )
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def dead_letter_totals(desk: Desk) -> Partial[tuple[DeadLetters, ...] | None]:
     """The groups with dead letters, most first; None when there are too many to ask about each."""
     rows = await desk.ask(topic_rows)

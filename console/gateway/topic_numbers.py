@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from console.gateway.answers import Partial, merge_failures
 from console.gateway.desk import BrokerRef, Desk
-from console.gateway.figures import FIGURES_DEADLINE_MS, topic_figures
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
 from console.gateway.numbers import NUMBERS_DEADLINE_MS, Known, added, ask_each
 from console.gateway.questions import question
 from console.gateway.topics import TopicQueue, queues_of_topic, topic_configs
 from core_broker.errors import GantryError, RequestRefused
-from core_broker.remoting.bodies.figures import TopicFigures
+from core_broker.remoting.bodies.inventory import TopicEntry
 from core_broker.remoting.codes import ResponseCode
 
 NUMBERS_FRESH_MS = 3_000
@@ -50,12 +50,12 @@ class TopicNumbers:
         return max((lag for lag in self.lags.values() if lag is not None), default=None)
 
 
-@question(fresh_for_ms=2_000, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def known_topic_numbers(desk: Desk) -> Partial[Known[TopicNumbers]]:
     """The numbers of every topic all of whose brokers tell of all topics at once."""
-    figures = await desk.ask(topic_figures)
+    figures = await desk.ask(topic_inventory)
     configs = await desk.ask(topic_configs)
-    parts: dict[str, list[TopicFigures | None]] = {}
+    parts: dict[str, list[TopicEntry | None]] = {}
     for ref, table in configs.value.items():
         told = figures.value[ref].topics if ref in figures.value else {}
         for name in table:
@@ -158,7 +158,7 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicNumbers:
     )
 
 
-def _merged(_topic: str, told: Iterable[TopicFigures | None]) -> TopicNumbers:
+def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicNumbers:
     """Add up what the brokers of a topic told."""
     parts = [part for part in told if part is not None]
     lags: dict[str, int | None] = {}

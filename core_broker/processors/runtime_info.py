@@ -11,7 +11,7 @@ from pathlib import Path
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import KVTable, encode_body
-from core_broker.remoting.bodies.figures import CODES_SEPARATOR, GANTRY_CODES_KEY
+from core_broker.remoting.bodies.inventory import CODES_SEPARATOR, GANTRY_CODES_KEY
 from core_broker.remoting.codes import PROTOCOL_VERSION, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -23,8 +23,8 @@ QUERY_QUEUE_CAPACITY = 20_000
 
 #: What this broker answers beyond RocketMQ's protocol.
 GANTRY_CODES = (
-    RequestCode.GET_ALL_TOPIC_FIGURES,
-    RequestCode.GET_ALL_GROUP_FIGURES,
+    RequestCode.GET_TOPIC_INVENTORY,
+    RequestCode.GET_GROUP_INVENTORY,
     RequestCode.GET_ALL_CLIENTS,
     RequestCode.SET_GROUP_OFFSETS,
 )

@@ -11,9 +11,9 @@ from core_broker.processors.clients import ClientProcessor
 from core_broker.processors.connections import ConnectionsProcessor
 from core_broker.processors.consume_stats import ConsumeStatsProcessor
 from core_broker.processors.context import BrokerContext, ConfigTable, Handler, UnsavedTopic
-from core_broker.processors.figures import FiguresProcessor
 from core_broker.processors.flow_control import CONTROLLED, PULLS, FlowControl
 from core_broker.processors.groups import GroupProcessor
+from core_broker.processors.inventory import InventoryProcessor
 from core_broker.processors.locks import LockProcessor
 from core_broker.processors.offsets import OffsetProcessor
 from core_broker.processors.pull import PullProcessor, Question
@@ -126,7 +126,7 @@ class RequestTable:
         relays = RelayProcessor(self._ctx)
         settings = SettingsProcessor(self._ctx)
         cleaning = CleaningProcessor(self._ctx)
-        figures = FiguresProcessor(self._ctx)
+        inventory = InventoryProcessor(self._ctx)
         return {
             Code.UPDATE_AND_CREATE_TOPIC: topics.update,
             Code.DELETE_TOPIC_IN_BROKER: topics.delete,
@@ -158,9 +158,9 @@ class RequestTable:
             Code.CLEAN_EXPIRED_CONSUMEQUEUE: cleaning.expired_queues,
             Code.CLEAN_UNUSED_TOPIC: cleaning.unused_topics,
             Code.DELETE_EXPIRED_COMMITLOG: cleaning.expired_log,
-            Code.GET_ALL_TOPIC_FIGURES: figures.topics,
-            Code.GET_ALL_GROUP_FIGURES: figures.groups,
-            Code.GET_ALL_CLIENTS: figures.clients,
+            Code.GET_TOPIC_INVENTORY: inventory.topics,
+            Code.GET_GROUP_INVENTORY: inventory.groups,
+            Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: relays.set_offsets,
             **access_handlers(),
         }

@@ -171,9 +171,9 @@ class RequestCode(IntEnum):
     NOTIFICATION = 200054
     POLLING_INFO = 200055
     BATCH_ACK_MESSAGE = 200151
-    # Gantry's own, announced in the runtime information; `bodies/figures.py` tells more.
-    GET_ALL_TOPIC_FIGURES = 60000
-    GET_ALL_GROUP_FIGURES = 60001
+    # Gantry's own, announced in the runtime information; `bodies/inventory.py` tells more.
+    GET_TOPIC_INVENTORY = 60000
+    GET_GROUP_INVENTORY = 60001
     GET_ALL_CLIENTS = 60002
     SET_GROUP_OFFSETS = 60003
 

@@ -32,13 +32,13 @@ LISTS = {
         RequestCode.GET_BROKER_CLUSTER_INFO: 1,
         RequestCode.GET_ALL_TOPIC_CONFIG: 1,
         RequestCode.GET_BROKER_RUNTIME_INFO: 1,
-        RequestCode.GET_ALL_TOPIC_FIGURES: 1,
+        RequestCode.GET_TOPIC_INVENTORY: 1,
     },
     f"{HOME}/groups/?ordering=-lag": {
         RequestCode.GET_BROKER_CLUSTER_INFO: 1,
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: 1,
         RequestCode.GET_BROKER_RUNTIME_INFO: 1,
-        RequestCode.GET_ALL_GROUP_FIGURES: 1,
+        RequestCode.GET_GROUP_INVENTORY: 1,
     },
     f"{HOME}/clients/": {
         RequestCode.GET_BROKER_CLUSTER_INFO: 1,

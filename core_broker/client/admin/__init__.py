@@ -1,14 +1,14 @@
 """The admin client: every question that console, tools, tests and Spark ask a cluster.
 
 One file per noun: topics, groups, offsets, messages, brokers, name server, access. It speaks
-nothing but RocketMQ's own protocol, so it works on Gantry and on Apache RocketMQ alike; `figures`
+nothing but RocketMQ's own protocol, so it works on Gantry and on Apache RocketMQ alike; `inventory`
 alone asks what only Gantry answers.
 """
 
 from core_broker.client.admin.access import AccessAccount, AccessAdmin, AccessVersion
 from core_broker.client.admin.brokers import BrokerAdmin
-from core_broker.client.admin.figures import FiguresAdmin
 from core_broker.client.admin.groups import GroupAdmin
+from core_broker.client.admin.inventory import InventoryAdmin
 from core_broker.client.admin.messages import MessageAdmin
 from core_broker.client.admin.name_server import NameServerAdmin
 from core_broker.client.admin.offsets import OffsetAdmin
@@ -23,7 +23,7 @@ class AdminClient(
     OffsetAdmin,
     MessageAdmin,
     BrokerAdmin,
-    FiguresAdmin,
+    InventoryAdmin,
     NameServerAdmin,
     AccessAdmin,
 ):

@@ -29,8 +29,8 @@ NEED_NOTHING = {
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
     RequestCode.CLEAN_UNUSED_TOPIC,
     RequestCode.DELETE_EXPIRED_COMMITLOG,
-    RequestCode.GET_ALL_TOPIC_FIGURES,
-    RequestCode.GET_ALL_GROUP_FIGURES,
+    RequestCode.GET_TOPIC_INVENTORY,
+    RequestCode.GET_GROUP_INVENTORY,
     RequestCode.GET_ALL_CLIENTS,
 }
 #: Codes of access control, which is switched off.

@@ -11,19 +11,19 @@ from console.gateway.answers import Partial, merge_failures
 from console.gateway.brokers import masters
 from console.gateway.desk import BrokerRef, Desk
 from console.gateway.questions import question
-from core_broker.client.admin.figures import offered_codes
-from core_broker.remoting.bodies.figures import (
-    ClientFiguresBody,
-    GroupFiguresBody,
-    TopicFiguresBody,
+from core_broker.client.admin.inventory import offered_codes
+from core_broker.remoting.bodies.inventory import (
+    ClientInventoryBody,
+    GroupInventoryBody,
+    TopicInventoryBody,
 )
 from core_broker.remoting.codes import RequestCode
 
 T = TypeVar("T")
 
 OFFERS_FRESH_MS = 5_000
-FIGURES_FRESH_MS = 1_500
-FIGURES_DEADLINE_MS = 12_000
+INVENTORY_FRESH_MS = 1_500
+INVENTORY_DEADLINE_MS = 12_000
 
 
 @question(fresh_for_ms=OFFERS_FRESH_MS)
@@ -35,20 +35,20 @@ async def offers(desk: Desk) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
     return Partial({ref: offered_codes(table) for ref, table in found.items()}, failures)
 
 
-@question(fresh_for_ms=FIGURES_FRESH_MS, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
-async def topic_figures(desk: Desk) -> Partial[Mapping[BrokerRef, TopicFiguresBody]]:
+@question(fresh_for_ms=INVENTORY_FRESH_MS, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
+async def topic_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, TopicInventoryBody]]:
     """All topics of the brokers that can tell of all at once."""
-    return await _ask(desk, RequestCode.GET_ALL_TOPIC_FIGURES, desk.admin.topic_figures)
+    return await _ask(desk, RequestCode.GET_TOPIC_INVENTORY, desk.admin.topic_inventory)
 
 
-@question(fresh_for_ms=FIGURES_FRESH_MS, deadline_ms=FIGURES_DEADLINE_MS, costly=True)
-async def group_figures(desk: Desk) -> Partial[Mapping[BrokerRef, GroupFiguresBody]]:
+@question(fresh_for_ms=INVENTORY_FRESH_MS, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
+async def group_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, GroupInventoryBody]]:
     """All groups of the brokers that can tell of all at once."""
-    return await _ask(desk, RequestCode.GET_ALL_GROUP_FIGURES, desk.admin.group_figures)
+    return await _ask(desk, RequestCode.GET_GROUP_INVENTORY, desk.admin.group_inventory)
 
 
-@question(fresh_for_ms=FIGURES_FRESH_MS)
-async def client_figures(desk: Desk) -> Partial[Mapping[BrokerRef, ClientFiguresBody]]:
+@question(fresh_for_ms=INVENTORY_FRESH_MS)
+async def client_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, ClientInventoryBody]]:
     """All clients of the brokers that can tell of all at once."""
     return await _ask(desk, RequestCode.GET_ALL_CLIENTS, desk.admin.all_clients)
 

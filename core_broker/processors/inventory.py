@@ -16,13 +16,13 @@ import msgspec
 
 from core_broker.message.topics import dlq_topic
 from core_broker.processors.context import BrokerContext
-from core_broker.remoting.bodies.figures import (
-    ClientFigures,
-    ClientFiguresBody,
-    GroupFigures,
-    GroupFiguresBody,
-    TopicFigures,
-    TopicFiguresBody,
+from core_broker.remoting.bodies.inventory import (
+    ClientEntry,
+    ClientInventoryBody,
+    GroupEntry,
+    GroupInventoryBody,
+    TopicEntry,
+    TopicInventoryBody,
 )
 from core_broker.remoting.codes import LanguageCode
 from core_broker.remoting.command import RemotingCommand
@@ -45,12 +45,12 @@ class Picture:
     """All topics and groups as they were, and until when that is recent enough."""
 
     taken_ms: int
-    topics: dict[str, TopicFigures] = field(default_factory=dict)
-    groups: dict[str, GroupFigures] = field(default_factory=dict)
+    topics: dict[str, TopicEntry] = field(default_factory=dict)
+    groups: dict[str, GroupEntry] = field(default_factory=dict)
     kept_until_ms: int = 0
 
 
-class FiguresProcessor:
+class InventoryProcessor:
     """Takes pictures, one at a time, and hands out their parts."""
 
     def __init__(self, ctx: BrokerContext) -> None:
@@ -62,16 +62,16 @@ class FiguresProcessor:
         self._queues_looked_at = 0
 
     def topics(self, connection: Connection, request: RemotingCommand) -> None:
-        """GET_ALL_TOPIC_FIGURES (60000)."""
+        """GET_TOPIC_INVENTORY (60000)."""
         self._ctx.answer_later(connection, request, self._topics())
 
     def groups(self, connection: Connection, request: RemotingCommand) -> None:
-        """GET_ALL_GROUP_FIGURES (60001)."""
+        """GET_GROUP_INVENTORY (60001)."""
         self._ctx.answer_later(connection, request, self._groups())
 
     def clients(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_ALL_CLIENTS (60002)."""
-        found: dict[object, ClientFigures] = {}
+        found: dict[object, ClientEntry] = {}
         for name in self._ctx.consumers.groups:
             group = self._ctx.consumers.group(name)
             for member in group.members.values() if group is not None else ():
@@ -80,17 +80,17 @@ class FiguresProcessor:
         for name in self._ctx.producers.groups:
             for member in self._ctx.producers.members(name):
                 found.setdefault(member.channel, _client(member)).producer_groups.append(name)
-        body = ClientFiguresBody(taken_timestamp=self._ctx.now_ms(), clients=list(found.values()))
+        body = ClientInventoryBody(taken_timestamp=self._ctx.now_ms(), clients=list(found.values()))
         return RemotingCommand.response(body=_encode(body))
 
     async def _topics(self) -> RemotingCommand:
         picture = await self._recent()
-        body = TopicFiguresBody(taken_timestamp=picture.taken_ms, topics=picture.topics)
+        body = TopicInventoryBody(taken_timestamp=picture.taken_ms, topics=picture.topics)
         return RemotingCommand.response(body=_encode(body))
 
     async def _groups(self) -> RemotingCommand:
         picture = await self._recent()
-        body = GroupFiguresBody(taken_timestamp=picture.taken_ms, groups=picture.groups)
+        body = GroupInventoryBody(taken_timestamp=picture.taken_ms, groups=picture.groups)
         return RemotingCommand.response(body=_encode(body))
 
     async def _recent(self) -> Picture:
@@ -133,7 +133,7 @@ class FiguresProcessor:
         for ids in _steps(max(config.read_queue_nums, config.write_queue_nums)):
             queues += [store.queue_range(name, queue_id) for queue_id in ids]
             await self._breathe(len(ids))
-        picture.topics[name] = TopicFigures(
+        picture.topics[name] = TopicEntry(
             queues=queues,
             last_write_timestamp=await self._last_write(name, queues),
             put_tps=self._ctx.statistics.topic_put_tps(name),
@@ -153,11 +153,11 @@ class FiguresProcessor:
     async def _add_group(self, picture: Picture, name: str) -> None:
         ctx = self._ctx
         connected = ctx.consumers.group(name)
-        figures = GroupFigures(consume_tps=0.0)
+        entry = GroupEntry(consume_tps=0.0)
         if connected is not None:
-            figures.clients, figures.message_model = len(connected.members), connected.message_model
+            entry.clients, entry.message_model = len(connected.members), connected.message_model
         dead = picture.topics.get(dlq_topic(name))
-        figures.dead_letters = sum(end - first for first, end in dead.queues) if dead else 0
+        entry.dead_letters = sum(end - first for first, end in dead.queues) if dead else 0
         oldest_ms: list[int] = []
         topics = set(ctx.offsets.topics_of(name))
         # Who broadcasts keeps its offsets itself; how fast it reads is known all the same.
@@ -166,14 +166,14 @@ class FiguresProcessor:
             if of_topic is None or ctx.consumers.is_elsewhere(name, topic):
                 continue
             rate = ctx.statistics.group_get_tps(name, topic)
-            figures.consume_tps = (figures.consume_tps or 0.0) + rate
+            entry.consume_tps = (entry.consume_tps or 0.0) + rate
             of_topic.get_tps = (of_topic.get_tps or 0.0) + rate
             if topic in topics:
                 lag, pending_ms = await self._behind(name, topic, of_topic.queues)
-                figures.topics[topic] = of_topic.groups[name] = lag
+                entry.topics[topic] = of_topic.groups[name] = lag
                 oldest_ms += pending_ms
-        figures.oldest_pending_timestamp = min(oldest_ms, default=None)
-        picture.groups[name] = figures
+        entry.oldest_pending_timestamp = min(oldest_ms, default=None)
+        picture.groups[name] = entry
 
     async def _behind(
         self, group: str, topic: str, queues: list[tuple[int, int]]
@@ -217,8 +217,8 @@ def _steps(count: int) -> Iterator[range]:
         yield range(start, min(start + QUEUES_PER_STEP, count))
 
 
-def _client(member: ClientChannel) -> ClientFigures:
-    return ClientFigures(
+def _client(member: ClientChannel) -> ClientEntry:
+    return ClientEntry(
         client_id=member.client_id,
         client_addr=cast("Connection", member.channel).peer,
         protocol=REMOTING,

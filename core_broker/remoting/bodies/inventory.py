@@ -13,7 +13,7 @@ GANTRY_CODES_KEY = "gantryRequestCodes"
 CODES_SEPARATOR = ","
 
 
-class TopicFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
+class TopicEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """One topic on one broker.
 
     `queues` has the first and the next offset of each queue by its id; `groups` is by name how many
@@ -27,14 +27,14 @@ class TopicFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
     groups: dict[str, int] = {}
 
 
-class TopicFiguresBody(Struct, rename="camel", kw_only=True):
-    """Answer to GET_ALL_TOPIC_FIGURES (60000): all topics as they were at `taken_timestamp`."""
+class TopicInventoryBody(Struct, rename="camel", kw_only=True):
+    """Answer to GET_TOPIC_INVENTORY (60000): all topics as they were at `taken_timestamp`."""
 
     taken_timestamp: int
-    topics: dict[str, TopicFigures] = {}
+    topics: dict[str, TopicEntry] = {}
 
 
-class GroupFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
+class GroupEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """One group on one broker. `topics` is by topic how many messages the group has before it, its
     retry topic among them; empty while it has read nothing. `oldest_pending_timestamp` is when the
     oldest of these messages was stored. `message_model` is there while clients are connected; who
@@ -48,14 +48,14 @@ class GroupFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
     dead_letters: int = 0
 
 
-class GroupFiguresBody(Struct, rename="camel", kw_only=True):
-    """Answer to GET_ALL_GROUP_FIGURES (60001): all groups as they were at `taken_timestamp`."""
+class GroupInventoryBody(Struct, rename="camel", kw_only=True):
+    """Answer to GET_GROUP_INVENTORY (60001): all groups as they were at `taken_timestamp`."""
 
     taken_timestamp: int
-    groups: dict[str, GroupFigures] = {}
+    groups: dict[str, GroupEntry] = {}
 
 
-class ClientFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
+class ClientEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """One connection. `consumer_groups` is by group the topics that it subscribes to."""
 
     client_id: str
@@ -68,8 +68,8 @@ class ClientFigures(Struct, rename="camel", kw_only=True, omit_defaults=True):
     producer_groups: list[str] = []
 
 
-class ClientFiguresBody(Struct, rename="camel", kw_only=True):
+class ClientInventoryBody(Struct, rename="camel", kw_only=True):
     """Answer to GET_ALL_CLIENTS (60002): who is connected now."""
 
     taken_timestamp: int
-    clients: list[ClientFigures] = []
+    clients: list[ClientEntry] = []

@@ -1,11 +1,11 @@
-"""processors/figures.py: a whole broker in one answer, by Gantry's own request codes."""
+"""processors/inventory.py: a whole broker in one answer, by Gantry's own request codes."""
 
 import asyncio
 from typing import TypeVar
 
-from core_broker.client.admin.figures import offered_codes
+from core_broker.client.admin.inventory import offered_codes
 from core_broker.message.topics import dlq_topic, retry_topic
-from core_broker.processors import figures
+from core_broker.processors import inventory
 from core_broker.remoting.bodies import (
     ConsumerData,
     HeartbeatData,
@@ -15,10 +15,10 @@ from core_broker.remoting.bodies import (
     SubscriptionGroupConfig,
     decode_body,
 )
-from core_broker.remoting.bodies.figures import (
-    ClientFiguresBody,
-    GroupFiguresBody,
-    TopicFiguresBody,
+from core_broker.remoting.bodies.inventory import (
+    ClientInventoryBody,
+    GroupInventoryBody,
+    TopicInventoryBody,
 )
 from core_broker.remoting.codes import LanguageCode, RequestCode
 from tests.support.desk import Desk
@@ -32,12 +32,12 @@ async def ask(desk: Desk, code: RequestCode, kind: type[T]) -> T:
     return decode_body(kind, response.body)
 
 
-async def topics(desk: Desk) -> TopicFiguresBody:
-    return await ask(desk, RequestCode.GET_ALL_TOPIC_FIGURES, TopicFiguresBody)
+async def topics(desk: Desk) -> TopicInventoryBody:
+    return await ask(desk, RequestCode.GET_TOPIC_INVENTORY, TopicInventoryBody)
 
 
-async def groups(desk: Desk) -> GroupFiguresBody:
-    return await ask(desk, RequestCode.GET_ALL_GROUP_FIGURES, GroupFiguresBody)
+async def groups(desk: Desk) -> GroupInventoryBody:
+    return await ask(desk, RequestCode.GET_GROUP_INVENTORY, GroupInventoryBody)
 
 
 async def beat(desk: Desk, *consumed: str, producer: str = "", language: LanguageCode) -> None:
@@ -70,7 +70,7 @@ class TestTopics:
         assert found.last_write_timestamp == body.taken_timestamp == desk.now_ms
         assert (found.put_tps, found.get_tps) == (0.0, 0.0)
         assert found.groups == {}, "CG is no group of this broker"
-        desk.now_ms += figures.KEPT_MS_MAX
+        desk.now_ms += inventory.KEPT_MS_MAX
         desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         assert (await topics(desk)).topics[topic].groups == {"CG": 3}
 
@@ -78,11 +78,11 @@ class TestTopics:
         assert (await topics(desk)).topics[topic].last_write_timestamp is None
 
     async def test_more_queues_than_a_step(self, desk: Desk) -> None:
-        desk.topic("Wide", queues=3 * figures.QUEUES_PER_STEP + 1)
-        await desk.send("Wide", queue_id=2 * figures.QUEUES_PER_STEP)
+        desk.topic("Wide", queues=3 * inventory.QUEUES_PER_STEP + 1)
+        await desk.send("Wide", queue_id=2 * inventory.QUEUES_PER_STEP)
         found = (await topics(desk)).topics["Wide"]
-        assert len(found.queues) == 3 * figures.QUEUES_PER_STEP + 1
-        assert found.queues[2 * figures.QUEUES_PER_STEP] == (0, 1)
+        assert len(found.queues) == 3 * inventory.QUEUES_PER_STEP + 1
+        assert found.queues[2 * inventory.QUEUES_PER_STEP] == (0, 1)
         assert found.last_write_timestamp == desk.now_ms
 
 
@@ -121,20 +121,20 @@ class TestGroups:
 
 class TestPictures:
     async def test_whoever_asks_meanwhile_gets_the_same(self, desk: Desk, topic: str) -> None:
-        requests = [desk.request(RequestCode.GET_ALL_TOPIC_FIGURES) for _ in range(3)]
+        requests = [desk.request(RequestCode.GET_TOPIC_INVENTORY) for _ in range(3)]
         assert [desk.give(request) for request in requests] == [None] * 3
         desk.now_ms += 100
         while len(desk.client.answers) < len(requests):
             await asyncio.sleep(0)
         taken = {
-            decode_body(TopicFiguresBody, desk.client.answers[each.opaque].body).taken_timestamp
+            decode_body(TopicInventoryBody, desk.client.answers[each.opaque].body).taken_timestamp
             for each in requests
         }
         assert len(taken) == 1
 
     async def test_one_that_took_long_is_kept_ten_times_as_long(self, desk: Desk) -> None:
-        desk.topic("Wide", queues=10 * figures.QUEUES_PER_STEP)
-        request = desk.request(RequestCode.GET_ALL_TOPIC_FIGURES)
+        desk.topic("Wide", queues=10 * inventory.QUEUES_PER_STEP)
+        request = desk.request(RequestCode.GET_TOPIC_INVENTORY)
         assert desk.give(request) is None
         for _ in range(3):  # the request's turn, the picture's, and its next step's
             await asyncio.sleep(0)
@@ -146,7 +146,7 @@ class TestPictures:
         assert (await topics(desk)).taken_timestamp == desk.now_ms
 
     async def test_a_topic_that_goes_meanwhile_is_left_out(self, desk: Desk, topic: str) -> None:
-        request = desk.request(RequestCode.GET_ALL_TOPIC_FIGURES)
+        request = desk.request(RequestCode.GET_TOPIC_INVENTORY)
         assert desk.give(request) is None
         desk.ctx.topics.remove(topic, 0)
         assert topic not in (await topics(desk)).topics
@@ -156,7 +156,7 @@ class TestClients:
     async def test_each_connection_once(self, desk: Desk, topic: str) -> None:
         await beat(desk, topic, producer="PG", language=LanguageCode.JAVA)
         await beat(desk, producer="PG", language=LanguageCode.GO)
-        body = await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientFiguresBody)
+        body = await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)
         both, producer = sorted(body.clients, key=lambda each: each.client_id, reverse=True)
         assert (both.client_id, both.protocol, both.language) == ("client-JAVA", "remoting", "JAVA")
         assert (both.consumer_groups, both.producer_groups) == ({"CG": [topic]}, ["PG"])
@@ -164,4 +164,4 @@ class TestClients:
         assert (producer.consumer_groups, producer.producer_groups) == ({}, ["PG"])
 
     async def test_nobody(self, desk: Desk) -> None:
-        assert (await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientFiguresBody)).clients == []
+        assert (await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)).clients == []

@@ -4,43 +4,43 @@ from collections.abc import Mapping
 from typing import Final
 
 from core_broker.client.admin.base import AdminBase
-from core_broker.remoting.bodies.figures import (
+from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
-    ClientFiguresBody,
-    GroupFiguresBody,
-    TopicFiguresBody,
+    ClientInventoryBody,
+    GroupInventoryBody,
+    TopicInventoryBody,
 )
 from core_broker.remoting.codes import RequestCode
 
 #: A broker with very many topics takes seconds for its first picture of them.
-FIGURES_TIMEOUT_MS: Final = 10_000
+INVENTORY_TIMEOUT_MS: Final = 10_000
 
 
-class FiguresAdmin(AdminBase):
+class InventoryAdmin(AdminBase):
     """Ask these only a broker whose `runtime_info` names the code, see `offered_codes`."""
 
-    async def topic_figures(self, addr: str) -> TopicFiguresBody:
+    async def topic_inventory(self, addr: str) -> TopicInventoryBody:
         """All topics of a broker: queues' offsets, rates, last write, groups with their lag."""
         return await self._ask_body(
-            TopicFiguresBody,
+            TopicInventoryBody,
             addr,
-            RequestCode.GET_ALL_TOPIC_FIGURES,
-            timeout_ms=FIGURES_TIMEOUT_MS,
+            RequestCode.GET_TOPIC_INVENTORY,
+            timeout_ms=INVENTORY_TIMEOUT_MS,
         )
 
-    async def group_figures(self, addr: str) -> GroupFiguresBody:
+    async def group_inventory(self, addr: str) -> GroupInventoryBody:
         """All groups of a broker: lag, since when, rate, clients, dead letters."""
         return await self._ask_body(
-            GroupFiguresBody,
+            GroupInventoryBody,
             addr,
-            RequestCode.GET_ALL_GROUP_FIGURES,
-            timeout_ms=FIGURES_TIMEOUT_MS,
+            RequestCode.GET_GROUP_INVENTORY,
+            timeout_ms=INVENTORY_TIMEOUT_MS,
         )
 
-    async def all_clients(self, addr: str) -> ClientFiguresBody:
+    async def all_clients(self, addr: str) -> ClientInventoryBody:
         """Every connected client of a broker with its groups and its last heartbeat."""
-        return await self._ask_body(ClientFiguresBody, addr, RequestCode.GET_ALL_CLIENTS)
+        return await self._ask_body(ClientInventoryBody, addr, RequestCode.GET_ALL_CLIENTS)
 
 
 def offered_codes(runtime_info: Mapping[str, str]) -> frozenset[int]:

@@ -1,7 +1,8 @@
 """`make screenshots`: the console's main pages in both themes, for docs/images.
 
-Runs the demo shop in a folder of its own on free ports with retries of a second, waits until it has
-something to show, reads its traces once, and visits the pages in a Chromium that sees nothing else.
+The script runs the demo shop in a temporary folder on free ports, with consumer retries after one
+second. After SHOP_SECONDS of traffic the script runs the trace job once and visits the pages in a
+Chromium with empty profiles.
 """
 
 import os
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
+import click
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -27,12 +29,12 @@ SIZE: Final = ViewportSize(width=1360, height=850)
 Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, Theme]] = ("light", "dark")
 READY_SECONDS_MAX: Final = 240
-#: Until the shop has dead letters and its charts have a line.
+#: Seconds of traffic before the first picture: enough for dead letters and lines in the charts.
 SHOP_SECONDS: Final = 100
 JOB_SECONDS_MAX: Final = 300
 RETRIES: Final = "1s 2s 3s " + " ".join(["5s"] * 15)
 
-#: Name of the picture, and the page below the cluster; a page may need a click to its first row.
+#: Picture name and path of the page below the cluster.
 PAGES: Final = {
     "overview": "",
     "topics": "topics/",
@@ -47,8 +49,9 @@ PAGES: Final = {
 JOURNEY: Final = "journey"
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Write all pictures; SystemExit without a Chromium."""
+    """Write the pictures of the console's main pages to docs/images."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("There is no Chromium on the path; tools/setup.sh browser installs one.")
@@ -71,7 +74,7 @@ def main() -> None:
 
 @contextmanager
 def demo() -> Iterator[str]:
-    """A running demo that has been at it for a while; gives the console's address."""
+    """Run the demo with SHOP_SECONDS of traffic and yield the address of the console."""
     with tempfile.TemporaryDirectory() as home:
         ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
         process = subprocess.Popen(
@@ -100,7 +103,7 @@ def _ready(process: "subprocess.Popen[str]") -> str:
     until = time.monotonic() + READY_SECONDS_MAX
     for line in process.stdout:
         if found := re.search(r"Gantry is ready: (http://\S+)", line):
-            # Nobody else reads what comes now, and a full pipe would stop the demo.
+            # The thread drains the later output: a full pipe would block the demo.
             threading.Thread(target=process.stdout.read, daemon=True).start()
             return found[1].rstrip("/")
         if time.monotonic() > until:
@@ -109,7 +112,7 @@ def _ready(process: "subprocess.Popen[str]") -> str:
 
 
 def read_traces(browser: Browser, url: str) -> None:
-    """Run the trace job to its end, so that the analytics page has figures."""
+    """Run the trace job to its end: the analytics page needs data."""
     page = signed_in(browser, url, "light")
     page.goto(f"{url}/clusters/local/jobs/")
     page.get_by_role("button", name="Read traces", exact=True).click()
@@ -118,7 +121,7 @@ def read_traces(browser: Browser, url: str) -> None:
 
 
 def signed_in(browser: Browser, url: str, theme: Theme) -> Page:
-    """A page of the administrator in one theme."""
+    """Sign in as the administrator and return the page, in one theme."""
     context = browser.new_context(
         viewport=SIZE, color_scheme=theme, locale="en-GB", reduced_motion="reduce"
     )
@@ -132,7 +135,7 @@ def signed_in(browser: Browser, url: str, theme: Theme) -> Page:
 
 
 def save(page: Page, name: str, theme: Theme) -> None:
-    """Take the picture once the page and its charts are drawn."""
+    """Write the picture after the page and the charts are drawn."""
     page.wait_for_load_state("load")
     page.wait_for_timeout(1_500)
     page.screenshot(path=IMAGES / f"{name}-{theme}.png")

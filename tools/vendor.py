@@ -1,16 +1,14 @@
 """Copy the front end's scripts, styles and icons from npm packages into static/vendor.
 
-static/vendor/manifest.json is the one list: package, version, licence, and for each file its
-place here, its place in the package, and the SHA-256 of what is stored here. This program
-repeats the copy (`make vendor`) and refuses content that no longer has the listed hash;
-`--accept` writes the new hashes instead, for a reviewed change of version.
+static/vendor/manifest.json lists each package with version and licence, and each file with its path
+below static/vendor, its path in the package, and the SHA-256 of the stored content. `make vendor`
+repeats the copy and refuses content whose hash differs from the manifest; `--accept` writes the new
+hashes to the manifest, for a reviewed change of version.
 
-A line that points to a source map is left out, since the map is not vendored and a browser
-would ask for it in vain. Files without a "source" (licence texts that a package leaves out)
-are kept as they are.
+A line that points to a source map is removed: the map is not vendored, and a browser would request
+the missing file. Files without a "source" (licence texts missing from a package) stay unchanged.
 """
 
-import argparse
 import hashlib
 import json
 import re
@@ -21,15 +19,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import click
+
 VENDOR = Path(__file__).resolve().parent.parent / "static" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
 SOURCE_MAP_LINE = re.compile(rb"\s*(?://#|/\*#) sourceMappingURL=\S+(?: \*/)?\s*\Z")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Repeat static/vendor from npm packages.")
-    parser.add_argument("--accept", action="store_true", help="store new hashes in the manifest")
-    accept = parser.parse_args().accept
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--accept", is_flag=True, help="store new hashes in the manifest")
+def main(accept: bool) -> None:
+    """Repeat static/vendor from npm packages."""
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
     changed: list[str] = []
     for package in manifest["packages"]:
@@ -37,15 +37,14 @@ def main() -> int:
     if changed and not accept:
         sys.stderr.write("Content differs from the manifest, nothing was written for:\n")
         sys.stderr.write("".join(f"  {name}\n" for name in changed))
-        return 1
+        sys.exit(1)
     if accept:
         MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(f"static/vendor: {len(manifest['packages'])} packages as listed\n")
-    return 0
 
 
 def copy_package(package: dict[str, Any], *, accept: bool) -> list[str]:
-    """Write the package's listed files; return the paths whose content was not the listed one."""
+    """Write the listed files of a package; return the paths with an unexpected hash."""
     changed = []
     with tempfile.TemporaryDirectory() as folder:
         archive = download(f"{package['name']}@{package['version']}", Path(folder))
@@ -83,4 +82,4 @@ def content_of(file: dict[str, Any], members: tarfile.TarFile) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

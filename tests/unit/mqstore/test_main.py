@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core_broker.mqstore.__main__ import main
+from core_broker.mqstore.cli import main
 from tests.support.stores import Bench, message
 
 OPTIONS = ("--max-hash-slot-num", "64", "--max-index-num", "50")
@@ -115,6 +115,7 @@ def test_dump_for_people_makes_control_characters_visible(tmp_path: Path, capsys
         ("dump", ".", "--units"),
         ("dump", ".", "--key", "k"),
         ("dump", ".", "--chain", "--topic", "T"),
+        ("dump", ".", "--id", "0" * 32, "--units", "--topic", "T", "--queue", "0"),
         ("dump", ".", "--count", "0"),
         ("dump", ".", "--body-bytes", "9999999999"),
         ("verify", ".", "--limit", "-1"),

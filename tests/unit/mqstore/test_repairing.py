@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from core_broker.mqstore.__main__ import main
+from core_broker.mqstore.cli import main
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.repairing import repair
 from core_broker.mqstore.report import Report

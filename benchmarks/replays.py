@@ -58,7 +58,7 @@ def replay(namesrv_addr: str, rate: int) -> tuple[float, float, dict[str, int]]:
     from console.deadletters import replays
     from console.deadletters.models import Replay
     from console.gateway import gateway
-    from console.gateway.letter_search import LetterFilter, pieces
+    from console.gateway.dead_letters.search import LetterFilter, pieces
     from console.jobs import ledger, runner
     from console.jobs.models import Origin
 

@@ -13,7 +13,7 @@ from the folder. To add one, copy `console/topics`:
     templates/<label>/*.html    extend "page.html"
     locale/         the area's own translations, see `console.management.commands.translate`
 
-Questions to the cluster go into `console/gateway/<label>.py`. An area with `scope = "console"` is
+Questions to the cluster go into `console/gateway/<label>/`. An area with `scope = "console"` is
 not about one cluster: its addresses are below /, /api/v1/ and /ws/.
 """
 

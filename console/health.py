@@ -17,7 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from console.access import Need, needs
 from console.gateway import Cluster, GatewayError, gateway, now_ms
-from console.gateway.brokers import cluster_map
+from console.gateway.brokers.listing import cluster_map
 from console.metrics import REGISTRY
 from console.services import redis_problem
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from console.gateway import Answer, BrokerFailure, Cluster, merge_failures
-from console.gateway.numbers import SCAN_MAX, Known
-from console.gateway.questions import Question
+from console.gateway.engine.questions import Question
+from console.gateway.metrics import SCAN_MAX, Known
 from console.tables import Named
 
 N = TypeVar("N")

@@ -16,7 +16,7 @@ from console.classic.base import ClassicCall, told
 from console.classic.messages import message_view, one_message, page_of, read_body
 from console.deadletters.ledger import resend
 from console.gateway import GatewayError, NotThere, Unusable
-from console.gateway.resends import RESEND_MESSAGES_MAX, Outcome, Plan, Result
+from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Outcome, Plan, Result
 from core_broker.message.topics import dlq_topic
 
 NAME_CHARS_MAX = 255

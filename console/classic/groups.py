@@ -9,10 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.classic.base import ClassicCall, number, told
-from console.gateway.all_clients import all_clients
-from console.gateway.clients import Client, GroupClients, clients_of, group_clients, queue_owners
-from console.gateway.group_numbers import GroupNumbers, numbers_of_groups
-from console.gateway.groups import (
+from console.gateway.clients import all_clients
+from console.gateway.groups.listing import (
     GroupQueue,
     GroupRow,
     group_rows,
@@ -20,6 +18,14 @@ from console.gateway.groups import (
     queue_progress,
     with_owners,
 )
+from console.gateway.groups.members import (
+    Client,
+    GroupClients,
+    clients_of,
+    group_clients,
+    queue_owners,
+)
+from console.gateway.groups.metrics import GroupNumbers, numbers_of_groups
 
 #: Groups whose clients are asked for; Classic asks for all of them and keeps the answer for ever.
 GROUPS_ASKED_MAX = 500

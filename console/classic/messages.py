@@ -10,9 +10,15 @@ from rest_framework.response import Response
 from console.access import Need, needs
 from console.classic.base import ClassicCall, told
 from console.gateway import Cluster, NotThere, Unusable
-from console.gateway.finding import by_key, find
-from console.gateway.messages import PAGE_MESSAGES_MAX, Delivery, MessageRef, browse, deliveries
-from console.gateway.traces import journey
+from console.gateway.messages.lookup import by_key, find
+from console.gateway.messages.stored import (
+    PAGE_MESSAGES_MAX,
+    Delivery,
+    MessageRef,
+    browse,
+    deliveries,
+)
+from console.gateway.traces.journey import journey
 from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt
 from trace.codec import EndTransaction, Pub, SubAfter, SubBefore

@@ -14,7 +14,7 @@ from console.api.paging import cut, list_parameters
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
 from console.clients import listing
-from console.gateway.all_clients import all_clients, producer_groups
+from console.gateway.clients import all_clients, producer_groups
 from console.tables import TableQuery
 
 ROLE = OpenApiParameter("role", OpenApiTypes.STR, enum=list(listing.ROLES))

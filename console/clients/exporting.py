@@ -6,7 +6,7 @@ from console.clients import listing
 from console.clients.api import ConnectedSerializer, ProducerGroupSerializer
 from console.exports.tables import PART_ROWS, Asked, Found, Part, Table, batched
 from console.gateway import Cluster
-from console.gateway.all_clients import all_clients, producer_groups
+from console.gateway.clients import all_clients, producer_groups
 from console.tables import TableQuery
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.gateway.all_clients import Connected, ProducerGroup
+from console.gateway.clients import Connected, ProducerGroup
 from console.tables import Column, Columns
 
 ROLES: dict[str, Any] = {

@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.clients import listing
-from console.gateway.all_clients import all_clients, connected, producer_groups
+from console.gateway.clients import all_clients, connected, producer_groups
 from console.pages import ClusterPage, Crumb
 from console.tables import TableQuery
 

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from console.api.serializers import AnsweredSerializer, FailureSerializer
 from console.api.views import ClusterResource, told_with
 from console.gateway import gateway
-from console.gateway.brokers import broker_details, broker_rows, name_servers
+from console.gateway.brokers.listing import broker_details, broker_rows, name_servers
 from console.gateway.overview import overview
 from console.live.sampler import sample_of
 

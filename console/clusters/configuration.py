@@ -19,7 +19,7 @@ from console.clusters.models import Kind
 from console.clusters.setting_docs import meanings
 from console.forms import BrokersForm
 from console.gateway import Changed, GatewayError, NotThere
-from console.gateway.broker_settings import (
+from console.gateway.brokers.settings import (
     VALUE_CHARS_MAX,
     ClusterSettings,
     Setting,

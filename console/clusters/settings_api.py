@@ -17,7 +17,7 @@ from console.clusters import history
 from console.clusters.configuration import SHOW, passing
 from console.clusters.models import Kind
 from console.clusters.setting_docs import meanings
-from console.gateway.broker_settings import (
+from console.gateway.brokers.settings import (
     VALUE_CHARS_MAX,
     Setting,
     broker_settings,

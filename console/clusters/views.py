@@ -12,13 +12,13 @@ from django.utils.translation import gettext as _
 
 from console.environment import ClusterMark
 from console.gateway import Answer, Cluster, GatewayError, gateway
-from console.gateway.brokers import (
+from console.gateway.brokers.listing import (
     BrokerDetail,
     broker_details,
     broker_rows,
     name_servers,
 )
-from console.gateway.dead_letter_reasons import Why, why_each
+from console.gateway.dead_letters.causes import Why, why_each
 from console.gateway.overview import DeadLetters, Overview, overview
 from console.pages import ClusterPage, Crumb, Page
 from console.services import redis_problem

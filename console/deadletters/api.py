@@ -24,13 +24,13 @@ from console.deadletters.sending import RESEND_ACTION, count_results, told
 from console.deadletters.views import export_response
 from console.deadletters.wishes import filter_of, plan_of
 from console.gateway import Cluster, NotThere, Unusable
-from console.gateway import deadletters as questions
-from console.gateway.clients import clients_of
-from console.gateway.dead_letter_reasons import Why, why, why_each
-from console.gateway.deadletters import DeadLetterGroup
-from console.gateway.letter_search import ids_of_matching, search
-from console.gateway.messages import PAGE_MESSAGES_MAX
-from console.gateway.resends import RESEND_MESSAGES_MAX, Result
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
+from console.gateway.dead_letters.search import ids_of_matching, search
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of
+from console.gateway.messages.stored import PAGE_MESSAGES_MAX
 
 FILTER_PARAMETERS = [
     OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Stored then or later."),

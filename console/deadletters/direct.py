@@ -17,8 +17,8 @@ from console.deadletters.ledger import Person, person
 from console.deadletters.models import Resend
 from console.deadletters.views import letter_crumbs
 from console.gateway import Cluster
-from console.gateway.direct import Said, Verdict, deliver_directly
-from console.gateway.resends import Result
+from console.gateway.dead_letters.direct import Said, Verdict, deliver_directly
+from console.gateway.dead_letters.resend import Result
 from console.pages import ClusterPage
 
 DIRECT_ACTION = "deadletter.try"

@@ -11,7 +11,7 @@ import msgspec
 
 from console.deadletters.marks import Letter, letters
 from console.gateway import Cluster
-from console.gateway.letter_search import LetterFilter, search
+from console.gateway.dead_letters.search import LetterFilter, search
 from console.messages.body import is_text
 from core_broker.errors import ProtocolError
 

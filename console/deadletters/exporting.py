@@ -9,10 +9,10 @@ from console.deadletters.api import dealt_with, group_row
 from console.deadletters.shapes import DeadLetterGroupSerializer, WhySerializer
 from console.exports.tables import Asked, Found, Part, Table, batched
 from console.gateway import Cluster
-from console.gateway import deadletters as questions
-from console.gateway.clients import clients_of
-from console.gateway.dead_letter_reasons import GROUPS_ASKED_MAX, why_each
-from console.gateway.deadletters import DeadLetterGroup
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, why_each
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of
 
 
 def found(cluster: Cluster, _asked: Asked) -> Found:

@@ -9,13 +9,13 @@ from django.utils.translation import gettext_lazy as _
 
 from console.deadletters.marks import Mark
 from console.forms import TablerForm
-from console.gateway.letter_edits import (
+from console.gateway.dead_letters.edits import (
     BODY_BYTES_MAX,
     KEYS_CHARS_MAX,
     TAGS_CHARS_MAX,
     Edit,
 )
-from console.gateway.resends import RESEND_MESSAGES_MAX, Target
+from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Target
 from console.messages.body import is_text
 from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX, MomentField
 from core_broker.errors import ProtocolError

@@ -15,9 +15,9 @@ from django.utils.translation import gettext_noop
 
 from console.deadletters.models import SENDING, Discard, Resend
 from console.gateway import Cluster, GatewayError
-from console.gateway import resends as commands
-from console.gateway.messages import MessageRef
-from console.gateway.resends import RESEND_DEADLINE_MS, Outcome, Plan, Result
+from console.gateway.dead_letters import resend as commands
+from console.gateway.dead_letters.resend import RESEND_DEADLINE_MS, Outcome, Plan, Result
+from console.gateway.messages.stored import MessageRef
 
 Person = AbstractBaseUser | AnonymousUser | None
 

@@ -16,9 +16,9 @@ from django.utils.translation import gettext_lazy as _
 from console.deadletters.ledger import ROWS_AT_ONCE, Person, person, resends_of
 from console.deadletters.models import Discard, Resend
 from console.gateway import Cluster, GatewayError
-from console.gateway.deadletters import letters_named
-from console.gateway.messages import MessageRef
-from console.gateway.resends import Outcome, Result, origin_topic
+from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
+from console.gateway.dead_letters.summary import letters_named
+from console.gateway.messages.stored import MessageRef
 from console.messages.body import preview
 
 #: A filter by mark hands the ids of so many letters to the search.

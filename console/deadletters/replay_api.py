@@ -19,7 +19,7 @@ from console.deadletters.api import read_dry_run
 from console.deadletters.models import Replay
 from console.deadletters.replaying import START_ACTION, replay_of
 from console.deadletters.wishes import filter_of, plan_of
-from console.gateway.letter_search import count
+from console.gateway.dead_letters.search import count
 
 REPLAYS_SHOWN = 50
 NUMBER_DIGITS_MAX = 18

@@ -14,7 +14,7 @@ from console.deadletters.models import Replay
 from console.deadletters.views import letter_crumbs
 from console.deadletters.wishes import filter_of
 from console.gateway import Unusable
-from console.gateway.letter_search import count
+from console.gateway.dead_letters.search import count
 from console.jobs.errors import AlreadyActive
 from console.pages import ClusterPage
 from console.services import redis_problem

@@ -21,14 +21,14 @@ from console.deadletters.ledger import IDS_AT_ONCE, Person, end_left_behind, per
 from console.deadletters.models import Replay, Resend
 from console.deadletters.wishes import filter_of, plan_of
 from console.gateway import Cluster, GatewayError, NotThere, gateway
-from console.gateway.letter_search import (
+from console.gateway.dead_letters.resend import Outcome, Plan, Result
+from console.gateway.dead_letters.search import (
     REPLAY_CHUNK_MAX,
     LetterFilter,
     letters_in,
     pieces,
 )
-from console.gateway.messages import MessageRef
-from console.gateway.resends import Outcome, Plan, Result
+from console.gateway.messages.stored import MessageRef
 from console.jobs import tasks
 from console.jobs.control import Control, JobFailed
 from console.jobs.models import Job

@@ -17,8 +17,8 @@ from console.deadletters.marks import discard, restore
 from console.deadletters.views import LetterPage, letter_crumbs
 from console.deadletters.wishes import plan_of
 from console.gateway import Unusable
-from console.gateway.letter_edits import NO_EDIT, Edit
-from console.gateway.resends import Outcome, Plan, Result, Target
+from console.gateway.dead_letters.edits import NO_EDIT, Edit
+from console.gateway.dead_letters.resend import Outcome, Plan, Result, Target
 from console.messages.views import no_such_message, stored_message
 from console.pages import ClusterPage
 from core_broker.message.topics import dlq_topic

@@ -10,15 +10,15 @@ from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.deadletters.forms import ID_CHARS_MAX, RATE_DEFAULT, RATE_MAX
 from console.deadletters.marks import Letter, Mark
 from console.deadletters.replays import RESULTS
-from console.gateway.dead_letter_reasons import Cause
-from console.gateway.letter_edits import (
+from console.gateway.dead_letters.causes import Cause
+from console.gateway.dead_letters.edits import (
     BODY_BYTES_MAX,
     KEYS_CHARS_MAX,
     PROPERTIES_MAX,
     PROPERTY_CHARS_MAX,
     TAGS_CHARS_MAX,
 )
-from console.gateway.resends import RESEND_MESSAGES_MAX, Result, Target
+from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result, Target
 from console.jobs.states import State
 from console.messages.api import MessageRowSerializer
 from console.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX

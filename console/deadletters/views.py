@@ -19,14 +19,14 @@ from console.deadletters.marks import dealt_with, discards_of, letters
 from console.deadletters.models import Replay
 from console.deadletters.wishes import filter_of
 from console.gateway import NotThere, Unusable, merge_failures
-from console.gateway import deadletters as questions
-from console.gateway.clients import clients_of, group_clients
-from console.gateway.dead_letter_reasons import Why, why, why_each
-from console.gateway.deadletters import DeadLetterGroup
-from console.gateway.letter_search import LetterFilter, search
-from console.gateway.newest_first import CursorError
-from console.gateway.resends import origin_topic
-from console.gateway.traces import Journey, journey
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.resend import origin_topic
+from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of, group_clients
+from console.gateway.messages.paging import CursorError
+from console.gateway.traces.journey import Journey, journey
 from console.messages.body import view_body
 from console.messages.properties import property_rows
 from console.messages.views import BODY_FORM_NAMES, no_such_message, stored_message

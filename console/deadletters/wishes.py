@@ -12,10 +12,10 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from console.deadletters.marks import Mark, marked
-from console.gateway.errors import Unusable
-from console.gateway.letter_edits import NO_EDIT, Edit
-from console.gateway.letter_search import LetterFilter
-from console.gateway.resends import Plan, Target
+from console.gateway.dead_letters.edits import NO_EDIT, Edit
+from console.gateway.dead_letters.resend import Plan, Target
+from console.gateway.dead_letters.search import LetterFilter
+from console.gateway.engine.errors import Unusable
 
 TEXTS = ("key", "tag", "topic", "text")
 

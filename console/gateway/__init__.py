@@ -9,10 +9,9 @@
 others answered is named in `Answer.failures`.
 """
 
-from console.gateway.answers import Answer, BrokerFailure, Partial, merge_failures, now_ms
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.door import Cluster, Gateway, gateway
-from console.gateway.errors import (
+from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures, now_ms
+from console.gateway.engine.clusters import Cluster, Gateway, gateway
+from console.gateway.engine.errors import (
     AlreadyThere,
     Changed,
     ClusterUnreachable,
@@ -24,7 +23,8 @@ from console.gateway.errors import (
     UnknownCluster,
     Unusable,
 )
-from console.gateway.questions import command, question
+from console.gateway.engine.questions import command, question
+from console.gateway.engine.session import BrokerRef, Desk
 
 __all__ = [
     "AlreadyThere",

@@ -10,9 +10,9 @@ import msgspec
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.answers import BrokerFailure
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.errors import Changed, NotThere
+from console.gateway.engine.answers import BrokerFailure
+from console.gateway.engine.errors import Changed, NotThere
+from console.gateway.engine.session import BrokerRef, Desk
 
 T = TypeVar("T")
 

@@ -1,182 +1,226 @@
-"""Questions about the clients of a group: who is connected, subscribed to what, holding what."""
+"""Questions about all clients of a cluster, consumers and producers, whoever they work for.
 
-import asyncio
-from collections.abc import Mapping
+Brokers of Gantry tell of every connection. Others tell of all their producers (328), and of the
+consumers of one group at a time: of the first SCAN_MAX groups they are asked, `left_out` counts the
+rest. They do not tell when a consumer's last heartbeat came, so that is None.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.answers import Answer, BrokerFailure, Partial, merge_failures
-from console.gateway.brokers import masters
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.errors import GatewayError, NotThere
-from console.gateway.questions import question
-from core_broker.errors import GantryError, RequestRefused
-from core_broker.remoting.bodies import ConsumerConnection, ConsumerRunningInfo, SubscriptionData
-from core_broker.remoting.codes import ResponseCode
+from console.gateway.brokers.listing import masters
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.groups.listing import group_configs
+from console.gateway.groups.members import group_clients, version_text
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory
+from console.gateway.metrics import SCAN_MAX, ask_each
+from core_broker.remoting.bodies import ProducerInfo
 
-#: Clients are asked through the broker; a page waits this long for the slowest of them.
-OWNER_WAIT_S = 1.5
-OWNERS_ASKED_MAX = 32
-RUNNING_DEADLINE_MS = 14_000
-VERSION_4_SNAPSHOT = 212
-BROADCASTING = "BROADCASTING"
+#: How clients speak with brokers of RocketMQ, where nothing else is announced.
+REMOTING = "remoting"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """One connected consumer and the brokers that see it."""
+class Connected:
+    """A client as one or several brokers see it. `groups` are the groups it consumes for, each with
+    the topics that it subscribes to; `producer_groups` those it produces for."""
 
     client_id: str
     addr: str
+    protocol: str
     language: str
     version: str
+    groups: Mapping[str, tuple[str, ...]]
+    producer_groups: tuple[str, ...]
     brokers: tuple[str, ...]
+    heartbeat_ms: int | None
+
+    @property
+    def name(self) -> str:
+        """Tells clients apart that have the same id on different machines."""
+        return f"{self.client_id} {self.host}"
+
+    @property
+    def host(self) -> str:
+        return self.addr.rpartition(":")[0]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(sorted({topic for topics in self.groups.values() for topic in topics}))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        roles = (("consumer", self.groups), ("producer", self.producer_groups))
+        return tuple(role for role, groups in roles if groups)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupClients:
-    """The members of a group now. The words are RocketMQ's; None when nobody is connected."""
+class ProducerGroup:
+    """A group that clients produce for. `heartbeat_ms` is the latest of its members."""
 
-    clients: tuple[Client, ...]
-    subscriptions: tuple[SubscriptionData, ...]
-    consume_type: str | None
-    message_model: str | None
-    consume_from_where: str | None
-
-    @property
-    def online(self) -> bool:
-        return bool(self.clients)
-
-    @property
-    def broadcasting(self) -> bool:
-        return self.message_model == BROADCASTING
+    name: str
+    clients: int
+    languages: tuple[str, ...]
+    versions: tuple[str, ...]
+    brokers: tuple[str, ...]
+    heartbeat_ms: int | None
 
 
-@question(fresh_for_ms=2_000)
-async def group_clients(desk: Desk, group: str) -> Partial[GroupClients]:
-    """Who is connected, merged over all brokers."""
-    found, failures = await desk.each(
-        await masters(desk), lambda ref: _connections(desk, ref, group)
-    )
-    return Partial(merge_connections(found), failures)
+@dataclass(frozen=True, slots=True)
+class AllClients:
+    """Everybody who is connected; `left_out` consumer groups were not asked about."""
+
+    clients: tuple[Connected, ...]
+    left_out: int
 
 
-@question(fresh_for_ms=2_000)
-async def clients_of(desk: Desk, groups: tuple[str, ...]) -> Partial[Mapping[str, GroupClients]]:
-    """The clients of the groups of one page."""
-    answers = await asyncio.gather(
-        *(desk.ask(group_clients, group) for group in groups), return_exceptions=True
-    )
-    clients: dict[str, GroupClients] = {}
-    failures: list[tuple[BrokerFailure, ...]] = []
-    for group, answer in zip(groups, answers, strict=True):
-        if isinstance(answer, Answer):
-            clients[group] = answer.value
-            failures.append(answer.failures)
-        elif isinstance(answer, GatewayError):
-            failures.append(answer.failures)
-        else:
-            raise answer
-    return Partial(clients, merge_failures(*failures))
-
-
-@question(fresh_for_ms=3_000)
-async def queue_owners(desk: Desk, group: str) -> Partial[Mapping[tuple[str, str, int], str]]:
-    """Which client holds which queue, as far as the clients say so in time."""
-    members = (await desk.ask(group_clients, group)).value.clients[:OWNERS_ASKED_MAX]
-    addrs = {ref.name: ref.addr for ref in await masters(desk)}
-
-    async def held(client: Client) -> dict[tuple[str, str, int], str]:
-        try:
-            async with asyncio.timeout(OWNER_WAIT_S):
-                info = await desk.admin.consumer_running_info(
-                    addrs[client.brokers[0]], group, client.client_id
-                )
-        except (TimeoutError, GantryError):
-            return {}  # older clients do not answer this; their queues stay without an owner
-        return {
-            (queue.topic, queue.broker_name, queue.queue_id): client.client_id
-            for queue in info.mq_table
-        }
-
-    owners: dict[tuple[str, str, int], str] = {}
-    for part in await asyncio.gather(*(held(client) for client in members)):
-        owners.update(part)
-    return Partial(owners)
-
-
-@question(fresh_for_ms=1_000, deadline_ms=RUNNING_DEADLINE_MS)
-async def running_info(
-    desk: Desk, group: str, client_id: str, with_stack: bool = False
-) -> Partial[tuple[Client, ConsumerRunningInfo]]:
-    """What one consumer says about itself, its threads too; its broker passes the question on."""
-    members = (await desk.ask(group_clients, group)).value.clients
-    client = next((member for member in members if member.client_id == client_id), None)
-    if client is None:
-        raise NotThere(
-            format_lazy(
-                _("No client “{client}” of group “{group}” is connected."),
-                client=client_id,
-                group=group,
-            )
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
+async def all_clients(desk: Desk) -> Partial[AllClients]:
+    """Every connected client, in order of its id."""
+    told = await desk.ask(client_inventory)
+    found = [
+        Connected(
+            client.client_id,
+            client.client_addr,
+            client.protocol,
+            client.language,
+            version_text(client.version),
+            {group: tuple(topics) for group, topics in client.consumer_groups.items()},
+            tuple(client.producer_groups),
+            (ref.name,),
+            client.last_heartbeat_timestamp,
         )
-    addrs = {ref.name: ref.addr for ref in await masters(desk)}
-    info = await desk.admin.consumer_running_info(
-        addrs[client.brokers[0]], group, client_id, with_stack
+        for ref, body in told.value.items()
+        for client in body.clients
+    ]
+    others = [ref for ref in await masters(desk) if ref not in told.value]
+    producers, producer_failures = await desk.each(
+        others, lambda ref: desk.admin.all_producers(ref.addr), one_must_answer=False
     )
-    return Partial((client, info))
-
-
-async def _connections(desk: Desk, ref: BrokerRef, group: str) -> ConsumerConnection | None:
-    """The connections that one broker sees; None when there are none."""
-    try:
-        return await desk.admin.consumer_connections(ref.addr, group)
-    except RequestRefused as refusal:
-        if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
-            return None
-        raise
-
-
-def merge_connections(found: Mapping[BrokerRef, ConsumerConnection | None]) -> GroupClients:
-    """One client connects to several brokers; each client is listed once."""
-    brokers: dict[str, list[str]] = {}
-    clients: dict[str, Client] = {}
-    subscriptions: dict[str, SubscriptionData] = {}
-    seen: ConsumerConnection | None = None
-    for ref, connection in found.items():
-        if connection is None:
-            continue
-        seen = seen or connection
-        subscriptions.update(connection.subscription_table)
-        for member in connection.connection_set:
-            brokers.setdefault(member.client_id, []).append(ref.name)
-            clients[member.client_id] = Client(
-                member.client_id,
-                member.client_addr,
-                member.language,
-                version_text(member.version),
-                tuple(brokers[member.client_id]),
-            )
-    return GroupClients(
-        clients=tuple(clients[client_id] for client_id in sorted(clients)),
-        subscriptions=tuple(subscriptions[topic] for topic in sorted(subscriptions)),
-        consume_type=seen.consume_type if seen else None,
-        message_model=seen.message_model if seen else None,
-        consume_from_where=seen.consume_from_where if seen else None,
+    found += (_producer(ref, group, one) for ref, group, one in _each_producer(producers))
+    consumers, left_out, failures = await _consumers(desk, others)
+    return Partial(
+        AllClients(merged([*found, *consumers]), left_out),
+        merge_failures(told.failures, producer_failures, failures),
     )
 
 
-def version_text(number: int) -> str:
-    """The release behind the number a client announces: 409 → "4.9.8".
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
+async def connected(desk: Desk, client_id: str) -> Partial[tuple[Connected, ...]]:
+    """The clients with this id, one for each machine it is connected from."""
+    answer = await desk.ask(all_clients)
+    found = tuple(client for client in answer.value.clients if client.client_id == client_id)
+    if not found:
+        raise NotThere(
+            format_lazy(_("No client “{client}” is connected."), client=client_id),
+            hint=_("Brokers drop a client when its connection ends."),
+            failures=answer.failures,
+        )
+    return Partial(found, answer.failures)
 
-    RocketMQ numbers its releases in order, each after its snapshot, ten patches to a minor and
-    ten minors to a major version, with 4.0.0 as 213. Before that the order was less regular.
-    """
-    index, is_release = divmod(number - VERSION_4_SNAPSHOT, 2)
-    if index < 0:
-        return "3.x"
-    minor, patch = divmod(index, 10)
-    major, minor = divmod(minor, 10)
-    return f"{4 + major}.{minor}.{patch}{'' if is_release else '-SNAPSHOT'}"
+
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
+async def producer_groups(desk: Desk) -> Partial[tuple[ProducerGroup, ...]]:
+    """The groups that somebody produces for, in order of name."""
+    answer = await desk.ask(all_clients)
+    members: dict[str, list[Connected]] = {}
+    for client in answer.value.clients:
+        for group in client.producer_groups:
+            members.setdefault(group, []).append(client)
+    return Partial(
+        tuple(_producer_group(name, members[name]) for name in sorted(members)), answer.failures
+    )
+
+
+def _producer_group(name: str, members: list[Connected]) -> ProducerGroup:
+    beats = [client.heartbeat_ms for client in members if client.heartbeat_ms is not None]
+    return ProducerGroup(
+        name,
+        len(members),
+        tuple(sorted({client.language for client in members})),
+        tuple(sorted({client.version for client in members})),
+        tuple(sorted({broker for client in members for broker in client.brokers})),
+        max(beats, default=None),
+    )
+
+
+def _each_producer(
+    tables: Mapping[BrokerRef, Mapping[str, list[ProducerInfo]]],
+) -> Iterable[tuple[BrokerRef, str, ProducerInfo]]:
+    for ref, table in tables.items():
+        for group, members in table.items():
+            for one in members:
+                yield ref, group, one
+
+
+def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> Connected:
+    return Connected(
+        told.client_id,
+        told.remote_ip.lstrip("/"),
+        REMOTING,
+        told.language,
+        version_text(told.version),
+        {},
+        (group,),
+        (ref.name,),
+        told.last_update_timestamp if told.last_update_timestamp > 0 else None,
+    )
+
+
+async def _consumers(
+    desk: Desk, refs: list[BrokerRef]
+) -> tuple[list[Connected], int, tuple[BrokerFailure, ...]]:
+    """The consumers of these brokers' groups, how many groups were left out, who did not answer."""
+    configs = (await desk.ask(group_configs)).value
+    groups = sorted({group for ref in refs for group in configs.get(ref, ())})
+    answer = await ask_each(desk, group_clients, groups[:SCAN_MAX])
+    found = [
+        Connected(
+            client.client_id,
+            client.addr,
+            REMOTING,
+            client.language,
+            client.version,
+            {group: tuple(each.topic for each in members.subscriptions)},
+            (),
+            client.brokers,
+            None,
+        )
+        for group, members in answer.value.items()
+        for client in members.clients
+    ]
+    return found, max(0, len(groups) - SCAN_MAX), answer.failures
+
+
+def merged(clients: Iterable[Connected]) -> tuple[Connected, ...]:
+    """Each client once, with all that its connections told."""
+    by_name: dict[str, list[Connected]] = {}
+    for client in clients:
+        by_name.setdefault(client.name, []).append(client)
+    return tuple(_merged(by_name[name]) for name in sorted(by_name))
+
+
+def _merged(parts: list[Connected]) -> Connected:
+    first = parts[0]
+    groups: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        for group, topics in part.groups.items():
+            groups[group] = tuple(sorted({*groups.get(group, ()), *topics}))
+    beats = [part.heartbeat_ms for part in parts if part.heartbeat_ms is not None]
+    return Connected(
+        first.client_id,
+        first.addr,
+        first.protocol,
+        first.language,
+        first.version,
+        dict(sorted(groups.items())),
+        tuple(sorted({group for part in parts for group in part.producer_groups})),
+        tuple(sorted({broker for part in parts for broker in part.brokers})),
+        max(beats, default=None),
+    )

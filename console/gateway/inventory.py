@@ -7,10 +7,10 @@ who asks here must have another way for those that are missing from the answer.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from console.gateway.answers import Partial, merge_failures
-from console.gateway.brokers import masters
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.questions import question
+from console.gateway.brokers.listing import masters
+from console.gateway.engine.answers import Partial, merge_failures
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
 from core_broker.client.admin.inventory import offered_codes
 from core_broker.remoting.bodies.inventory import (
     ClientInventoryBody,

@@ -7,16 +7,16 @@ how many were not.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from console.gateway.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.brokers import BrokerRow, broker_rows
-from console.gateway.desk import Desk
-from console.gateway.group_numbers import GroupNumbers, known_group_numbers, numbers_of_groups
-from console.gateway.groups import GroupRow, group_rows
+from console.gateway.brokers.listing import BrokerRow, broker_rows
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import Desk
+from console.gateway.groups.listing import GroupRow, group_rows
+from console.gateway.groups.metrics import GroupNumbers, known_group_numbers, numbers_of_groups
 from console.gateway.inventory import INVENTORY_DEADLINE_MS
-from console.gateway.numbers import SCAN_MAX, added, counted
-from console.gateway.questions import question
-from console.gateway.topic_numbers import known_topic_numbers, stored_of
-from console.gateway.topics import topic_rows
+from console.gateway.metrics import SCAN_MAX, added, counted
+from console.gateway.topics.listing import topic_rows
+from console.gateway.topics.metrics import known_topic_numbers, stored_of
 from core_broker.message.topics import DLQ_PREFIX
 
 BEHIND_SHOWN = 5

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from console.gateway.answers import Partial, merge_failures
-from console.gateway.brokers import broker_refs
-from console.gateway.desk import Desk
-from console.gateway.groups import group_configs
-from console.gateway.questions import question
-from console.gateway.topics import topic_configs
+from console.gateway.brokers.listing import broker_refs
+from console.gateway.engine.answers import Partial, merge_failures
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import Desk
+from console.gateway.groups.listing import group_configs
+from console.gateway.topics.listing import topic_configs
 
 NAMES_FRESH_MS = 5_000
 

@@ -23,8 +23,7 @@ from console.clusters.models import Kind
 from console.clusters.protection import check_confirmed, check_deletable, is_protected
 from console.gateway import merge_failures
 from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
-from console.gateway.clients import group_clients, queue_owners, running_info
-from console.gateway.group_changes import (
+from console.gateway.groups.changes import (
     FIELDS,
     create_group,
     delete_group,
@@ -32,13 +31,14 @@ from console.gateway.group_changes import (
     group_impact,
     update_group,
 )
-from console.gateway.groups import (
+from console.gateway.groups.listing import (
     group_rows,
     group_settings,
     progress_of,
     queue_progress,
     with_owners,
 )
+from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.groups import listing
 from console.groups import serializers as shapes
 from console.tables import TableQuery

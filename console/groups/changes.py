@@ -14,9 +14,9 @@ from console.clusters import history
 from console.clusters.models import Kind
 from console.clusters.protection import check_deletable, is_protected
 from console.gateway import AlreadyThere, BrokerRef, Changed
-from console.gateway.brokers import broker_names
+from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import etag_of, states
-from console.gateway.group_changes import (
+from console.gateway.groups.changes import (
     FIELDS,
     create_group,
     delete_group,
@@ -24,7 +24,7 @@ from console.gateway.group_changes import (
     group_impact,
     update_group,
 )
-from console.gateway.groups import group_settings
+from console.gateway.groups.listing import group_settings
 from console.groups.forms import GroupCreateForm, GroupDeleteForm, GroupSettingsForm
 from console.outcomes import tell_outcomes
 from console.pages import ClusterPage, Crumb

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.exports.tables import Asked, Found, Table, numbered_parts
 from console.gateway import Cluster
-from console.gateway.groups import group_rows
+from console.gateway.groups.listing import group_rows
 from console.groups import listing
 from console.groups.serializers import GroupNumbersSerializer, GroupRowSerializer, lines_body
 from console.tables import TableQuery

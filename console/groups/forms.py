@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from console.forms import BrokersForm, TypedNameForm
-from console.gateway.group_changes import GroupSettings
+from console.gateway.groups.changes import GroupSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 

@@ -7,14 +7,14 @@ from typing import Any
 from console.clusters.models import Kind
 from console.gateway import Cluster
 from console.gateway.changes import BrokerOutcome, FieldChange
-from console.gateway.group_changes import (
+from console.gateway.groups.changes import (
     FIELDS,
     GroupSettings,
     delete_group,
     group_impact,
     update_group,
 )
-from console.gateway.groups import group_settings
+from console.gateway.groups.listing import group_settings
 from console.guarded import (
     BulkDeletePage,
     BulkDeleteResource,

@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.gateway import Cluster, now_ms
-from console.gateway.group_numbers import GroupNumbers, known_group_numbers, numbers_of_groups
-from console.gateway.groups import GroupRow
+from console.gateway.groups.listing import GroupRow
+from console.gateway.groups.metrics import GroupNumbers, known_group_numbers, numbers_of_groups
 from console.numbered import Numbered
 from console.tables import Column, Columns
 

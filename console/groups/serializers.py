@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from console.api.serializers import AnsweredSerializer, BodySerializer
-from console.gateway.group_changes import FIELDS, GroupSettings
+from console.gateway.groups.changes import FIELDS, GroupSettings
 from console.groups.forms import RETRIES_MAX, RETRY_QUEUES_MAX
 from console.groups.listing import GroupLine
 from core_broker.errors import ClientError

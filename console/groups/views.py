@@ -9,10 +9,9 @@ from django.utils.translation import gettext as _
 from console.clusters.models import Kind
 from console.clusters.protection import is_protected
 from console.gateway import merge_failures
-from console.gateway.clients import group_clients, queue_owners, running_info
-from console.gateway.dead_letter_reasons import why
-from console.gateway.deadletters import summary
-from console.gateway.groups import (
+from console.gateway.dead_letters.causes import why
+from console.gateway.dead_letters.summary import summary
+from console.gateway.groups.listing import (
     GroupQueue,
     group_rows,
     group_settings,
@@ -20,6 +19,7 @@ from console.gateway.groups import (
     queue_progress,
     with_owners,
 )
+from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.groups import listing
 from console.pages import ClusterPage, Crumb
 from console.tables import TableQuery

@@ -15,7 +15,7 @@ from channels.layers import get_channel_layer
 
 from console import metrics
 from console.gateway import Cluster, GatewayError, now_ms
-from console.gateway.brokers import BrokerRow, broker_rows
+from console.gateway.brokers.listing import BrokerRow, broker_rows
 from console.gateway.overview import group_totals, load_of
 
 log = logging.getLogger(__name__)

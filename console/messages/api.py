@@ -14,10 +14,10 @@ from rest_framework.response import Response
 from console.api.paging import read_limit
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
-from console.gateway import messages as questions
-from console.gateway.filters import BodyTest, FilterError, MessageFilter
-from console.gateway.finding import Index, find
-from console.gateway.messages import MessageRef
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest, FilterError, MessageFilter
+from console.gateway.messages.lookup import Index, find
+from console.gateway.messages.stored import MessageRef
 from console.messages.body import view_body
 from console.messages.forms import QUEUE_CHARS_MAX, SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.messages.views import BodyDownload, found_message

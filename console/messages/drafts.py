@@ -12,7 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
-from console.gateway.sends import (
+from console.gateway.messages.send import (
     BODY_BYTES_MAX,
     COUNT_MAX,
     PRODUCER_GROUP,

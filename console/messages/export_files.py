@@ -4,7 +4,7 @@ import base64
 from typing import Any, Final
 
 from console.formats import exact
-from console.gateway.messages import MessageRef
+from console.gateway.messages.stored import MessageRef
 from console.messages.body import sent_body, text_of
 
 COLUMNS: Final = (

@@ -18,8 +18,8 @@ from console.api.views import ClusterResource
 from console.audit import audited
 from console.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 from console.exports.shapes import ExportStartedSerializer, FileWishSerializer
-from console.gateway import messages as questions
-from console.gateway.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
 from console.jobs.errors import AlreadyActive
 from console.messages import exports
 from console.messages.api import wanted_by

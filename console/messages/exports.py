@@ -12,8 +12,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from console.exports.files import writer
 from console.gateway import Cluster, GatewayError, gateway
-from console.gateway import messages as questions
-from console.gateway.filters import BodyTest, MessageFilter
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest, MessageFilter
 from console.jobs import files, tasks
 from console.jobs.models import Job
 from console.jobs.patience import patiently

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from console.access import Need, needs
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.api.views import ClusterResource, told_with
-from console.gateway import messages as questions
-from console.gateway.filters import (
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import (
     BODY_CHARS_MAX,
     SQL_CHARS_MAX,
     TAGS_CHARS_MAX,

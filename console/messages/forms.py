@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
 from console.gateway import now_ms
-from console.gateway.filters import (
+from console.gateway.messages.filters import (
     BODY_CHARS_MAX,
     SQL_CHARS_MAX,
     TAGS_CHARS_MAX,

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.resends import PROPERTY_RESENT_FROM
+from console.gateway.dead_letters.resend import PROPERTY_RESENT_FROM
 from core_broker.message import properties as names
 
 _MEANINGS: dict[str, Any] = {

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from console.access import Need, may
 from console.areas import areas
 from console.gateway import BrokerFailure, Cluster, GatewayError
-from console.gateway.finding import find, looks_exact
+from console.gateway.messages.lookup import find, looks_exact
 from console.gateway.search import names
 from console.messages.recent import recent_items
 

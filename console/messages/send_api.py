@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from console.api.serializers import BodySerializer
 from console.audit import audited
-from console.gateway.sends import (
+from console.gateway.messages.send import (
     COUNT_MAX,
     PRODUCER_GROUP,
     PROPERTIES_MAX,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from console.access import Need, needs
 from console.audit import audited
 from console.gateway import GatewayError
-from console.gateway.sends import (
+from console.gateway.messages.send import (
     DEFAULT_LEVELS,
     PRODUCER_GROUP,
     Draft,

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console.gateway import messages as questions
-from console.gateway.filters import BodyTest
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest
 from console.messages.forms import RATE, TailForm
 from console.messages.views import known_topics
 from console.pages import ClusterPage, Crumb

@@ -17,9 +17,9 @@ from typing import Any
 
 from console import metrics
 from console.gateway import Cluster, GatewayError, now_ms
-from console.gateway.filters import MessageFilter
-from console.gateway.messages import MessageRef
-from console.gateway.tailing import Look, Positions, look
+from console.gateway.messages.filters import MessageFilter
+from console.gateway.messages.stored import MessageRef
+from console.gateway.messages.tail import Look, Positions, look
 from console.messages.body import preview
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotThere
-from console.gateway import messages as questions
-from console.gateway.filters import BodyTest
-from console.gateway.finding import Index, find
-from console.gateway.messages import MessageRef
-from console.gateway.newest_first import CursorError
-from console.gateway.topics import TopicRow, topic_rows
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest
+from console.gateway.messages.lookup import Index, find
+from console.gateway.messages.paging import CursorError
+from console.gateway.messages.stored import MessageRef
+from console.gateway.topics.listing import TopicRow, topic_rows
 from console.messages.body import BodyForm, preview, sent_body, view_body
 from console.messages.forms import SPANS, BrowseForm, FindForm
 from console.messages.properties import property_rows

@@ -14,9 +14,9 @@ from rest_framework.response import Response
 
 from console.api.serializers import AnsweredSerializer, BodySerializer, OutcomeSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
-from console.gateway.groups import group_settings
-from console.gateway.offset_plans import Goal, Plan, Way, Wish, etag_of
-from console.gateway.offsets import OFFSET_MAX, QUEUES_MAX, client_offsets, places, plan
+from console.gateway.groups.listing import group_settings
+from console.gateway.offsets.plan import Goal, Plan, Way, Wish, etag_of
+from console.gateway.offsets.reset import OFFSET_MAX, QUEUES_MAX, client_offsets, places, plan
 from console.messages.forms import TOPIC_CHARS_MAX
 from console.offsets.forms import GROUP_CHARS_MAX
 from console.offsets.models import OffsetReset

@@ -9,8 +9,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.forms import TablerForm
-from console.gateway.offset_plans import Goal, Key, Wish
-from console.gateway.offsets import OFFSET_MAX, QUEUES_MAX
+from console.gateway.offsets.plan import Goal, Key, Wish
+from console.gateway.offsets.reset import OFFSET_MAX, QUEUES_MAX
 from console.messages.forms import TOPIC_CHARS_MAX, MomentField
 
 GROUP_CHARS_MAX = 255

@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from console.audit import audited
 from console.gateway import Answer, Cluster, NotAllowedNow, NotThere
 from console.gateway.changes import BrokerOutcome
-from console.gateway.offset_plans import Goal, Key, Plan, Wish
-from console.gateway.offsets import client_offsets, places, reset
+from console.gateway.offsets.plan import Goal, Key, Plan, Wish
+from console.gateway.offsets.reset import client_offsets, places, reset
 from console.offsets.models import RESETS_KEPT, OffsetReset
 
 RESET_ACTION = "offsets.reset"

@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.gateway import NotAllowedNow, NotThere, Unusable
-from console.gateway.clients import group_clients
-from console.gateway.groups import group_settings, queue_progress
-from console.gateway.offset_plans import Goal, Plan, Way, Wish
-from console.gateway.offsets import plan
+from console.gateway.groups.listing import group_settings, queue_progress
+from console.gateway.groups.members import group_clients
+from console.gateway.offsets.plan import Goal, Plan, Way, Wish
+from console.gateway.offsets.reset import plan
 from console.offsets.forms import WishForm, read_each
 from console.offsets.models import OffsetReset
 from console.offsets.resets import (

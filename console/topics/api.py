@@ -22,15 +22,15 @@ from console.clusters.models import Kind
 from console.clusters.protection import check_confirmed, check_deletable, is_protected
 from console.gateway import Answer
 from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
-from console.gateway.topic_changes import (
+from console.gateway.topics.changes import (
     create_topic,
     delete_topic,
     differences,
     topic_impact,
     update_topic,
 )
-from console.gateway.topic_numbers import TopicNumbers, topic_numbers
-from console.gateway.topics import TopicDetail, TopicRow, topic_detail, topic_rows
+from console.gateway.topics.listing import TopicDetail, TopicRow, topic_detail, topic_rows
+from console.gateway.topics.metrics import TopicNumbers, topic_numbers
 from console.tables import TableQuery
 from console.topics import listing
 from console.topics.serializers import (

@@ -15,16 +15,16 @@ from console.clusters.models import Kind
 from console.clusters.protection import check_deletable, is_protected
 from console.forms import TypedNameForm
 from console.gateway import AlreadyThere, Changed
-from console.gateway.brokers import broker_names
+from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import etag_of, states
-from console.gateway.topic_changes import (
+from console.gateway.topics.changes import (
     create_topic,
     delete_topic,
     differences,
     topic_impact,
     update_topic,
 )
-from console.gateway.topics import TopicDetail, topic_detail
+from console.gateway.topics.listing import TopicDetail, topic_detail
 from console.outcomes import tell_outcomes
 from console.pages import ClusterPage, Crumb
 from console.topics.forms import TopicCreateForm, TopicSettingsForm

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.exports.tables import Asked, Found, Table, numbered_parts
 from console.gateway import Cluster
-from console.gateway.topics import topic_rows
+from console.gateway.topics.listing import topic_rows
 from console.tables import TableQuery
 from console.topics import listing
 from console.topics.serializers import NUMBERS, TopicRowSerializer, lines_body

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.formats import perm_words
 from console.forms import BrokersForm
-from console.gateway.topic_changes import QUEUES_MAX, TopicSettings
+from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
 

@@ -15,7 +15,7 @@ from console.clusters import history
 from console.clusters.models import Kind
 from console.gateway import Cluster
 from console.gateway.changes import BrokerOutcome, FieldChange, chosen_of
-from console.gateway.topic_changes import (
+from console.gateway.topics.changes import (
     delete_topic,
     differences,
     settings_from,
@@ -23,7 +23,7 @@ from console.gateway.topic_changes import (
     topic_impact,
     update_topic,
 )
-from console.gateway.topics import topic_detail
+from console.gateway.topics.listing import topic_detail
 from console.guarded import (
     BulkDeletePage,
     BulkDeleteResource,

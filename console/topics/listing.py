@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.gateway import Cluster
-from console.gateway.topic_numbers import TopicNumbers, known_topic_numbers, numbers_of
-from console.gateway.topics import TopicRow
+from console.gateway.topics.listing import TopicRow
+from console.gateway.topics.metrics import TopicNumbers, known_topic_numbers, numbers_of
 from console.numbered import Numbered
 from console.tables import Column, Columns
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from console.api.serializers import AnsweredSerializer, BodySerializer
-from console.gateway.topic_changes import QUEUES_MAX, TopicSettings
+from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
 from console.topics.listing import KINDS, TopicLine
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic

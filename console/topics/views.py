@@ -7,9 +7,9 @@ from django.utils.translation import gettext as _
 from console.clusters.models import Kind
 from console.clusters.protection import is_protected
 from console.gateway import merge_failures
-from console.gateway.readers import readers_of
-from console.gateway.topic_numbers import topic_numbers
-from console.gateway.topics import topic_detail, topic_rows
+from console.gateway.groups.of_topic import readers_of
+from console.gateway.topics.listing import topic_detail, topic_rows
+from console.gateway.topics.metrics import topic_numbers
 from console.pages import ClusterPage, Crumb
 from console.tables import TableQuery
 from console.topics import listing

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
-from console.gateway.sightings import Standing
-from console.gateway.traces import NoTrace, journey
+from console.gateway.traces.evidence import Standing
+from console.gateway.traces.journey import NoTrace, journey
 from console.messages.forms import TOPIC_CHARS_MAX
 from console.traces.drawing import SeenKind
 from console.traces.seen import seen_of

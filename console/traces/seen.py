@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from django.db.models import Q
 
 from console.deadletters.models import Resend
-from console.gateway.resends import Result
-from console.gateway.traces import Journey
+from console.gateway.dead_letters.resend import Result
+from console.gateway.traces.journey import Journey
 from console.traces.drawing import Seen, SeenKind
 from core_broker.message.properties import PROPERTY_TRANSACTION_CHECK_TIMES
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX

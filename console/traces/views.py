@@ -9,9 +9,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from console.gateway import NotThere, now_ms
-from console.gateway.finding import find
-from console.gateway.sightings import GroupStanding
-from console.gateway.traces import Journey, journey
+from console.gateway.messages.lookup import find
+from console.gateway.traces.evidence import GroupStanding
+from console.gateway.traces.journey import Journey, journey
 from console.messages.forms import TOPIC_CHARS_MAX, FindForm
 from console.messages.views import rows
 from console.pages import ClusterPage, Crumb

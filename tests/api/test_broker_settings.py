@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from console.clusters.models import Change
-from console.gateway.broker_settings import CHANGEABLE, DEFAULTS, Setting
-from console.gateway.secrets import HIDDEN, shown
+from console.gateway.brokers.secrets import HIDDEN, shown
+from console.gateway.brokers.settings import CHANGEABLE, DEFAULTS, Setting
 from tests.api.conftest import Api
 from tests.api.traffic import poll
 from tests.support.cluster import SMALL_STORE, Cluster, Program, free_broker_port

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from console.gateway.all_clients import Connected, merged
+from console.gateway.clients import Connected, merged
 from core_broker.client import Producer
 from core_broker.message.model import Message
 from tests.api.conftest import Api

@@ -12,7 +12,8 @@ from django.test import Client
 
 from console.audit.models import AuditRow
 from console.deadletters.models import Discard, Resend
-from console.gateway import gateway, letter_search
+from console.gateway import gateway
+from console.gateway.dead_letters import search as letter_search
 from core_broker.message.model import Message, MessageExt
 from core_broker.message.topics import TRACE_TOPIC
 from tests.api.conftest import Api

@@ -13,9 +13,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.gateway import NotThere
-from console.gateway import traces as questions
-from console.gateway.desk import Desk
-from console.gateway.queue_slices import topic_queues
+from console.gateway.engine.session import Desk
+from console.gateway.messages.queue_slices import topic_queues
+from console.gateway.traces import journey as questions
 from core_broker.client import AdminClient, LocalTransactionState, SendResult, TransactionProducer
 from core_broker.errors import RequestRefused
 from core_broker.message.model import Message, MessageExt

@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.gateway import gateway
-from console.gateway import traces as questions
+from console.gateway.traces import journey as questions
 from core_broker.client import AdminClient, Producer, SendResult
 from core_broker.message.model import Message
 from core_broker.message.topics import TRACE_TOPIC

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from console.gateway.loop import GatewayLoop
+from console.gateway.engine.loop import GatewayLoop
 from core_broker.client import (
     AdminClient,
     ClientHook,

@@ -9,12 +9,12 @@ import pytest
 from pytest_django import Settings
 
 from console.gateway import Cluster, NotAllowedNow, gateway
-from console.gateway.deadletters import summary
-from console.gateway.letter_search import LetterFilter, search
-from console.gateway.offset_plans import Goal, Way, Wish
-from console.gateway.offsets import places, plan, reset
-from console.gateway.resends import Plan, Result, Target, resend
-from console.gateway.traces import NoTrace, journey
+from console.gateway.dead_letters.resend import Plan, Result, Target, resend
+from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.summary import summary
+from console.gateway.offsets.plan import Goal, Way, Wish
+from console.gateway.offsets.reset import places, plan, reset
+from console.gateway.traces.journey import NoTrace, journey
 from core_broker.message.model import Message, MessageExt
 from tests.api.stored import give_up, numbered, store
 from tests.api.traffic import Traffic, poll

@@ -2,12 +2,13 @@
 
 import pytest
 
-from console.gateway import group_changes, topic_changes
 from console.gateway.changes import BrokerOutcome, check_unchanged, chosen, etag_of
-from console.gateway.desk import BrokerRef
-from console.gateway.errors import Changed, NotThere
-from console.gateway.group_changes import GroupSettings, merge_outcomes
-from console.gateway.topic_changes import TopicSettings
+from console.gateway.engine.errors import Changed, NotThere
+from console.gateway.engine.session import BrokerRef
+from console.gateway.groups import changes as group_changes
+from console.gateway.groups.changes import GroupSettings, merge_outcomes
+from console.gateway.topics import changes as topic_changes
+from console.gateway.topics.changes import TopicSettings
 from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 
 A, B = BrokerRef("a", 0, "h:1"), BrokerRef("b", 0, "h:2")

@@ -1,6 +1,6 @@
 """What is sent for a dead letter."""
 
-from console.gateway.resends import (
+from console.gateway.dead_letters.resend import (
     PROPERTY_RESENT_FROM,
     Target,
     origin_topic,

@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from django.test import override_settings
 
-from console.gateway import desk as desks
-from console.gateway.answers import Partial
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.door import Gateway
-from console.gateway.errors import (
+from console.gateway.engine import session as desks
+from console.gateway.engine.answers import Partial
+from console.gateway.engine.clusters import Gateway
+from console.gateway.engine.errors import (
     ClusterUnreachable,
     GatewayError,
     Refused,
@@ -18,7 +17,8 @@ from console.gateway.errors import (
     UnknownCluster,
     Unusable,
 )
-from console.gateway.questions import command, question
+from console.gateway.engine.questions import command, question
+from console.gateway.engine.session import BrokerRef, Desk
 from core_broker.errors import (
     ClientError,
     ConnectFailed,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.gateway.filters import BODY_CHARS_MAX, BodyTest, FilterError, MessageFilter
+from console.gateway.messages.filters import BODY_CHARS_MAX, BodyTest, FilterError, MessageFilter
 from core_broker.message import sysflag
 from core_broker.message.model import MessageExt
 from tests.support.stored_messages import stored

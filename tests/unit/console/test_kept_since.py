@@ -2,9 +2,9 @@
 
 from typing import cast
 
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.queue_slices import QueueRef
-from console.gateway.traces import kept_since_ms
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.queue_slices import QueueRef
+from console.gateway.traces.journey import kept_since_ms
 from core_broker.client import AdminClient, PullResult, PullStatus
 from core_broker.remoting.bodies import MessageQueue, TopicOffset
 from tests.support.stored_messages import stored

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.gateway.desk import BrokerRef
-from console.gateway.newest_first import (
+from console.gateway.engine.session import BrokerRef
+from console.gateway.messages.paging import (
     CURSOR_CHARS_MAX,
     Budget,
     CursorError,
@@ -20,7 +20,7 @@ from console.gateway.newest_first import (
     newest_wanted,
     windows_before,
 )
-from console.gateway.queue_slices import QueueRef, Slice
+from console.gateway.messages.queue_slices import QueueRef, Slice
 from core_broker.message.model import MessageExt
 from tests.support.stored_messages import stored
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from console.gateway.answers import Answer, Partial
-from console.gateway.errors import GatewayError
-from console.gateway.questions import (
+from console.gateway.engine.answers import Answer, Partial
+from console.gateway.engine.errors import GatewayError
+from console.gateway.engine.questions import (
     COSTLY_FRESH_MAX_MS,
     FAILURE_FRESH_MS,
     STALE_MAX_MS,

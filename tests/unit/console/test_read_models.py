@@ -2,14 +2,14 @@
 
 import pytest
 
-from console.gateway import runtime
-from console.gateway.brokers import broker_row
-from console.gateway.clients import merge_connections, version_text
-from console.gateway.desk import BrokerRef
-from console.gateway.group_numbers import GroupNumbers
-from console.gateway.groups import GroupQueue, group_queues, group_row, progress_of
+from console.gateway.brokers import runtime
+from console.gateway.brokers.listing import broker_row
+from console.gateway.engine.session import BrokerRef
+from console.gateway.groups.listing import GroupQueue, group_queues, group_row, progress_of
+from console.gateway.groups.members import merge_connections, version_text
+from console.gateway.groups.metrics import GroupNumbers
 from console.gateway.overview import furthest_behind, load_of
-from console.gateway.topics import own_names, topic_kind, topic_row
+from console.gateway.topics.listing import own_names, topic_kind, topic_row
 from core_broker.remoting.bodies import (
     BrokerData,
     ClientConnection,

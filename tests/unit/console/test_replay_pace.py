@@ -3,7 +3,7 @@
 import pytest
 
 from console.deadletters.replays import STEP_S, Pace
-from console.gateway.letter_search import REPLAY_CHUNK_MAX
+from console.gateway.dead_letters.search import REPLAY_CHUNK_MAX
 
 
 class Clock:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from console.gateway.brokers import BrokerRow, broker_row
-from console.gateway.desk import BrokerRef
+from console.gateway.brokers.listing import BrokerRow, broker_row
+from console.gateway.engine.session import BrokerRef
 from console.live.sampler import rate_between, sample_of
 
 

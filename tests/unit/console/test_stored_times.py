@@ -5,10 +5,10 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.gateway.desk import BrokerRef, Desk
-from console.gateway.messages import first_stored_at
-from console.gateway.newest_first import Window
-from console.gateway.queue_slices import QueueRef
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.paging import Window
+from console.gateway.messages.queue_slices import QueueRef
+from console.gateway.messages.stored import first_stored_at
 from core_broker.client import PullResult, PullStatus
 from tests.support.stored_messages import stored
 

@@ -1,0 +1,194 @@
+"""Questions about brokers and name servers: who is there, how fast, how full, how configured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.brokers import runtime
+from console.gateway.brokers.secrets import shown
+from console.gateway.engine.answers import Partial, now_ms
+from console.gateway.engine.errors import NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from core_broker.remoting.bodies import ClusterInfo
+
+RATES_FRESH_MS = 900
+SETTINGS_FRESH_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One broker process with the figures that lists show. None is what it did not tell."""
+
+    ref: BrokerRef
+    cluster_name: str
+    version: str | None
+    started_ms: int | None
+    in_rate: float | None
+    out_rate: float | None
+    in_total: int | None
+    out_total: int | None
+    in_today: int | None
+    out_today: int | None
+    disk_ratio: float | None
+    disk_total: int | None
+    disk_free: int | None
+    stored_bytes: int | None
+    oldest_message_ms: int | None
+    counted_ms: int
+
+    @property
+    def role(self) -> str:
+        return "master" if self.ref.is_master else "slave"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDetail:
+    """One broker process with everything it tells about itself."""
+
+    row: BrokerRow
+    groups: tuple[runtime.DetailGroup, ...]
+    table: Mapping[str, str]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NameServer:
+    """One name server of the cluster, and why it did not answer if it did not."""
+
+    addr: str
+    settings: Mapping[str, str]
+    failure: str | None
+
+
+@question(fresh_for_ms=2_000)
+async def cluster_map(desk: Desk) -> Partial[ClusterInfo]:
+    """Which brokers the name server knows."""
+    return Partial(await desk.admin.cluster_info())
+
+
+async def broker_refs(desk: Desk) -> tuple[BrokerRef, ...]:
+    """All broker processes, by name and id."""
+    info = (await desk.ask(cluster_map)).value
+    return tuple(
+        sorted(
+            BrokerRef(name, broker_id, addr)
+            for name, data in info.broker_addr_table.items()
+            for broker_id, addr in data.broker_addrs.items()
+        )
+    )
+
+
+async def masters(desk: Desk) -> tuple[BrokerRef, ...]:
+    """The process to ask for each broker name: its master, or its first slave without one."""
+    first: dict[str, BrokerRef] = {}
+    for ref in await broker_refs(desk):
+        first.setdefault(ref.name, ref)
+    return tuple(first.values())
+
+
+@question(fresh_for_ms=2_000)
+async def broker_names(desk: Desk) -> Partial[tuple[str, ...]]:
+    """The brokers that topics and groups can be created on."""
+    return Partial(tuple(ref.name for ref in await masters(desk)))
+
+
+def no_such_broker(name: str) -> NotThere:
+    return NotThere(
+        format_lazy(_("The name server lists no broker named “{name}”."), name=name),
+        hint=_("A broker that stopped is forgotten after two minutes."),
+    )
+
+
+@question(fresh_for_ms=RATES_FRESH_MS)
+async def broker_rows(desk: Desk) -> Partial[tuple[BrokerRow, ...]]:
+    """All brokers with their rates, disk and counts."""
+    info = (await desk.ask(cluster_map)).value
+    refs = await broker_refs(desk)
+    tables, failures = await desk.each(refs, lambda ref: desk.admin.runtime_info(ref.addr))
+    return Partial(
+        tuple(broker_row(ref, cluster_name(info, ref.name), tables[ref]) for ref in tables),
+        failures,
+    )
+
+
+@question(fresh_for_ms=RATES_FRESH_MS)
+async def broker_details(desk: Desk, name: str) -> Partial[tuple[BrokerDetail, ...]]:
+    """The processes of one broker name, master first."""
+    info = (await desk.ask(cluster_map)).value
+    refs = [ref for ref in await broker_refs(desk) if ref.name == name]
+    if not refs:
+        raise no_such_broker(name)
+
+    async def both(ref: BrokerRef) -> tuple[dict[str, str], dict[str, str]]:
+        return await desk.admin.runtime_info(ref.addr), await desk.admin.broker_config(ref.addr)
+
+    found, failures = await desk.each(refs, both)
+    return Partial(
+        tuple(
+            BrokerDetail(
+                broker_row(ref, cluster_name(info, name), table),
+                runtime.details(table),
+                table,
+                shown(settings),
+            )
+            for ref, (table, settings) in found.items()
+        ),
+        failures,
+    )
+
+
+@question(fresh_for_ms=SETTINGS_FRESH_MS)
+async def name_servers(desk: Desk) -> Partial[tuple[NameServer, ...]]:
+    """All configured name servers, also those that do not answer."""
+    refs = [BrokerRef("name server", 0, addr) for addr in desk.admin.namesrv_addrs]
+    found, failures = await desk.each(
+        refs, lambda ref: desk.admin.namesrv_config(ref.addr), one_must_answer=False
+    )
+    reasons = {failure.addr: failure.reason for failure in failures}
+    return Partial(
+        tuple(
+            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr)) for ref in refs
+        )
+    )
+
+
+def cluster_name(info: ClusterInfo, broker: str) -> str:
+    """RocketMQ's own cluster name of a broker; not the name this console gives."""
+    data = info.broker_addr_table.get(broker)
+    return data.cluster if data else ""
+
+
+def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> BrokerRow:
+    """Read a runtime table. Totals count since the broker's start, "today" since midnight."""
+    in_total = runtime.whole(table, "msgPutTotalTodayNow")
+    out_total = runtime.whole(table, "msgGetTotalTodayNow")
+    disk_total, disk_free = runtime.capacity(table)
+    low = runtime.whole(table, "commitLogMinOffset")
+    high = runtime.whole(table, "commitLogMaxOffset")
+    return BrokerRow(
+        ref=ref,
+        cluster_name=cluster,
+        version=runtime.version(table),
+        started_ms=runtime.whole(table, "bootTimestamp"),
+        in_rate=runtime.newest_rate(table, "putTps"),
+        # 5.x corrected the spelling of the key.
+        out_rate=runtime.newest_rate(table, "getTransferedTps", "getTransferredTps"),
+        in_total=in_total,
+        out_total=out_total,
+        in_today=_since(in_total, runtime.whole(table, "msgPutTotalTodayMorning")),
+        out_today=_since(out_total, runtime.whole(table, "msgGetTotalTodayMorning")),
+        disk_ratio=runtime.real(table, "commitLogDiskRatio"),
+        disk_total=disk_total,
+        disk_free=disk_free,
+        stored_bytes=None if low is None or high is None else high - low,
+        oldest_message_ms=runtime.whole(table, "earliestMessageTimeStamp") or None,
+        counted_ms=now_ms(),
+    )
+
+
+def _since(total: int | None, morning: int | None) -> int | None:
+    """What came since midnight; None when either end is unknown."""
+    return None if total is None or morning is None else max(0, total - morning)

@@ -1,0 +1,90 @@
+"""Having one consumer handle one stored message at once, and hearing what its listener says.
+
+The broker passes the message on to the consumer (309), which calls its listener and answers with
+the result and, where the listener raised something, its text. It is a delivery like any other: a
+listener that takes the message has done its work.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.brokers.listing import masters
+from console.gateway.engine.errors import NotAllowedNow, NotThere
+from console.gateway.engine.questions import command
+from console.gateway.engine.session import Desk
+from console.gateway.groups.members import group_clients
+from console.gateway.messages.stored import view
+from core_broker.message.topics import dlq_topic
+
+DIRECT_DEADLINE_MS = 16_000
+REMARK_CHARS_MAX = 4_000
+
+
+class Verdict(StrEnum):
+    """What the listener made of the message."""
+
+    SUCCESS = "success"
+    LATER = "later"
+    EXCEPTION = "exception"
+    NULL = "null"
+    OTHER = "other"
+
+
+_VERDICTS = {
+    "CR_SUCCESS": Verdict.SUCCESS,
+    "CR_COMMIT": Verdict.SUCCESS,
+    "CR_LATER": Verdict.LATER,
+    "CR_ROLLBACK": Verdict.LATER,
+    "CR_THROW_EXCEPTION": Verdict.EXCEPTION,
+    "CR_RETURN_NULL": Verdict.NULL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The answer of one consumer; `remark` is the text of what its listener raised."""
+
+    verdict: Verdict
+    remark: str
+    client: str
+    took_ms: int
+    msg_id: str
+    died_ms: int
+
+
+@command(deadline_ms=DIRECT_DEADLINE_MS)
+async def deliver_directly(desk: Desk, group: str, offset_msg_id: str) -> Said:
+    """Hand a dead letter of the group to one of its consumers.
+
+    Raises NotThere when it is no dead letter of the group, NotAllowedNow when nobody is online.
+    """
+    ref = (await desk.ask(view, offset_msg_id)).value
+    if ref is None or ref.message.topic != dlq_topic(group):
+        raise NotThere(format_lazy(_("“{group}” has no such dead letter any more."), group=group))
+    members = (await desk.ask(group_clients, group)).value.clients
+    addrs = {each.name: each.addr for each in await masters(desk)}
+    # Only a consumer that the message's own broker sees can be handed it.
+    near = next((each for each in members if ref.broker.name in each.brokers), None)
+    if near is None:
+        raise NotAllowedNow(
+            format_lazy(_("No consumer of group “{group}” is online."), group=group),
+            hint=_("Start one, or send the message again: it waits in the group's retry topic."),
+        )
+    answer = await desk.admin.consume_message_directly(
+        addrs[ref.broker.name],
+        group,
+        near.client_id,
+        ref.message.offset_msg_id,
+        ref.message.topic,
+    )
+    return Said(
+        _VERDICTS.get(answer.consume_result or "", Verdict.OTHER),
+        (answer.remark or "")[:REMARK_CHARS_MAX],
+        near.client_id,
+        max(0, answer.spent_time_mills),
+        ref.message.msg_id,
+        ref.message.store_timestamp,
+    )

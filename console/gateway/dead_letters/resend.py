@@ -1,0 +1,300 @@
+"""The command that sends dead letters again.
+
+A dead letter stays in its `%DLQ%` topic after it was sent again: the topic is a log. What was sent
+again, when and by whom is kept in the console's ledger, see `console.deadletters.ledger`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from time import monotonic
+from typing import Any, TypeVar
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.dead_letters.edits import NO_EDIT, Edit, checked
+from console.gateway.engine.errors import GatewayError, NotThere, Unusable
+from console.gateway.engine.questions import command
+from console.gateway.engine.session import Desk
+from console.gateway.messages.queue_slices import MASTER_ID
+from console.gateway.messages.stored import MessageRef, view
+from core_broker.client import SendStatus
+from core_broker.errors import (
+    ClientError,
+    ConnectionClosed,
+    GantryError,
+    RequestRefused,
+    RequestTimeout,
+)
+from core_broker.message import properties as names
+from core_broker.message.model import Message, MessageExt
+from core_broker.message.topics import (
+    DLQ_PREFIX,
+    SEND_FORBIDDEN_TOPICS,
+    dlq_topic,
+    retry_topic,
+    validate_topic,
+)
+from core_broker.remoting.bodies import TopicRouteData
+
+T = TypeVar("T")
+
+PERM_WRITE = 2
+RESEND_MESSAGES_MAX = 1_000
+RESENDS_AT_ONCE_MAX = 8
+#: What is not begun by then fails, so that there is an outcome for each message in time.
+RESEND_BUDGET_S = 40.0
+RESEND_DEADLINE_MS = 60_000
+
+#: Set on what is sent again, so that consumers and the trace page can tell.
+PROPERTY_RESENT_FROM = "RESENT_FROM"
+
+#: What described the failed journey; the new one gets its own.
+_PROPERTIES_OF_THE_JOURNEY = frozenset(
+    {
+        names.PROPERTY_CLUSTER,
+        names.PROPERTY_CONSUME_START_TIMESTAMP,
+        names.PROPERTY_DELAY_TIME_LEVEL,
+        names.PROPERTY_MAX_OFFSET,
+        names.PROPERTY_MAX_RECONSUME_TIMES,
+        names.PROPERTY_MIN_OFFSET,
+        names.PROPERTY_PRODUCER_GROUP,
+        names.PROPERTY_REAL_QUEUE_ID,
+        names.PROPERTY_REAL_TOPIC,
+        names.PROPERTY_RECONSUME_TIME,
+        names.PROPERTY_RETRY_TOPIC,
+        names.PROPERTY_TRANSACTION_PREPARED,
+        names.PROPERTY_WAIT_STORE_MSG_OK,
+    }
+)
+
+
+class Target(StrEnum):
+    """Where dead letters are sent."""
+
+    #: To the group's retry topic: only this group receives them.
+    RETRY = "retry"
+    #: To the topic they came from: every group of that topic receives them.
+    ORIGIN = "origin"
+    #: To a topic that is named: every group of that topic receives them.
+    TOPIC = "topic"
+
+
+class Result(StrEnum):
+    SENT = "sent"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    #: Of a dry run: it would be sent.
+    PLANNED = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where dead letters go and as what. A dry run looks at each of them and sends nothing."""
+
+    target: Target = Target.RETRY
+    #: The topic of Target.TOPIC.
+    topic: str = ""
+    edit: Edit = NO_EDIT
+    dry_run: bool = False
+
+    def checked(self) -> "Plan":
+        """The plan itself; raises Unusable when it names no topic that can be sent to."""
+        checked(self.edit)
+        if self.target is Target.TOPIC:
+            try:
+                validate_topic(self.topic)
+            except ClientError as fault:
+                raise Unusable(str(fault)) from None
+            if self.topic in SEND_FORBIDDEN_TOPICS or self.topic.startswith(DLQ_PREFIX):
+                raise Unusable(
+                    format_lazy(
+                        _("Only brokers write to “{topic}”; choose another topic."),
+                        topic=self.topic,
+                    )
+                )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one dead letter that was to be sent again. `died_ms` is its store time."""
+
+    id: str
+    result: Result
+    reason: Any = ""
+    msg_id: str = ""
+    topic: str = ""
+    new_offset_msg_id: str = ""
+    died_ms: int | None = None
+
+
+@command(deadline_ms=RESEND_DEADLINE_MS)
+async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: "Plan") -> tuple[Outcome, ...]:
+    """Send dead letters of a group again; one outcome for each id, in the order of `ids`.
+
+    One that fails does not keep the others back. A message keeps its unique key, so its journey can
+    be followed and consumers that remember ids know it again.
+    """
+    if len(ids) > RESEND_MESSAGES_MAX:
+        raise Unusable(
+            format_lazy(
+                _("At most {most} dead letters can be sent again at once."),
+                most=RESEND_MESSAGES_MAX,
+            )
+        )
+    return await _all_of(_Sender(desk, group, plan.checked()).named, ids, lambda each: each)
+
+
+@command(deadline_ms=RESEND_DEADLINE_MS)
+async def resend_read(
+    desk: Desk, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
+) -> tuple[Outcome, ...]:
+    """The same for dead letters of the group that the caller has read already."""
+    sender = _Sender(desk, group, plan.checked())
+    return await _all_of(sender.read, refs, lambda ref: ref.message.offset_msg_id)
+
+
+async def _all_of(
+    send: Callable[[T], Awaitable[Outcome]], letters: Iterable[T], id_of: Callable[[T], str]
+) -> tuple[Outcome, ...]:
+    """An outcome for each of them; what fails does so with its reason."""
+    gate = asyncio.Semaphore(RESENDS_AT_ONCE_MAX)
+    out_of_time = monotonic() + RESEND_BUDGET_S
+
+    async def one(letter: T) -> Outcome:
+        async with gate:
+            if monotonic() > out_of_time:
+                reason: Any = _("The cluster is slow: there was no time left for this one.")
+                return Outcome(id_of(letter), Result.FAILED, reason)
+            try:
+                return await send(letter)
+            except GatewayError as failure:
+                return Outcome(id_of(letter), Result.FAILED, failure.detail)
+            except GantryError as failure:
+                return Outcome(id_of(letter), Result.FAILED, str(failure))
+
+    return tuple(await asyncio.gather(*(one(each) for each in letters)))
+
+
+class _Sender:
+    """Sends letters of one group by one plan; a target's route is asked for once."""
+
+    def __init__(self, desk: Desk, group: str, plan: "Plan") -> None:
+        self._desk = desk
+        self._group = group
+        self._plan = plan
+        self._routes: dict[str, TopicRouteData | RequestRefused] = {}
+
+    async def named(self, offset_msg_id: str) -> Outcome:
+        """Look the letter up, and send it."""
+        answer = await self._desk.ask(view, offset_msg_id)
+        ref = answer.value
+        if ref is None and answer.failures:
+            return Outcome(offset_msg_id, Result.FAILED, answer.failures[0].reason)
+        if ref is None or ref.message.topic != dlq_topic(self._group):
+            reason = format_lazy(
+                _("“{group}” has no such dead letter any more."), group=self._group
+            )
+            return Outcome(offset_msg_id, Result.FAILED, reason)
+        return await self.read(ref)
+
+    async def read(self, ref: MessageRef) -> Outcome:
+        message, plan = ref.message, self._plan
+        topic = self._target_topic(message)
+        if not topic:
+            reason: Any = _("The dead letter does not tell which topic it came from.")
+            return self._outcome(ref, Result.FAILED, "", reason)
+        try:
+            addr, queue_id = _target_queue(await self._route(topic), topic, ref)
+        except NotThere as missing:
+            return self._outcome(ref, Result.FAILED, topic, missing.detail)
+        revival = revived(message, topic, plan.target, plan.edit)
+        if plan.dry_run:
+            return self._outcome(ref, Result.PLANNED, topic)
+        try:
+            sent = await self._desk.admin.send(addr, revival, queue_id)
+        except (RequestTimeout, ConnectionClosed) as failure:
+            reason = format_lazy(
+                _("{cause} It may have arrived all the same: look before you send it once more."),
+                cause=str(failure),
+            )
+            return self._outcome(ref, Result.FAILED, topic, reason)
+        doubt = "" if sent.status is SendStatus.SEND_OK else str(sent.status)
+        return self._outcome(ref, Result.SENT, topic, doubt, sent.offset_msg_id)
+
+    def _target_topic(self, message: MessageExt) -> str:
+        if self._plan.target is Target.RETRY:
+            return retry_topic(self._group)
+        return self._plan.topic if self._plan.target is Target.TOPIC else origin_topic(message)
+
+    async def _route(self, topic: str) -> TopicRouteData:
+        if topic not in self._routes:
+            try:
+                self._routes[topic] = await self._desk.admin.topic_route(topic)
+            except RequestRefused as refusal:
+                self._routes[topic] = refusal
+        known = self._routes[topic]
+        if isinstance(known, RequestRefused):
+            raise known
+        return known
+
+    @staticmethod
+    def _outcome(
+        ref: MessageRef, result: Result, topic: str, reason: Any = "", new_offset_msg_id: str = ""
+    ) -> Outcome:
+        message = ref.message
+        return Outcome(
+            message.offset_msg_id,
+            result,
+            reason,
+            message.msg_id,
+            topic,
+            new_offset_msg_id,
+            message.store_timestamp,
+        )
+
+
+def origin_topic(message: MessageExt) -> str:
+    """The topic a dead letter was sent to at first; empty when it does not say."""
+    return (
+        message.properties.get(names.PROPERTY_RETRY_TOPIC)
+        or message.properties.get(names.PROPERTY_DLQ_ORIGIN_TOPIC)
+        or ""
+    )
+
+
+def revived(message: MessageExt, topic: str, target: Target, edit: Edit = NO_EDIT) -> Message:
+    """The message to send for a dead letter: body, keys, tags and the application's properties,
+    as far as the edit leaves them."""
+    kept = {
+        name: value
+        for name, value in message.properties.items()
+        if name not in _PROPERTIES_OF_THE_JOURNEY
+    }
+    kept = edit.applied(kept)
+    kept[PROPERTY_RESENT_FROM] = message.offset_msg_id
+    origin = origin_topic(message)
+    if target is Target.RETRY and origin:
+        # The client shows its listener this topic instead of the retry topic.
+        kept[names.PROPERTY_RETRY_TOPIC] = origin
+    body = message.decompressed_body() if edit.body is None else edit.body
+    return Message(topic, body, flag=message.flag, properties=kept)
+
+
+def _target_queue(route: TopicRouteData, topic: str, ref: MessageRef) -> tuple[str, int]:
+    """Address and queue to send to, on the broker that keeps the dead letter where it can be."""
+    masters = {each.broker_name: each.broker_addrs.get(MASTER_ID) for each in route.broker_datas}
+    queues = [
+        (data.broker_name, addr, queue_id)
+        for data in route.queue_datas
+        if data.perm & PERM_WRITE and (addr := masters.get(data.broker_name))
+        for queue_id in range(data.write_queue_nums)
+    ]
+    if not queues:
+        raise NotThere(format_lazy(_("No broker takes messages for topic “{topic}”."), topic=topic))
+    near = [each for each in queues if each[0] == ref.broker.name] or queues
+    _broker, addr, queue_id = near[ref.message.queue_offset % len(near)]
+    return addr, queue_id

@@ -1,0 +1,248 @@
+"""Dead letters of one group by time, key, tag, topic or text; newest first to look, oldest first to
+send again.
+
+A dead-letter topic has no index of what its messages say, so a filter reads them. One page reads
+no more than SCAN_MESSAGES_MAX and says how far it came; its cursor goes on from there.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from console.gateway.dead_letters.resend import origin_topic
+from console.gateway.engine.answers import BrokerFailure, Partial
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.paging import (
+    MergedPage,
+    Window,
+    decode_cursor,
+    encode_cursor,
+    newest_first,
+    windows_before,
+)
+from console.gateway.messages.queue_slices import QueueRef, Slice, read_slice, topic_queues
+from console.gateway.messages.stored import (
+    PAGE_MESSAGES_MAX,
+    QUEUES_AT_ONCE_MAX,
+    MessageRef,
+    brokers_of,
+    stored_windows,
+    within,
+)
+from core_broker.errors import ProtocolError
+from core_broker.message.model import MessageExt
+from core_broker.message.topics import dlq_topic
+
+SCAN_MESSAGES_MAX = 2_000
+#: A dry run counts what matches among so many; what lies beyond is said to be uncounted.
+COUNT_MESSAGES_MAX = 20_000
+SCAN_DEADLINE_MS = 20_000
+COUNT_DEADLINE_MS = 45_000
+CHUNK_MESSAGES = 100
+#: How many letters of one queue a replay reads at once.
+REPLAY_CHUNK_MAX = 256
+
+#: The part of a queue that is still to be replayed: its key, and offsets in [begin, end).
+Piece = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """What is looked for. `only` and `without` are offset ids, which the ledger tells."""
+
+    begin_ms: int | None = None
+    end_ms: int | None = None
+    key: str = ""
+    tag: str = ""
+    topic: str = ""
+    text: str = ""
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def reads_messages(self) -> bool:
+        """Whether time alone does not decide."""
+        return (
+            bool(self.key or self.tag or self.topic or self.text or self.without)
+            or self.only is not None
+        )
+
+    def matches(self, message: MessageExt) -> bool:
+        letter_id = message.offset_msg_id
+        return (
+            letter_id not in self.without
+            and (self.only is None or letter_id in self.only)
+            and (not self.key or self.key in (*message.keys, message.msg_id))
+            and (not self.tag or self.tag == (message.tags or ""))
+            and (not self.topic or self.topic == origin_topic(message))
+            and (not self.text or _holds(message, self.text.casefold()))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Newest first. `total` counts the whole time, `scanned` what this page has read of it."""
+
+    rows: tuple[MessageRef, ...]
+    total: int
+    scanned: int
+    unreadable: int
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCount:
+    """How many match; `is_whole` is False when there were more than were looked at."""
+
+    matched: int
+    scanned: int
+    is_whole: bool
+
+
+@question(fresh_for_ms=500, deadline_ms=SCAN_DEADLINE_MS)
+async def search(
+    desk: Desk,
+    group: str,
+    wanted: LetterFilter = LetterFilter(),
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Partial[LetterPage]:
+    """One page of a group's dead letters that match.
+
+    Raises CursorError for a cursor that is none, NotThere for a group that never had any.
+    """
+    ends = decode_cursor(cursor) if cursor else None
+    windows, failures = await _windows(desk, group, wanted)
+    total = sum(window.count for window in windows)
+    if ends is not None:
+        windows = windows_before(windows, ends)
+    reader = _Reader(desk, windows, wanted)
+    await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
+    page = LetterPage(
+        tuple(reader.found),
+        total,
+        reader.scanned,
+        reader.unreadable,
+        encode_cursor(reader.ends),
+    )
+    return Partial(page, failures)
+
+
+@question(fresh_for_ms=1_000, deadline_ms=COUNT_DEADLINE_MS)
+async def count(desk: Desk, group: str, wanted: LetterFilter) -> Partial[LetterCount]:
+    """How many dead letters match; what time alone decides is not read for it."""
+    windows, failures = await _windows(desk, group, wanted)
+    total = sum(window.count for window in windows)
+    if not wanted.reads_messages:
+        return Partial(LetterCount(total, total, is_whole=True), failures)
+    reader = _Reader(desk, windows, wanted)
+    await reader.read(COUNT_MESSAGES_MAX, COUNT_MESSAGES_MAX)
+    return Partial(LetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
+
+
+@question(fresh_for_ms=0, deadline_ms=COUNT_DEADLINE_MS)
+async def ids_of_matching(
+    desk: Desk, group: str, wanted: LetterFilter, most: int
+) -> Partial[tuple[tuple[str, ...], bool]]:
+    """The offset ids of at most so many letters that match, and whether these are all."""
+    windows, failures = await _windows(desk, group, wanted)
+    reader = _Reader(desk, windows, wanted)
+    await reader.read(most, COUNT_MESSAGES_MAX)
+    found = tuple(each.message.offset_msg_id for each in reader.found)
+    return Partial((found, not reader.ends), failures)
+
+
+@question(fresh_for_ms=0)
+async def pieces(desk: Desk, group: str, wanted: LetterFilter) -> Partial[tuple[Piece, ...]]:
+    """What a replay has to go through, fixed now: what dies from here on is not part of it."""
+    windows, failures = await _windows(desk, group, wanted)
+    return Partial(
+        tuple((each.queue.key, each.begin, each.end) for each in windows if each.count), failures
+    )
+
+
+@question(fresh_for_ms=0)
+async def letters_in(
+    desk: Desk, group: str, piece: Piece, most: int
+) -> Partial[tuple[tuple[MessageRef, ...], int]]:
+    """The oldest letters of a piece, and the offset after what was read for them.
+
+    A queue that is gone, and letters that passed their retention time, are passed over.
+    """
+    key, begin, end = piece
+    queue = next(
+        (each for each in await topic_queues(desk, dlq_topic(group)) if each.key == key), None
+    )
+    if queue is None:
+        return Partial(((), end))
+    until = min(end, begin + max(1, min(most, REPLAY_CHUNK_MAX)))
+    found = await read_slice(desk, queue, begin, until)
+    return Partial((tuple(MessageRef(queue.broker, each) for each in found.messages), until))
+
+
+async def _windows(
+    desk: Desk, group: str, wanted: LetterFilter
+) -> tuple[list[Window], tuple[BrokerFailure, ...]]:
+    queues = await topic_queues(desk, dlq_topic(group))
+
+    async def windows_on(broker: BrokerRef) -> list[Window]:
+        stored = await stored_windows(desk, [each for each in queues if each.broker == broker])
+        return await asyncio.gather(
+            *(within(desk, each, wanted.begin_ms, wanted.end_ms) for each in stored)
+        )
+
+    found, failures = await desk.each(brokers_of(queues), windows_on)
+    return [window for group in found.values() for window in group], failures
+
+
+class _Reader:
+    """Reads backwards until enough was found, or enough was read."""
+
+    def __init__(self, desk: Desk, windows: Iterable[Window], wanted: LetterFilter) -> None:
+        self._desk = desk
+        self._windows = list(windows)
+        self._wanted = wanted
+        self._gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
+        self.found: list[MessageRef] = []
+        self.scanned = 0
+        self.unreadable = 0
+        #: Where the next page ends in each queue; empty after the last one.
+        self.ends: Mapping[str, int] = {each.queue.key: each.end for each in self._windows}
+
+    async def read(self, limit: int, scan_max: int) -> None:
+        while self.ends and len(self.found) < limit and self.scanned < scan_max:
+            wish = limit - len(self.found) if not self._wanted.reads_messages else CHUNK_MESSAGES
+            size = min(wish, scan_max - self.scanned)
+            windows = windows_before(self._windows, self.ends)
+            page = await newest_first(windows, size, self._fetch)
+            self.unreadable += page.unreadable
+            self._take(page, limit)
+
+    def _take(self, page: MergedPage, limit: int) -> None:
+        """Keep what matches; after the last one that was wanted the next page begins."""
+        ends = dict(self.ends)
+        for at, (queue, message) in enumerate(page.messages, start=1):
+            self.scanned += 1
+            ends[queue.key] = message.queue_offset
+            if self._wanted.matches(message):
+                self.found.append(MessageRef(queue.broker, message))
+                if len(self.found) >= limit and at < len(page.messages):
+                    self.ends = ends
+                    return
+        self.ends = page.ends
+
+    async def _fetch(self, queue: QueueRef, begin: int, end: int) -> Slice:
+        async with self._gate:
+            return await read_slice(self._desk, queue, begin, end)
+
+
+def _holds(message: MessageExt, text: str) -> bool:
+    """Whether the body or a property holds the text, in whatever letter case."""
+    try:
+        body = message.decompressed_body()
+    except ProtocolError:
+        body = message.body
+    if text in body.decode(errors="ignore").casefold():
+        return True
+    return any(text in value.casefold() for value in message.properties.values())

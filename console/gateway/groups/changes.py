@@ -1,0 +1,197 @@
+"""Changes to consumer groups: create, edit per broker, delete with its impact shown before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.brokers.listing import masters
+from console.gateway.changes import (
+    BrokerOutcome,
+    FieldChange,
+    check_unchanged,
+    chosen,
+    etag_of,
+    tell,
+)
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
+from console.gateway.engine.questions import command, question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.groups.listing import no_such_group, progress_of, queue_progress
+from console.gateway.groups.members import group_clients
+from console.gateway.topics.changes import remove_topic
+from console.gateway.topics.listing import topic_configs
+from console.gateway.topics.metrics import topic_numbers
+from core_broker.message.topics import dlq_topic, is_system_group, retry_topic
+from core_broker.remoting.bodies import SubscriptionGroupConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """What can be set on a group; None leaves it as it is on each broker."""
+
+    consume_enable: bool | None = None
+    consume_broadcast_enable: bool | None = None
+    retry_max_times: int | None = None
+    retry_queue_nums: int | None = None
+    notify_consumer_ids_changed_enable: bool | None = None
+
+    def on(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        """The configuration with these settings; everything else stays."""
+        wanted = {field: getattr(self, field) for field in FIELDS}
+        changes = {field: value for field, value in wanted.items() if value is not None}
+        return msgspec.structs.replace(config, **changes)
+
+
+FIELDS = (
+    "consume_enable",
+    "consume_broadcast_enable",
+    "retry_max_times",
+    "retry_queue_nums",
+    "notify_consumer_ids_changed_enable",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupImpact:
+    """What would go with a group. None counts what nobody could tell."""
+
+    brokers: tuple[str, ...]
+    clients: int
+    topics: tuple[str, ...]
+    lag: int | None
+    retry_stored: int | None
+    dead_letters: int | None
+
+
+@question(fresh_for_ms=1_000)
+async def group_impact(desk: Desk, group: str) -> Partial[GroupImpact]:
+    """Clients, progress, retries and dead letters that a deletion would hit."""
+    held, failures = await _held(desk, group)
+    clients = await desk.ask(group_clients, group)
+    queues = await desk.ask(queue_progress, group)
+    progress = progress_of(queues.value, ())
+    return Partial(
+        GroupImpact(
+            brokers=tuple(sorted(ref.name for ref in held)),
+            clients=len(clients.value.clients),
+            topics=progress.topics if progress else (),
+            lag=progress.lag if progress else None,
+            retry_stored=await _stored(desk, retry_topic(group)),
+            dead_letters=await _stored(desk, dlq_topic(group)),
+        ),
+        merge_failures(failures, clients.failures, queues.failures),
+    )
+
+
+@command()
+async def create_group(
+    desk: Desk, name: str, settings: GroupSettings, brokers: Sequence[str] | None = None
+) -> tuple[BrokerOutcome, ...]:
+    """Create the group on the named brokers, or on all; AlreadyThere when one of them has it."""
+    refs = chosen(await masters(desk), brokers)
+    if not refs:
+        raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
+    held, _failures = await _held(desk, name, missing_ok=True)
+    taken = [ref.name for ref in refs if ref in held]
+    if taken:
+        raise AlreadyThere(
+            format_lazy(
+                _("The group “{group}” is already on {brokers}."),
+                group=name,
+                brokers=", ".join(taken),
+            )
+        )
+    config = settings.on(SubscriptionGroupConfig(group_name=name))
+    return await tell(desk, refs, lambda ref: desk.admin.create_group(ref.addr, config))
+
+
+@command()
+async def update_group(
+    desk: Desk,
+    name: str,
+    settings: GroupSettings,
+    brokers: Sequence[str] | None = None,
+    expected_etag: str | None = None,
+) -> tuple[BrokerOutcome, ...]:
+    """Change the group on the named brokers, or on all that have it."""
+    held, _failures = await _held(desk, name)
+    check_unchanged(expected_etag, etag_of(held.items()))
+    refs = chosen(list(held), brokers)
+    return await tell(
+        desk, refs, lambda ref: desk.admin.create_group(ref.addr, settings.on(held[ref]))
+    )
+
+
+@command()
+async def delete_group(
+    desk: Desk,
+    name: str,
+    *,
+    dead_letters: bool = False,
+    expected_etag: str | None = None,
+) -> tuple[BrokerOutcome, ...]:
+    """Delete the group, its offsets and its retry topic; its dead letters only when told to."""
+    held, _failures = await _held(desk, name)
+    check_unchanged(expected_etag, etag_of(held.items()))
+    if is_system_group(name):
+        raise NotAllowedNow(
+            format_lazy(_("“{group}” is a group of the system itself."), group=name)
+        )
+    told = await tell(desk, held, lambda ref: desk.admin.delete_group(ref.addr, name))
+    topics = [retry_topic(name), *([dlq_topic(name)] if dead_letters else [])]
+    configs = (await desk.ask(topic_configs)).value
+    for topic in topics:
+        refs = [ref for ref, table in configs.items() if topic in table]
+        if refs:
+            told = merge_outcomes(told, await remove_topic(desk, topic, refs))
+    return told
+
+
+def merge_outcomes(
+    first: Sequence[BrokerOutcome], second: Sequence[BrokerOutcome]
+) -> tuple[BrokerOutcome, ...]:
+    """One outcome per broker; the first error of a broker counts."""
+    merged = {outcome.addr: outcome for outcome in first}
+    for outcome in second:
+        before = merged.get(outcome.addr)
+        if before is None or before.error is None:
+            merged[outcome.addr] = outcome
+    return tuple(merged.values())
+
+
+def differences(
+    held: Sequence[tuple[BrokerRef, SubscriptionGroupConfig]], settings: GroupSettings
+) -> tuple[FieldChange, ...]:
+    """What the settings would change, line by line; empty when nothing would."""
+    return tuple(
+        FieldChange(ref.name, field, getattr(config, field), getattr(after, field))
+        for ref, config in held
+        for after in (settings.on(config),)
+        for field in FIELDS
+        if getattr(config, field) != getattr(after, field)
+    )
+
+
+async def _stored(desk: Desk, topic: str) -> int | None:
+    """Messages in a topic; 0 when there is no such topic."""
+    configs = await desk.ask(topic_configs)
+    if not any(topic in table for table in configs.value.values()):
+        return None if configs.failures else 0
+    return (await desk.ask(topic_numbers, topic)).value.stored
+
+
+async def _held(
+    desk: Desk, name: str, *, missing_ok: bool = False
+) -> tuple[dict[BrokerRef, SubscriptionGroupConfig], tuple[BrokerFailure, ...]]:
+    """The group's settings on each broker that has it, read now."""
+    tables, failures = await desk.each(
+        await masters(desk), lambda ref: desk.admin.group_configs(ref.addr)
+    )
+    held = {ref: table[name] for ref, table in tables.items() if name in table}
+    if not held and not missing_ok:
+        raise no_such_group(name, failures)
+    return held, failures

@@ -1,0 +1,182 @@
+"""Questions about the clients of a group: who is connected, subscribed to what, holding what."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.brokers.listing import masters
+from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import GatewayError, NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from core_broker.errors import GantryError, RequestRefused
+from core_broker.remoting.bodies import ConsumerConnection, ConsumerRunningInfo, SubscriptionData
+from core_broker.remoting.codes import ResponseCode
+
+#: Clients are asked through the broker; a page waits this long for the slowest of them.
+OWNER_WAIT_S = 1.5
+OWNERS_ASKED_MAX = 32
+RUNNING_DEADLINE_MS = 14_000
+VERSION_4_SNAPSHOT = 212
+BROADCASTING = "BROADCASTING"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One connected consumer and the brokers that see it."""
+
+    client_id: str
+    addr: str
+    language: str
+    version: str
+    brokers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClients:
+    """The members of a group now. The words are RocketMQ's; None when nobody is connected."""
+
+    clients: tuple[Client, ...]
+    subscriptions: tuple[SubscriptionData, ...]
+    consume_type: str | None
+    message_model: str | None
+    consume_from_where: str | None
+
+    @property
+    def online(self) -> bool:
+        return bool(self.clients)
+
+    @property
+    def broadcasting(self) -> bool:
+        return self.message_model == BROADCASTING
+
+
+@question(fresh_for_ms=2_000)
+async def group_clients(desk: Desk, group: str) -> Partial[GroupClients]:
+    """Who is connected, merged over all brokers."""
+    found, failures = await desk.each(
+        await masters(desk), lambda ref: _connections(desk, ref, group)
+    )
+    return Partial(merge_connections(found), failures)
+
+
+@question(fresh_for_ms=2_000)
+async def clients_of(desk: Desk, groups: tuple[str, ...]) -> Partial[Mapping[str, GroupClients]]:
+    """The clients of the groups of one page."""
+    answers = await asyncio.gather(
+        *(desk.ask(group_clients, group) for group in groups), return_exceptions=True
+    )
+    clients: dict[str, GroupClients] = {}
+    failures: list[tuple[BrokerFailure, ...]] = []
+    for group, answer in zip(groups, answers, strict=True):
+        if isinstance(answer, Answer):
+            clients[group] = answer.value
+            failures.append(answer.failures)
+        elif isinstance(answer, GatewayError):
+            failures.append(answer.failures)
+        else:
+            raise answer
+    return Partial(clients, merge_failures(*failures))
+
+
+@question(fresh_for_ms=3_000)
+async def queue_owners(desk: Desk, group: str) -> Partial[Mapping[tuple[str, str, int], str]]:
+    """Which client holds which queue, as far as the clients say so in time."""
+    members = (await desk.ask(group_clients, group)).value.clients[:OWNERS_ASKED_MAX]
+    addrs = {ref.name: ref.addr for ref in await masters(desk)}
+
+    async def held(client: Client) -> dict[tuple[str, str, int], str]:
+        try:
+            async with asyncio.timeout(OWNER_WAIT_S):
+                info = await desk.admin.consumer_running_info(
+                    addrs[client.brokers[0]], group, client.client_id
+                )
+        except (TimeoutError, GantryError):
+            return {}  # older clients do not answer this; their queues stay without an owner
+        return {
+            (queue.topic, queue.broker_name, queue.queue_id): client.client_id
+            for queue in info.mq_table
+        }
+
+    owners: dict[tuple[str, str, int], str] = {}
+    for part in await asyncio.gather(*(held(client) for client in members)):
+        owners.update(part)
+    return Partial(owners)
+
+
+@question(fresh_for_ms=1_000, deadline_ms=RUNNING_DEADLINE_MS)
+async def running_info(
+    desk: Desk, group: str, client_id: str, with_stack: bool = False
+) -> Partial[tuple[Client, ConsumerRunningInfo]]:
+    """What one consumer says about itself, its threads too; its broker passes the question on."""
+    members = (await desk.ask(group_clients, group)).value.clients
+    client = next((member for member in members if member.client_id == client_id), None)
+    if client is None:
+        raise NotThere(
+            format_lazy(
+                _("No client “{client}” of group “{group}” is connected."),
+                client=client_id,
+                group=group,
+            )
+        )
+    addrs = {ref.name: ref.addr for ref in await masters(desk)}
+    info = await desk.admin.consumer_running_info(
+        addrs[client.brokers[0]], group, client_id, with_stack
+    )
+    return Partial((client, info))
+
+
+async def _connections(desk: Desk, ref: BrokerRef, group: str) -> ConsumerConnection | None:
+    """The connections that one broker sees; None when there are none."""
+    try:
+        return await desk.admin.consumer_connections(ref.addr, group)
+    except RequestRefused as refusal:
+        if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return None
+        raise
+
+
+def merge_connections(found: Mapping[BrokerRef, ConsumerConnection | None]) -> GroupClients:
+    """One client connects to several brokers; each client is listed once."""
+    brokers: dict[str, list[str]] = {}
+    clients: dict[str, Client] = {}
+    subscriptions: dict[str, SubscriptionData] = {}
+    seen: ConsumerConnection | None = None
+    for ref, connection in found.items():
+        if connection is None:
+            continue
+        seen = seen or connection
+        subscriptions.update(connection.subscription_table)
+        for member in connection.connection_set:
+            brokers.setdefault(member.client_id, []).append(ref.name)
+            clients[member.client_id] = Client(
+                member.client_id,
+                member.client_addr,
+                member.language,
+                version_text(member.version),
+                tuple(brokers[member.client_id]),
+            )
+    return GroupClients(
+        clients=tuple(clients[client_id] for client_id in sorted(clients)),
+        subscriptions=tuple(subscriptions[topic] for topic in sorted(subscriptions)),
+        consume_type=seen.consume_type if seen else None,
+        message_model=seen.message_model if seen else None,
+        consume_from_where=seen.consume_from_where if seen else None,
+    )
+
+
+def version_text(number: int) -> str:
+    """The release behind the number a client announces: 409 → "4.9.8".
+
+    RocketMQ numbers its releases in order, each after its snapshot, ten patches to a minor and
+    ten minors to a major version, with 4.0.0 as 213. Before that the order was less regular.
+    """
+    index, is_release = divmod(number - VERSION_4_SNAPSHOT, 2)
+    if index < 0:
+        return "3.x"
+    minor, patch = divmod(index, 10)
+    major, minor = divmod(minor, 10)
+    return f"{4 + major}.{minor}.{patch}{'' if is_release else '-SNAPSHOT'}"

@@ -1,0 +1,177 @@
+"""What changes of a group while people watch: lag in messages and time, rate, clients, dead
+letters."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from console.gateway.engine.answers import Partial, merge_failures, now_ms
+from console.gateway.engine.errors import GatewayError
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.groups.listing import GroupQueue, group_configs, group_stats, queue_progress
+from console.gateway.groups.members import BROADCASTING, GroupClients, group_clients
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
+from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
+from console.gateway.topics.listing import topic_configs
+from console.gateway.topics.metrics import stored_in
+from core_broker.errors import GantryError
+from core_broker.message.topics import RETRY_PREFIX, dlq_topic
+from core_broker.remoting.bodies.inventory import GroupEntry
+
+NUMBERS_FRESH_MS = 3_000
+#: In so many topics a group is asked since when it is behind, where each is a question.
+TOPICS_ASKED_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNumbers:
+    """`lag` counts messages and is None while the group has no place in any queue, or nobody can
+    tell. `pending_since_ms` is when the oldest message before the group was stored; None without
+    one. `rate` is of the last minute. None is what nobody could tell. Who is `broadcasting` keeps
+    its offsets itself."""
+
+    lag: int | None
+    retry_lag: int
+    pending_since_ms: int | None
+    rate: float | None
+    topics: tuple[str, ...]
+    clients: int | None
+    dead_letters: int | None
+    broadcasting: bool = False
+
+    @property
+    def consumed(self) -> bool:
+        """Whether it ever had a place in a queue."""
+        return self.lag is not None or bool(self.topics)
+
+    def lag_seconds(self, at_ms: int) -> float | None:
+        """How old the oldest message before the group is; 0 when there is none."""
+        if self.lag == 0:
+            return 0.0
+        if self.pending_since_ms is None:
+            return None
+        return max(0, at_ms - self.pending_since_ms) / 1000
+
+
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
+async def known_group_numbers(desk: Desk) -> Partial[Known[GroupNumbers]]:
+    """The numbers of every group all of whose brokers tell of all groups at once."""
+    figures = await desk.ask(group_inventory)
+    configs = await desk.ask(group_configs)
+    # A client is connected to several brokers, so their counts cannot be added.
+    members = await _members(desk) if len(figures.value) > 1 else {}
+    parts: dict[str, list[GroupEntry | None]] = {}
+    for ref, table in configs.value.items():
+        told = figures.value[ref].groups if ref in figures.value else {}
+        for name in table:
+            parts.setdefault(name, []).append(told.get(name))
+    complete = {
+        name: (found, members.get(name)) for name, found in parts.items() if None not in found
+    }
+    known = desk.derived_each("group_numbers", complete, _merged)
+    taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
+    return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS)
+async def group_numbers(desk: Desk, group: str) -> Partial[GroupNumbers]:
+    """The numbers of one group, asked for on every broker that has it."""
+    queues = await desk.ask(queue_progress, group)
+    stats = (await desk.ask(group_stats, group)).value
+    members, dead, pending = await asyncio.gather(
+        _clients(desk, group), _dead_letters(desk, group), _pending(desk, group, queues.value)
+    )
+    lags = [queue.lag for queue in queues.value if queue.lag is not None]
+    return Partial(
+        GroupNumbers(
+            lag=sum(lags) if lags else None,
+            retry_lag=sum(queue.lag or 0 for queue in queues.value if queue.retry),
+            pending_since_ms=pending,
+            rate=added(part.consume_tps for part in stats.values()),
+            topics=tuple(sorted({queue.topic for queue in queues.value if not queue.retry})),
+            clients=None if members is None else len(members.clients),
+            dead_letters=dead,
+            broadcasting=members is not None and members.broadcasting,
+        ),
+        queues.failures,
+    )
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
+async def numbers_of_groups(
+    desk: Desk, groups: tuple[str, ...]
+) -> Partial[Mapping[str, GroupNumbers]]:
+    """The numbers of these groups, each asked for; a group that was just deleted is left out."""
+    return await ask_each(desk, group_numbers, groups)
+
+
+async def _members(desk: Desk) -> dict[str, set[str]]:
+    """The client ids of each group over all brokers."""
+    found: dict[str, set[str]] = {}
+    for body in (await desk.ask(client_inventory)).value.values():
+        for client in body.clients:
+            for group in client.consumer_groups:
+                found.setdefault(group, set()).add(client.client_id)
+    return found
+
+
+async def _clients(desk: Desk, group: str) -> GroupClients | None:
+    try:
+        return (await desk.ask(group_clients, group)).value
+    except GatewayError:
+        return None
+
+
+async def _dead_letters(desk: Desk, group: str) -> int | None:
+    """How many dead letters are stored; 0 when the group has no topic for them."""
+    topic = dlq_topic(group)
+    configs = await desk.ask(topic_configs)
+    if not any(topic in table for table in configs.value.values()):
+        return None if configs.failures else 0
+    try:
+        answer = await desk.ask(stored_in, topic)
+    except GatewayError:
+        return None
+    return None if answer.partial else answer.value.stored
+
+
+async def _pending(desk: Desk, group: str, queues: Iterable[GroupQueue]) -> int | None:
+    """When the oldest message before the group was stored, as far as brokers tell."""
+    behind = sorted({(queue.topic, queue.broker) for queue in queues if queue.lag})
+    refs = {ref.name: ref for ref in (await desk.ask(group_configs)).value}
+    asks = [
+        _oldest(desk, group, topic, refs[broker])
+        for topic, broker in behind[:TOPICS_ASKED_MAX]
+        if broker in refs
+    ]
+    found = await asyncio.gather(*asks)
+    return min((stored_ms for stored_ms in found if stored_ms is not None), default=None)
+
+
+async def _oldest(desk: Desk, group: str, topic: str, ref: BrokerRef) -> int | None:
+    """When the oldest message before the group on one broker was stored."""
+    try:
+        spans = await desk.admin.consume_time_span(ref.addr, group, topic)
+    except GantryError:
+        return None
+    delay_ms = max((span.delay_time for span in spans), default=0)
+    return now_ms() - delay_ms if delay_ms > 0 else None
+
+
+def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupNumbers:
+    """Add up what the brokers of a group told, and who its members are where that was asked."""
+    parts, members = [part for part in told[0] if part is not None], told[1]
+    topics = {name for part in parts for name in part.topics}
+    lags = [(name, lag) for part in parts for name, lag in part.topics.items()]
+    pending = [part.oldest_pending_timestamp for part in parts]
+    return GroupNumbers(
+        lag=sum(lag for _name, lag in lags) if lags else None,
+        retry_lag=sum(lag for name, lag in lags if name.startswith(RETRY_PREFIX)),
+        pending_since_ms=min((each for each in pending if each is not None), default=None),
+        rate=added(part.consume_tps for part in parts),
+        topics=tuple(sorted(name for name in topics if not name.startswith(RETRY_PREFIX))),
+        clients=max(part.clients for part in parts) if members is None else len(members),
+        dead_letters=sum(part.dead_letters for part in parts),
+        broadcasting=any(part.message_model == BROADCASTING for part in parts),
+    )

@@ -1,0 +1,60 @@
+"""Questions about who reads one topic: its groups, how far behind each is, whether it is there."""
+
+import asyncio
+from dataclasses import dataclass
+
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import GatewayError
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import Desk
+from console.gateway.groups.listing import GroupQueue, progress_of, queue_progress
+from console.gateway.groups.members import clients_of
+from console.gateway.topics.metrics import topic_numbers
+
+READERS_MAX = 30
+READERS_DEADLINE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A group that reads the topic. None is what nobody could tell."""
+
+    group: str
+    lag: int | None
+    behind_since_ms: int | None
+    clients: int | None
+
+
+@question(fresh_for_ms=2_000, deadline_ms=READERS_DEADLINE_MS)
+async def readers_of(desk: Desk, topic: str) -> Partial[tuple[Reader, ...]]:
+    """The groups of a topic, furthest behind first; no more than READERS_MAX are asked."""
+    numbers = await desk.ask(topic_numbers, topic)
+    groups = numbers.value.groups[:READERS_MAX]
+    clients = await desk.ask(clients_of, groups)
+    found = await asyncio.gather(*(_queues(desk, group, topic) for group in groups))
+    readers = []
+    for group, (queues, _failures) in zip(groups, found, strict=True):
+        progress = progress_of(queues, ())
+        members = clients.value.get(group)
+        readers.append(
+            Reader(
+                group,
+                progress.lag if progress else None,
+                progress.behind_since_ms if progress else None,
+                len(members.clients) if members else None,
+            )
+        )
+    readers.sort(key=lambda reader: (-(reader.lag or 0), reader.group))
+    failures = merge_failures(clients.failures, *(part for _queues, part in found))
+    return Partial(tuple(readers), failures)
+
+
+async def _queues(
+    desk: Desk, group: str, topic: str
+) -> tuple[list[GroupQueue], tuple[BrokerFailure, ...]]:
+    """The group's place in the queues of one topic; nothing for a group that just went."""
+    try:
+        answer = await desk.ask(queue_progress, group)
+    except GatewayError as failure:
+        return [], failure.failures
+    return [queue for queue in answer.value if queue.topic == topic], answer.failures

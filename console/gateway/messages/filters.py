@@ -1,0 +1,280 @@
+"""Which messages a person wants to see: by tag, by SQL92 over properties, by what a body holds.
+
+The parts of a filter are joined by AND. All of it is decided here, message by message, and not by
+brokers: a broker filters by SQL92 only where `enablePropertyFilter` says so, never by body, and
+not at all for a topic that nobody may read. The SQL92 compiler is the broker's own, so what matches
+here is what a consumer with that expression would be given.
+
+Bounded: expressions have a length, a regular expression runs in time linear to the text (RE2), a
+JSON path is a plain walk, and of a large body only the first BODY_BYTES_MAX bytes are looked at.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import re2
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.engine.errors import Unusable
+from core_broker.errors import FilterSyntaxError, ProtocolError
+from core_broker.filter.sql92 import compile_sql92
+from core_broker.message import sysflag
+from core_broker.message.compression import decompress
+from core_broker.message.model import MessageExt
+
+TAGS_CHARS_MAX = 255
+SQL_CHARS_MAX = 2_000
+BODY_CHARS_MAX = 500
+PATH_STEPS_MAX = 32
+#: As much of a body is looked at; what is compressed may unpack to this.
+BODY_BYTES_MAX = 4 * 1024 * 1024
+REGEX_MEMORY_BYTES_MAX = 1024 * 1024
+COMPILED_MAX = 64
+
+Test = Callable[[MessageExt], bool]
+
+
+class BodyTest(StrEnum):
+    """How the body's part of a filter is meant."""
+
+    #: The body contains the text, in any letter case.
+    TEXT = "text"
+    #: An expression in RE2's syntax is found somewhere in the body.
+    REGEX = "regex"
+    #: A path in a JSON body: `$.order.total > 100`, or only `$.order` for “it is there”.
+    JSON = "json"
+
+
+class FilterError(Unusable):
+    """Part of a filter cannot be understood; `field` is tags, sql or body."""
+
+    kind = "filter"
+    title = _("The filter cannot be used")
+
+    def __init__(self, field: str, detail: Any) -> None:
+        super().__init__(detail)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """What is wanted; an empty part wants everything. Hashable, so it can stand in a question."""
+
+    tags: str = ""
+    sql: str = ""
+    body: str = ""
+    body_test: BodyTest = BodyTest.TEXT
+
+    def __bool__(self) -> bool:
+        return bool(self.tags or self.sql or self.body)
+
+    @property
+    def reads_bodies(self) -> bool:
+        return bool(self.body)
+
+    def compiled(self) -> Test:
+        """The test of one message; raises FilterError with the part that is wrong."""
+        return _compiled(self)
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def _compiled(wanted: MessageFilter) -> Test:
+    tests: list[Test] = []
+    if wanted.tags:
+        tests.append(_by_tags(wanted.tags))
+    if wanted.sql:
+        tests.append(_by_sql(wanted.sql))
+    if wanted.body:
+        tests.append(_by_body(wanted.body, wanted.body_test))
+    return lambda message: all(test(message) for test in tests)
+
+
+def _check_length(field: str, text: str, chars_max: int) -> None:
+    if len(text) > chars_max:
+        raise FilterError(field, format_lazy(_("At most {most} characters."), most=chars_max))
+
+
+def _by_tags(text: str) -> Test:
+    _check_length("tags", text, TAGS_CHARS_MAX)
+    wanted = {tag.strip() for tag in text.split("||")} - {""}
+    if not wanted:
+        raise FilterError("tags", _("Name a tag, or several with || between them."))
+    if "*" in wanted:
+        return lambda _message: True
+    return lambda message: message.tags in wanted
+
+
+def _by_sql(text: str) -> Test:
+    _check_length("sql", text, SQL_CHARS_MAX)
+    try:
+        compiled = compile_sql92(text)
+    except FilterSyntaxError as wrong:
+        raise FilterError("sql", str(wrong)) from wrong
+    return lambda message: compiled.matches(message.properties) is True
+
+
+def _by_body(text: str, test: BodyTest) -> Test:
+    _check_length("body", text, BODY_CHARS_MAX)
+    match test:
+        case BodyTest.TEXT:
+            return _contains(text)
+        case BodyTest.REGEX:
+            return _by_regex(text)
+        case BodyTest.JSON:
+            return _by_path(text)
+
+
+def _contains(text: str) -> Test:
+    wanted = text.lower()
+    raw = wanted.encode()
+    if raw.isascii() and not raw.islower():  # nothing in it has a case: bytes are compared
+        return lambda message: raw in body_of(message)
+    return lambda message: wanted in body_of(message).decode(errors="replace").lower()
+
+
+def _by_regex(text: str) -> Test:
+    options = re2.Options()
+    options.max_mem = REGEX_MEMORY_BYTES_MAX
+    options.log_errors = False
+    try:
+        pattern = re2.compile(text, options)
+    except re2.error as wrong:
+        reason = wrong.args[0] if wrong.args else ""
+        shown = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise FilterError(
+            "body", format_lazy(_("Not a regular expression of RE2: {reason}."), reason=shown)
+        ) from wrong
+    return lambda message: pattern.search(body_of(message).decode(errors="replace")) is not None
+
+
+_STEP = re.compile(
+    r"""\.(?P<name>[^\s.\[\]=!<>~"']+)|\[(?P<index>[0-9]{1,9})\]"""
+    r"""|\["(?P<quoted>[^"]*)"\]|\['(?P<single>[^']*)'\]|(?P<all>\[\*\])"""
+)
+_COMPARISON = re.compile(r"\s*(?P<sign>==|!=|>=|<=|=|>|<|~)\s*(?P<value>.+?)\s*", re.DOTALL)
+
+_EVERY = object()
+
+
+def _by_path(text: str) -> Test:
+    steps, rest = _path(text.strip())
+    wanted = _comparison(rest)
+
+    def test(message: MessageExt) -> bool:
+        try:
+            document = msgspec.json.decode(body_of(message))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return False  # no JSON: nothing is at any path
+        return any(wanted(each) for each in _found(document, steps))
+
+    return test
+
+
+def _path(text: str) -> tuple[list[Any], str]:
+    """The steps of a path and what stands behind it."""
+    if not text.startswith("$"):
+        raise FilterError("body", _("A JSON path begins with $, for example $.order.id = 7."))
+    at, steps = 1, []
+    while step := _STEP.match(text, at):
+        index = step["index"]
+        names = (step["name"], step["quoted"], step["single"])
+        name = next((each for each in names if each is not None), None)
+        steps.append(_EVERY if step["all"] else int(index) if index is not None else name)
+        at = step.end()
+    if len(steps) > PATH_STEPS_MAX:
+        raise FilterError("body", format_lazy(_("At most {most} steps."), most=PATH_STEPS_MAX))
+    return steps, text[at:]
+
+
+def _comparison(text: str) -> Callable[[Any], bool]:
+    if not text.strip():
+        return lambda _value: True
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        raise FilterError(
+            "body",
+            format_lazy(
+                _("After the path comes an operator, such as = or ~, and a value, not “{text}”."),
+                text=text.strip()[:40],
+            ),
+        )
+    sign, wanted = found["sign"], _value(found["value"])
+    if sign == "~":
+        part = str(found["value"]).strip("\"'").lower()
+        return lambda value: part in _text(value).lower()
+    if sign in {"=", "=="}:
+        return lambda value: _same(value, wanted)
+    if sign == "!=":
+        return lambda value: not _same(value, wanted)
+    return _ordered(sign, wanted)
+
+
+def _ordered(sign: str, wanted: Any) -> Callable[[Any], bool]:
+    def test(value: Any) -> bool:
+        both_numbers = _is_number(value) and _is_number(wanted)
+        if not both_numbers and not (isinstance(value, str) and isinstance(wanted, str)):
+            return False
+        below, same = value < wanted, value == wanted
+        return {"<": below, "<=": below or same, ">": not below and not same, ">=": not below}[sign]
+
+    return test
+
+
+def _value(text: str) -> Any:
+    """A JSON value, or else the text as it stands."""
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _same(value: Any, wanted: Any) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    return bool(value == wanted)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _found(document: Any, steps: list[Any]) -> list[Any]:
+    """The values that a path leads to."""
+    values = [document]
+    for step in steps:
+        following: list[Any] = []
+        for value in values:
+            if step is _EVERY:
+                following += value if isinstance(value, list) else ()
+                following += value.values() if isinstance(value, dict) else ()
+            elif isinstance(step, int):
+                following += value[step : step + 1] if isinstance(value, list) else ()
+            elif isinstance(value, dict) and step in value:
+                following.append(value[step])
+        values = following
+    return values
+
+
+def body_of(message: MessageExt) -> bytes:
+    """The body as it was sent, as far as a filter looks; as it is stored when it does not unpack.
+
+    One that unpacks to more than BODY_BYTES_MAX is such a body: nothing of it is looked at."""
+    if not message.sys_flag & sysflag.COMPRESSED:
+        return message.body[:BODY_BYTES_MAX]
+    try:
+        return decompress(message.body, message.sys_flag, BODY_BYTES_MAX)
+    except ProtocolError:
+        return message.body[:BODY_BYTES_MAX]

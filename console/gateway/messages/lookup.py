@@ -1,0 +1,221 @@
+"""Questions that find messages by whatever is known of them: an id, a key, a place in a queue."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from console.gateway.brokers.listing import masters
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.queue_slices import read_slice, topic_queues
+from console.gateway.messages.stored import MessageRef, brokers_of, message_at
+from core_broker.errors import ClientError
+from core_broker.message.ids import parse_offset_msg_id
+from core_broker.message.model import MessageExt
+from core_broker.message.topics import is_system_topic
+
+#: RocketMQ answers a key query with at most this many messages per broker.
+KEY_MESSAGES_MAX = 64
+#: What has no topic is looked for in at most this many topics.
+TOPICS_SEARCHED_MAX = 5_000
+TOPICS_AT_ONCE_MAX = 16
+TIMESTAMP_MAX = 2**63 - 1
+
+#: `broker-a:3:1234` or `3:1234`: queue and offset within a topic, as lists of messages show them.
+_PLACE = re.compile(r"(?:(?P<broker>[^:]+):)?(?P<queue>[0-9]{1,5}):(?P<offset>[0-9]{1,18})")
+#: `orders/3/1234`, also `orders/broker-a:3:1234`: the same with its topic.
+_PLACE_OF_TOPIC = re.compile(
+    r"(?P<topic>[^/\s]+)/(?:(?P<broker>[^:/]+)[:/])?(?P<queue>[0-9]{1,5})[:/](?P<offset>[0-9]{1,18})"
+)
+#: The ids of 5.x clients: a version, the machine, the process, seconds since 2021, a sequence.
+_ID_OF_5 = re.compile(r"01[0-9A-Fa-f]{32}")
+
+
+class Index(StrEnum):
+    """Where something can be looked for."""
+
+    #: The commit logs, at the offset that the id names.
+    OFFSET_ID = "offset_id"
+    #: A queue, at an offset.
+    PLACE = "place"
+    #: The key indexes, for ids that clients made: those of 4.x as well as those of 5.x.
+    UNIQUE_KEY = "unique_key"
+    #: The key indexes, for the keys that the application gave.
+    KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One place that was looked through, and how many messages it gave."""
+
+    index: Index
+    found: int
+    brokers: int
+    #: How many topics were looked through; None where that makes no difference.
+    topics: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Messages, newest first, and what was looked through for them, in order.
+
+    `is_cut` says that a broker had as many as it ever answers with, or that there were more topics
+    than are looked through.
+    """
+
+    refs: tuple[MessageRef, ...]
+    is_cut: bool = False
+    searched: tuple[Search, ...] = ()
+
+
+def looks_exact(text: str) -> bool:
+    """True for what can only be an id or a place, which is worth looking for while one types."""
+    return is_offset_id(text) or any(
+        pattern.fullmatch(text) for pattern in (_ID_OF_5, _PLACE_OF_TOPIC)
+    )
+
+
+@question(fresh_for_ms=2_000, deadline_ms=20_000)
+async def find(desk: Desk, text: str, topic: str = "") -> Partial[Found]:
+    """Messages that an id, a key or a place names, whatever kind it is and however old.
+
+    An offset id leads straight to its record, a place to its queue. Anything else is looked for in
+    the key index of the topic, or of every topic when none is given. Brokers that look for a key
+    are given no time, so they go through all of their index files.
+    """
+    searched: list[Search] = []
+    failures: tuple[BrokerFailure, ...] = ()
+    if is_offset_id(text):
+        ref, failures = await message_at(desk, text)
+        searched.append(Search(Index.OFFSET_ID, int(ref is not None), len(await masters(desk))))
+        if ref is not None:
+            return Partial(Found((ref,), searched=tuple(searched)))
+    place = _place_of(text, topic)
+    if place:
+        at_place = await _at_place(desk, *place)
+        searched += at_place.value.searched
+        if at_place.value.refs:
+            return Partial(replace(at_place.value, searched=tuple(searched)), at_place.failures)
+    answer = await (desk.ask(by_key, topic, text) if topic else _in_all_topics(desk, text))
+    found = replace(answer.value, searched=(*searched, *answer.value.searched))
+    return Partial(found, merge_failures(failures, answer.failures))
+
+
+def is_offset_id(text: str) -> bool:
+    try:
+        parse_offset_msg_id(text)
+    except ClientError:
+        return False
+    return True
+
+
+@question(fresh_for_ms=2_000, deadline_ms=10_000)
+async def by_key(desk: Desk, topic: str, key: str) -> Partial[Found]:
+    """Messages of a topic under a key or unique key, at most 64 of each broker."""
+    brokers = brokers_of(await topic_queues(desk, topic))
+    part = await _by_key(desk, topic, key, brokers)
+    return Partial(_found_by_key([part], len(brokers)), part.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class _InTopic:
+    """What the indexes of one topic gave: by unique key and by key."""
+
+    unique: Sequence[MessageRef]
+    keyed: Sequence[MessageRef]
+    failures: tuple[BrokerFailure, ...]
+
+
+async def _by_key(desk: Desk, topic: str, key: str, brokers: Sequence[BrokerRef]) -> _InTopic:
+    async def ask(broker: BrokerRef) -> list[list[MessageExt]]:
+        return await asyncio.gather(
+            *(
+                desk.admin.query_message(
+                    broker.addr, topic, key, KEY_MESSAGES_MAX, 0, TIMESTAMP_MAX, unique=unique
+                )
+                for unique in (True, False)
+            )
+        )
+
+    found, failures = await desk.each(brokers, ask)
+    unique, keyed = (
+        [MessageRef(broker, message) for broker, lists in found.items() for message in lists[kind]]
+        for kind in (0, 1)
+    )
+    return _InTopic(unique, keyed, failures)
+
+
+def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = False) -> Found:
+    """The messages of several topics, each once."""
+    unique = [ref for part in parts for ref in part.unique]
+    keyed = [ref for part in parts for ref in part.keyed]
+    refs = {(ref.broker, ref.message.offset_physical): ref for ref in (*unique, *keyed)}
+    is_full = any(
+        count >= KEY_MESSAGES_MAX
+        for part in parts
+        for kind in (part.unique, part.keyed)
+        for count in Counter(ref.broker for ref in kind).values()
+    )
+    searched = (
+        Search(Index.UNIQUE_KEY, len(unique), brokers, len(parts)),
+        Search(Index.KEY, len(keyed), brokers, len(parts)),
+    )
+    return Found(_newest_first(refs.values()), is_cut or is_full, searched)
+
+
+async def _in_all_topics(desk: Desk, key: str) -> Partial[Found]:
+    brokers = await masters(desk)
+    topics = [each for each in await desk.admin.topic_list() if not is_system_topic(each)]
+    gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
+
+    async def ask(topic: str) -> _InTopic:
+        async with gate:
+            return await _by_key(desk, topic, key, brokers)
+
+    parts = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
+    found = _found_by_key(parts, len(brokers), is_cut=len(topics) > TOPICS_SEARCHED_MAX)
+    return Partial(found, merge_failures(*(part.failures for part in parts)))
+
+
+def _place_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
+    """The topic, broker, queue and offset that a text names; a topic beside it must be the same."""
+    place = _PLACE_OF_TOPIC.fullmatch(text)
+    named = place["topic"] if place else ""
+    if topic and named != topic:
+        place, named = _PLACE.fullmatch(text), topic
+    if place is None:
+        return None
+    return named, place["broker"], int(place["queue"]), int(place["offset"])
+
+
+async def _at_place(
+    desk: Desk, topic: str, broker: str | None, queue_id: int, offset: int
+) -> Partial[Found]:
+    """The messages at an offset of a queue, of one broker or of all that have such a queue."""
+    try:
+        known = await topic_queues(desk, topic)
+    except NotThere:
+        known = ()  # then the text is no place, and may still be a key
+    queues = {
+        each.broker: each
+        for each in known
+        if each.queue_id == queue_id and broker in {None, each.broker.name}
+    }
+    found, failures = await desk.each(
+        queues, lambda each: read_slice(desk, queues[each], offset, offset + 1)
+    )
+    refs = [MessageRef(each, message) for each, part in found.items() for message in part.messages]
+    searched = (Search(Index.PLACE, len(refs), len(queues)),)
+    return Partial(Found(_newest_first(refs), searched=searched), failures)
+
+
+def _newest_first(refs: Iterable[MessageRef]) -> tuple[MessageRef, ...]:
+    def age(ref: MessageRef) -> tuple[int, int]:
+        return ref.message.store_timestamp, ref.message.offset_physical
+
+    return tuple(sorted(refs, key=age, reverse=True))

@@ -1,0 +1,211 @@
+"""Messages of several queues in one list, newest first, page by page.
+
+Each queue is in order of its offsets, and its store times never go back, so a page is a merge from
+the ends of the queues. A cursor is the offsets at which the next page ends in each queue. Because
+it names offsets and not positions in a list, messages that arrive while a person turns pages
+neither repeat rows nor hide any.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+import msgspec
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.engine.errors import Unusable
+from console.gateway.messages.queue_slices import QueueRef, Slice
+from core_broker.message.model import MessageExt
+
+#: How much is read from the end of a queue at once.
+CHUNK_MESSAGES_MIN = 4
+CHUNK_MESSAGES_MAX = 32
+#: The same while most of what is read is not wanted.
+SCAN_CHUNK_MESSAGES = 128
+CURSOR_CHARS_MAX = 64 * 1024
+
+Fetch = Callable[[QueueRef, int, int], Awaitable[Slice]]
+Test = Callable[[MessageExt], bool]
+
+
+class CursorError(Unusable):
+    """The text is not a cursor that a page gave out."""
+
+    def __init__(self) -> None:
+        super().__init__(_("Not a cursor of this list; start without one."))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a queue that a list is about: offsets in [begin, end)."""
+
+    queue: QueueRef
+    begin: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        return max(0, self.end - self.begin)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPage:
+    """`ends` says where the next page ends in each queue; it is empty after the last page."""
+
+    messages: tuple[tuple[QueueRef, MessageExt], ...]
+    ends: Mapping[str, int]
+    unreadable: int
+    #: Messages that were looked at, wanted or not.
+    scanned: int
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much one page may look at; whatever is used up first ends it."""
+
+    messages: int
+    bytes: int
+    until_s: float
+    clock_s: Callable[[], float] = monotonic
+
+    @property
+    def is_spent(self) -> bool:
+        return self.messages <= 0 or self.bytes <= 0 or self.clock_s() >= self.until_s
+
+    def spend(self, message: MessageExt) -> None:
+        self.messages -= 1
+        self.bytes -= message.store_size
+
+
+async def newest_first(windows: Sequence[Window], limit: int, fetch: Fetch) -> MergedPage:
+    """Merge the `limit` newest messages of the windows, reading little more than it shows."""
+    share = -(-limit // max(1, len(windows)))
+    chunk = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES_MAX, share))
+    merge = _Merge([_Tail(window, chunk, fetch) for window in windows])
+    messages: list[tuple[QueueRef, MessageExt]] = []
+    while len(messages) < limit and (newest := await merge.take()):
+        messages.append(newest)
+    return merge.page(messages)
+
+
+async def newest_wanted(
+    windows: Sequence[Window], limit: int, fetch: Fetch, wanted: Test, budget: Budget
+) -> MergedPage:
+    """Like `newest_first` with those that pass a test, looking at no more than the budget allows.
+
+    A page that ends for its budget has a cursor like any other, so the pages together hold the
+    same messages wherever each of them ended. At least one message is looked at. The test runs in
+    a thread, because one that reads bodies takes its time.
+    """
+    passed: set[tuple[QueueRef, int]] = set()
+
+    async def sifted(queue: QueueRef, begin: int, end: int) -> Slice:
+        piece = await fetch(queue, begin, end)
+        good = await asyncio.to_thread(lambda: [each for each in piece.messages if wanted(each)])
+        passed.update((queue, each.queue_offset) for each in good)
+        return piece
+
+    merge = _Merge([_Tail(window, SCAN_CHUNK_MESSAGES, sifted) for window in windows])
+    messages: list[tuple[QueueRef, MessageExt]] = []
+    while len(messages) < limit and (newest := await merge.take()):
+        queue, message = newest
+        budget.spend(message)
+        if (queue, message.queue_offset) in passed:
+            messages.append(newest)
+        if budget.is_spent:
+            break
+    return merge.page(messages)
+
+
+class _Merge:
+    """The ends of several queues as one, from the newest message back."""
+
+    def __init__(self, tails: "Sequence[_Tail]") -> None:
+        self.tails = tails
+        self.scanned = 0
+
+    async def take(self) -> tuple[QueueRef, MessageExt] | None:
+        """The newest message that was not taken yet; None when there is none left."""
+        empty = [tail for tail in self.tails if tail.must_fill]
+        if empty:
+            await asyncio.gather(*(tail.fill() for tail in empty))
+        full = [tail for tail in self.tails if tail.messages]
+        if not full:
+            return None
+        newest = max(full, key=lambda tail: tail.newest)
+        self.scanned += 1
+        return newest.window.queue, newest.take()
+
+    def page(self, messages: Sequence[tuple[QueueRef, MessageExt]]) -> MergedPage:
+        more = any(tail.end > tail.window.begin for tail in self.tails)
+        ends = {tail.window.queue.key: tail.end for tail in self.tails} if more else {}
+        unreadable = sum(tail.unreadable for tail in self.tails)
+        return MergedPage(tuple(messages), ends, unreadable, self.scanned)
+
+
+class _Tail:
+    """The end of one queue, read backwards in chunks."""
+
+    def __init__(self, window: Window, chunk: int, fetch: Fetch) -> None:
+        self.window = window
+        #: Everything at and after this offset is on this page or an earlier one.
+        self.end = window.end
+        self.messages: list[MessageExt] = []
+        self.unreadable = 0
+        self._chunk = chunk
+        self._fetch = fetch
+        self._fetched = window.end
+
+    @property
+    def newest(self) -> tuple[int, str, int]:
+        last = self.messages[-1]
+        return last.store_timestamp, self.window.queue.key, last.queue_offset
+
+    @property
+    def must_fill(self) -> bool:
+        return not self.messages and self.end > self.window.begin
+
+    async def fill(self) -> None:
+        """Read the next chunk when none is left; skips over what was deleted."""
+        while not self.messages and self._fetched > self.window.begin:
+            begin = max(self.window.begin, self._fetched - self._chunk)
+            piece = await self._fetch(self.window.queue, begin, self._fetched)
+            self.messages = list(piece.messages)
+            self.unreadable += piece.unreadable
+            self._fetched = begin
+        if not self.messages:
+            self.end = self.window.begin
+
+    def take(self) -> MessageExt:
+        message = self.messages.pop()
+        self.end = message.queue_offset
+        return message
+
+
+def encode_cursor(ends: Mapping[str, int]) -> str | None:
+    """The text of a cursor, safe in an address; None after the last page."""
+    if not ends:
+        return None
+    return base64.urlsafe_b64encode(msgspec.json.encode(ends)).decode().rstrip("=")
+
+
+def decode_cursor(text: str) -> dict[str, int]:
+    """Where the page ends in each queue; raises CursorError for any text that is no cursor."""
+    if len(text) > CURSOR_CHARS_MAX:
+        raise CursorError
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return msgspec.json.decode(data, type=dict[str, int])
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as fault:
+        raise CursorError from fault
+
+
+def windows_before(windows: Sequence[Window], ends: Mapping[str, int]) -> list[Window]:
+    """The windows of a following page. A queue the cursor does not know is newer than the list."""
+    return [
+        Window(each.queue, each.begin, min(each.end, ends.get(each.queue.key, each.begin)))
+        for each in windows
+    ]

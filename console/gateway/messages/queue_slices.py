@@ -1,0 +1,119 @@
+"""Stored messages of one queue by offset, also of topics that nobody may read.
+
+A readable topic is pulled. A topic without read permission (a dead-letter queue of RocketMQ up to
+4.9.3 has perm 2) is read through two admin questions that do not ask for it: QUERY_CONSUME_QUEUE
+(321) lists the units of the queue, VIEW_MESSAGE_BY_ID (33) reads each record. Nothing is changed
+for it: neither the permission nor any consumer offset.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.topics.listing import no_such_topic
+from core_broker.client import PullStatus
+from core_broker.errors import RequestRefused
+from core_broker.message.model import MessageExt
+from core_broker.remoting.bodies import TopicRouteData
+from core_broker.remoting.codes import ResponseCode
+
+PERM_READ = 4
+MASTER_ID = 0
+#: One pull never returns more, whatever is asked for.
+PULL_MESSAGES_MAX = 32
+VIEWS_AT_ONCE_MAX = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class QueueRef:
+    """One queue of a topic on one broker."""
+
+    topic: str
+    broker: BrokerRef
+    queue_id: int
+    readable: bool
+
+    @property
+    def key(self) -> str:
+        """Names the queue within its topic, in cursors and addresses."""
+        return f"{self.broker.name}:{self.queue_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Messages of one queue in the order of their offsets; `unreadable` ones are left out."""
+
+    messages: tuple[MessageExt, ...]
+    unreadable: int = 0
+
+
+async def topic_queues(desk: Desk, topic: str) -> tuple[QueueRef, ...]:
+    """All queues of a topic on its masters; raises NotThere when no broker has the topic."""
+    try:
+        route = await desk.admin.topic_route(topic)
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        raise no_such_topic(topic) from refusal
+    return queues_of_route(topic, route)
+
+
+def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:
+    """The queues that a route names. A topic without readers keeps its messages in write queues."""
+    masters = {
+        broker.broker_name: broker.broker_addrs[MASTER_ID]
+        for broker in route.broker_datas
+        if MASTER_ID in broker.broker_addrs
+    }
+    queues = []
+    for data in route.queue_datas:
+        addr = masters.get(data.broker_name)
+        if addr is None:
+            continue
+        readable = bool(data.perm & PERM_READ)
+        count = data.read_queue_nums if readable else data.write_queue_nums
+        broker = BrokerRef(data.broker_name, MASTER_ID, addr)
+        queues += [QueueRef(topic, broker, queue_id, readable) for queue_id in range(count)]
+    return tuple(sorted(queues))
+
+
+async def read_slice(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
+    """The messages with offsets in [begin, end); what was deleted meanwhile is not among them."""
+    if begin >= end:
+        return Slice(())
+    if queue.readable:
+        return await _pulled(desk, queue, begin, end)
+    return await _viewed(desk, queue, begin, end)
+
+
+async def _pulled(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
+    found: list[MessageExt] = []
+    offset = begin
+    while offset < end:
+        count = min(PULL_MESSAGES_MAX, end - offset)
+        pull = await desk.admin.pull(queue.broker.addr, queue.topic, queue.queue_id, offset, count)
+        found += [each for each in pull.messages if offset <= each.queue_offset < end]
+        if pull.status is PullStatus.NO_NEW_MSG or pull.next_offset <= offset:
+            break
+        offset = pull.next_offset
+    return Slice(tuple(found))
+
+
+async def _viewed(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
+    units = await desk.admin.consume_queue(
+        queue.broker.addr, queue.topic, queue.queue_id, begin, end - begin
+    )
+    gate = asyncio.Semaphore(VIEWS_AT_ONCE_MAX)
+
+    async def view(offset_physical: int) -> MessageExt | None:
+        async with gate:
+            try:
+                return await desk.admin.view_message(
+                    queue.broker.addr, offset_physical, queue.topic
+                )
+            except RequestRefused:
+                return None  # counted below: the record is gone, or it is damaged
+
+    views = await asyncio.gather(*(view(unit.physic_offset) for unit in units.queue_data))
+    messages = tuple(each for each in views if each is not None)
+    return Slice(messages, unreadable=len(views) - len(messages))

@@ -1,0 +1,301 @@
+"""The command that sends messages a person wrote, of every type, and what a form must know for it.
+
+    normal        to any queue or a chosen one
+    delay         by one of the broker's levels; at a moment only where every broker is 5.x
+    fifo          to the queue of its message group, the one a Java producer would choose
+    transaction   a half message, and then the outcome that was chosen for it
+
+Each call starts a producer and stops it: what was sent is with the brokers when the answer comes.
+A topic is never made by sending to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.formats import perm_words
+from console.gateway.brokers.listing import masters
+from console.gateway.brokers.runtime import version
+from console.gateway.engine.answers import Partial
+from console.gateway.engine.errors import NotAllowedNow, NotThere, Unusable
+from console.gateway.engine.questions import command, question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.queue_slices import MASTER_ID
+from console.gateway.topics.listing import no_such_topic
+from core_broker.client import (
+    LocalTransactionState,
+    Message,
+    MessageQueue,
+    Producer,
+    ProducerSettings,
+    SendResult,
+    TransactionProducer,
+)
+from core_broker.errors import RequestRefused
+from core_broker.message.properties import PROPERTY_SHARDING_KEY
+from core_broker.remoting.bodies import TopicRouteData
+from core_broker.remoting.codes import ResponseCode
+from trace.hooks import TraceHook
+
+PERM_WRITE = 2
+COUNT_MAX = 1_000
+BATCH_MESSAGES = 100
+BODY_BYTES_MAX = 2 * 1024 * 1024
+#: All messages of one call together.
+TOTAL_BYTES_MAX = 64 * 1024 * 1024
+PROPERTIES_MAX = 100
+SEND_DEADLINE_MS = 30_000
+DELAY_DAYS_MAX = 3
+PRODUCER_GROUP = "console_producer"
+#: Understood by brokers of 5.x that have their timer wheel switched on, as they have by default.
+PROPERTY_TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+
+class MessageType(StrEnum):
+    NORMAL = "normal"
+    DELAY = "delay"
+    FIFO = "fifo"
+    TRANSACTION = "transaction"
+
+
+class TransactionOutcome(StrEnum):
+    """What the local transaction is said to have come to."""
+
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    #: Nobody says: the broker asks producers of the group, and gives up after its last check.
+    UNKNOWN = "unknown"
+
+
+_STATES = {
+    TransactionOutcome.COMMIT: LocalTransactionState.COMMIT_MESSAGE,
+    TransactionOutcome.ROLLBACK: LocalTransactionState.ROLLBACK_MESSAGE,
+    TransactionOutcome.UNKNOWN: LocalTransactionState.UNKNOW,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be sent, `count` times."""
+
+    topic: str
+    body: bytes
+    type: MessageType = MessageType.NORMAL
+    tags: str = ""
+    keys: tuple[str, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    #: `broker-a:3`; the producer chooses when it is empty.
+    queue: str = ""
+    delay_level: int = 0
+    deliver_ms: int | None = None
+    message_group: str = ""
+    outcome: TransactionOutcome = TransactionOutcome.COMMIT
+    producer_group: str = PRODUCER_GROUP
+    count: int = 1
+    trace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message that a broker stored. A delayed one, and one in a transaction, first lies in
+    another topic, so its offset id is not that of the message consumers get."""
+
+    msg_id: str
+    offset_msg_id: str
+    queue: str
+    queue_offset: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendChoices:
+    """What a form offers for a topic: queues that may be written to, and the delay levels."""
+
+    queues: tuple[str, ...]
+    delay_levels: tuple[str, ...]
+
+
+@question(fresh_for_ms=5_000)
+async def send_choices(desk: Desk, topic: str) -> Partial[SendChoices]:
+    """The queues and delay levels of a topic; raises NotAllowedNow when nobody may write to it."""
+    route = await _route(desk, topic)
+    queues = tuple(str(queue).removeprefix(f"{topic}@") for queue in _writable(topic, route))
+    refs = [ref for ref in await masters(desk) if any(ref.name in each for each in queues)]
+
+    async def levels_of(ref: BrokerRef) -> str:
+        return (await desk.admin.broker_config(ref.addr)).get("messageDelayLevel", "")
+
+    found, failures = await desk.each(refs[:1], levels_of, one_must_answer=False)
+    levels = next(iter(found.values()), "") or DEFAULT_LEVELS
+    return Partial(SendChoices(queues, tuple(levels.split())), failures)
+
+
+@command(deadline_ms=SEND_DEADLINE_MS)
+async def send(desk: Desk, draft: Draft) -> tuple[Sent, ...]:
+    """Send; one entry for each message. When one fails, those before it are stored."""
+    check(draft)
+    queues = _writable(draft.topic, await _route(desk, draft.topic))
+    queue = _chosen(draft, queues)
+    if draft.deliver_ms is not None:
+        await _check_timer(desk, queues)
+    hooks = [TraceHook()] if draft.trace else []
+    settings = ProducerSettings(retry_times=0)  # a second try could store the message twice
+    if draft.type is MessageType.TRANSACTION:
+        state = _STATES[draft.outcome]
+        transactions = TransactionProducer(
+            draft.producer_group,
+            desk.namesrv_addr,
+            hooks,
+            execute=_always(state),
+            check=_always(LocalTransactionState.UNKNOW),
+            settings=settings,
+        )
+        async with transactions:
+            results: list[SendResult] = [
+                await transactions.send_in_transaction(message_of(draft))
+                for _number in range(draft.count)
+            ]
+    else:
+        async with Producer(draft.producer_group, desk.namesrv_addr, hooks, settings=settings) as p:
+            results = await _send_plain(p, draft, queue)
+    return tuple(sent for result in results for sent in _sent(result))
+
+
+def check(draft: Draft) -> None:
+    """Raise Unusable for what no broker could do, with the limit that is passed."""
+    if not 1 <= draft.count <= COUNT_MAX:
+        raise Unusable(format_lazy(_("Send between 1 and {most} messages."), most=COUNT_MAX))
+    if len(draft.body) > BODY_BYTES_MAX:
+        raise Unusable(
+            format_lazy(_("A body may have at most {most} bytes here."), most=BODY_BYTES_MAX)
+        )
+    if len(draft.body) * draft.count > TOTAL_BYTES_MAX:
+        raise Unusable(
+            format_lazy(_("All bodies together may have {most} bytes."), most=TOTAL_BYTES_MAX)
+        )
+    if len(draft.properties) > PROPERTIES_MAX:
+        raise Unusable(format_lazy(_("At most {most} properties."), most=PROPERTIES_MAX))
+    if draft.type is MessageType.DELAY and draft.delay_level < 1 and draft.deliver_ms is None:
+        raise Unusable(_("Choose a delay level, or a moment."))
+    if draft.type is MessageType.FIFO and not draft.message_group and not draft.queue:
+        raise Unusable(_("A message in order needs a message group, or a queue."))
+    if draft.type is MessageType.TRANSACTION and draft.queue:
+        raise Unusable(_("The broker chooses where a transaction's message is kept."))
+
+
+def message_of(draft: Draft) -> Message:
+    """The message to send; raises ClientError for a property that cannot be one."""
+    is_delayed = draft.type is MessageType.DELAY
+    message = Message(
+        draft.topic,
+        draft.body,
+        tags=draft.tags or None,
+        keys=draft.keys,
+        delay_level=draft.delay_level if is_delayed and draft.deliver_ms is None else 0,
+    )
+    for name, value in draft.properties:
+        message.put_user_property(name, value)
+    if draft.type is MessageType.FIFO and draft.message_group:
+        message.properties[PROPERTY_SHARDING_KEY] = draft.message_group
+    if is_delayed and draft.deliver_ms is not None:
+        message.properties[PROPERTY_TIMER_DELIVER_MS] = str(draft.deliver_ms)
+    return message
+
+
+async def _send_plain(
+    producer: Producer, draft: Draft, queue: MessageQueue | None
+) -> list[SendResult]:
+    messages = [message_of(draft) for _number in range(draft.count)]
+    if queue is not None:
+        return [await producer.send_to(each, queue) for each in messages]
+    if draft.type is MessageType.FIFO:
+        return [await producer.send_ordered(each, draft.message_group) for each in messages]
+    if draft.type is MessageType.NORMAL and draft.count > 1:
+        parts = [
+            messages[start : start + BATCH_MESSAGES]
+            for start in range(0, len(messages), BATCH_MESSAGES)
+        ]
+        return [result for part in parts for result in await producer.send_batches(part)]
+    return [await producer.send(each) for each in messages]
+
+
+def _sent(result: SendResult) -> list[Sent]:
+    """A batch has one answer, which names its messages in order."""
+    ids, places = result.msg_id.split(","), result.offset_msg_id.split(",")
+    places += [""] * (len(ids) - len(places))
+    queue = f"{result.queue.broker_name}:{result.queue.queue_id}"
+    return [
+        Sent(msg_id, place, queue, result.queue_offset + number, str(result.status))
+        for number, (msg_id, place) in enumerate(zip(ids, places, strict=False))
+    ]
+
+
+async def _route(desk: Desk, topic: str) -> TopicRouteData:
+    try:
+        return await desk.admin.topic_route(topic)
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        raise no_such_topic(topic) from refusal
+
+
+def _writable(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """The queues that take messages; raises NotAllowedNow when there are none."""
+    up = {each.broker_name for each in route.broker_datas if MASTER_ID in each.broker_addrs}
+    queues = [
+        MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
+        for data in route.queue_datas
+        if data.perm & PERM_WRITE and data.broker_name in up
+        for queue_id in range(data.write_queue_nums)
+    ]
+    if queues:
+        return sorted(queues)
+    perms = {words.words for data in route.queue_datas if (words := perm_words(data.perm))}
+    raise NotAllowedNow(
+        format_lazy(
+            _("Topic “{topic}” takes no messages: its permission is {perm}."),
+            topic=topic,
+            perm=", ".join(sorted(perms)) or "—",
+        ),
+        hint=_("Edit the topic to allow writing, or choose another one."),
+    )
+
+
+def _chosen(draft: Draft, queues: Sequence[MessageQueue]) -> MessageQueue | None:
+    if not draft.queue:
+        return None
+    for queue in queues:
+        if draft.queue == f"{queue.broker_name}:{queue.queue_id}":
+            return queue
+    raise NotThere(
+        format_lazy(_("The topic has no queue “{queue}” to write to."), queue=draft.queue)
+    )
+
+
+async def _check_timer(desk: Desk, queues: Sequence[MessageQueue]) -> None:
+    """Raise NotAllowedNow where a broker of the topic would deliver the message at once."""
+    names = {queue.broker_name for queue in queues}
+    refs = [ref for ref in await masters(desk) if ref.name in names]
+    tables, _failures = await desk.each(refs, lambda ref: desk.admin.runtime_info(ref.addr))
+    versions: dict[str, Any] = {ref.name: version(table) for ref, table in tables.items()}
+    old = sorted(name for name, each in versions.items() if not str(each or "").startswith("5."))
+    if old:
+        raise NotAllowedNow(
+            format_lazy(
+                _("Broker {names} knows delay levels, not moments (RocketMQ 5 does)."),
+                names=", ".join(old),
+            ),
+            hint=_("Choose a delay level instead."),
+        )
+
+
+def _always(state: LocalTransactionState) -> Any:
+    async def say(*_args: object) -> LocalTransactionState:
+        return state
+
+    return say

@@ -1,0 +1,1 @@
+"""Questions and commands about the consumer offsets of a group."""

@@ -1,0 +1,131 @@
+"""What moving a group comes to, queue by queue. Pure; `offsets.py` asks and does it."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.gateway.changes import ETAG_CHARS
+from console.gateway.engine.session import BrokerRef
+
+#: A queue of the topic: broker name and queue id.
+Key = tuple[str, int]
+
+
+class Goal(StrEnum):
+    """Where a group is to go."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIME = "time"
+    EXACT = "exact"
+    SHIFT = "shift"
+    COPY = "copy"
+    #: An offset of its own for each queue that is named.
+    EACH = "each"
+
+
+class Way(StrEnum):
+    CODE = "code"
+    SERVER = "server"
+    TIME = "time"
+    COMMIT = "commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for. `queues` names some; without it all queues of the topic are meant."""
+
+    topic: str
+    goal: Goal
+    time_ms: int | None = None
+    offset: int | None = None
+    by: int | None = None
+    group: str = ""
+    queues: tuple[Key, ...] = ()
+    each: tuple[tuple[Key, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a group is in one queue, which holds [begin, end). `offset` is None when it never
+    committed one."""
+
+    broker: BrokerRef
+    queue_id: int
+    begin: int
+    end: int
+    offset: int | None
+
+    @property
+    def key(self) -> Key:
+        return self.broker.name, self.queue_id
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.offset is None else max(0, self.end - self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One queue of a plan: `new` is None where nothing changes. Of what lies between, messages are
+    skipped or consumed again; None is unknown."""
+
+    place: Place
+    new: int | None
+    #: The wish lay outside of what is stored.
+    is_limited: bool = False
+
+    @property
+    def skipped(self) -> int | None:
+        return self._between(forward=True)
+
+    @property
+    def again(self) -> int | None:
+        return self._between(forward=False)
+
+    def _between(self, *, forward: bool) -> int | None:
+        old, begin = self.place.offset, self.place.begin
+        if self.new is None:
+            return 0
+        if old is None:
+            return None
+        low, high = max(min(old, self.new), begin), max(old, self.new)
+        is_forward = self.new > old
+        return max(0, high - low) if is_forward == forward else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a wish comes to. `etag` names the offsets before; it changes with any of them."""
+
+    group: str
+    topic: str
+    moves: tuple[Move, ...]
+    online: tuple[str, ...]
+    ways: tuple[tuple[BrokerRef, Way], ...]
+    etag: str
+
+    @property
+    def changes(self) -> tuple[Move, ...]:
+        return tuple(each for each in self.moves if each.new is not None)
+
+    @property
+    def skipped(self) -> int | None:
+        return total_of(each.skipped for each in self.moves)
+
+    @property
+    def again(self) -> int | None:
+        return total_of(each.again for each in self.moves)
+
+
+def etag_of(held: Iterable[Place]) -> str:
+    """A digest of a group's offsets in a topic."""
+    state = [[*each.key, each.offset] for each in held]
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:ETAG_CHARS]
+
+
+def total_of(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(each or 0 for each in known)

@@ -1,0 +1,207 @@
+"""Questions about topics: what there is, how it is configured, what its queues hold."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.gateway.brokers.listing import cluster_map, masters
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from core_broker.message import topics as names
+from core_broker.remoting.bodies import ClusterInfo, TopicConfig, TopicOffset
+
+Kind = Literal["unspecified", "normal", "fifo", "delay", "transaction", "retry", "dlq", "system"]
+
+READ_ONLY_QUEUES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic over all brokers. `perm` is None where brokers differ; `drift` says that they do."""
+
+    name: str
+    kind: Kind
+    perm: int | None
+    read_queues: int
+    write_queues: int
+    brokers: tuple[str, ...]
+    order: bool
+    drift: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicQueue:
+    """One queue: `stored` messages from `offset_min` to before `offset_max`."""
+
+    broker: str
+    queue_id: int
+    offset_min: int
+    offset_max: int
+    last_write_ms: int | None
+
+    @property
+    def stored(self) -> int:
+        return max(0, self.offset_max - self.offset_min)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDetail:
+    row: TopicRow
+    configs: tuple[tuple[BrokerRef, TopicConfig], ...]
+    queues: tuple[TopicQueue, ...]
+
+
+Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
+
+
+@question(fresh_for_ms=2_000, costly=True)
+async def topic_configs(desk: Desk) -> Partial[Configs]:
+    """Every broker's table of topics."""
+    found, failures = await desk.each(
+        await masters(desk), lambda ref: desk.admin.topic_configs(ref.addr)
+    )
+    return Partial(found, failures)
+
+
+@question(fresh_for_ms=2_000, costly=True)
+async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]:
+    """All topics in order of name."""
+    answer = await desk.ask(topic_configs)
+    own = own_names((await desk.ask(cluster_map)).value)
+    rows = desk.derived("topic_rows", (answer.value, own), _rows)
+    return Partial(rows, answer.failures)
+
+
+def _rows(source: tuple[Configs, frozenset[str]]) -> tuple[TopicRow, ...]:
+    tables, own = source
+    held: dict[str, dict[str, TopicConfig]] = {}
+    for ref, table in tables.items():
+        for name, config in table.items():
+            held.setdefault(name, {})[ref.name] = config
+    rows = (topic_row(name, configs, own) for name, configs in held.items())
+    return tuple(sorted(rows, key=lambda row: row.name))
+
+
+@question(fresh_for_ms=1_000)
+async def topic_detail(desk: Desk, topic: str) -> Partial[TopicDetail]:
+    """One topic with its configuration on every broker and all its queues."""
+    answer = await desk.ask(topic_configs)
+    configs = {ref: table[topic] for ref, table in answer.value.items() if topic in table}
+    if not configs:
+        raise no_such_topic(topic, answer.failures)
+    own = own_names((await desk.ask(cluster_map)).value)
+    tables, failures = await queues_of_topic(desk, topic)
+    queues = sorted(
+        (queue for table in tables.values() for queue in table),
+        key=lambda queue: (queue.broker, queue.queue_id),
+    )
+    return Partial(
+        TopicDetail(
+            topic_row(topic, {ref.name: config for ref, config in configs.items()}, own),
+            tuple(configs.items()),
+            tuple(queues),
+        ),
+        merge_failures(answer.failures, failures),
+    )
+
+
+def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+    hint = _("A broker that did not answer may have it.") if failures else ""
+    return NotThere(
+        format_lazy(_("No broker of the cluster has a topic “{topic}”."), topic=topic),
+        hint=hint,
+        failures=failures,
+    )
+
+
+async def queues_of_topic(
+    desk: Desk, topic: str
+) -> tuple[dict[BrokerRef, list[TopicQueue]], tuple[BrokerFailure, ...]]:
+    """The queues of a topic on each broker that has it."""
+    configs = (await desk.ask(topic_configs)).value
+    refs = [ref for ref, table in configs.items() if topic in table]
+
+    async def queues(ref: BrokerRef) -> list[TopicQueue]:
+        table = await desk.admin.topic_stats(ref.addr, topic)
+        found = [_queue(ref, queue.queue_id, offsets) for queue, offsets in table.items()]
+        # Brokers tell of the write queues; where there are more to read, those are asked for.
+        told = {queue.queue_id for queue in found}
+        more = [one for one in range(configs[ref][topic].read_queue_nums) if one not in told]
+        rest = await asyncio.gather(
+            *(_read_only_queue(desk, ref, topic, one) for one in more[:READ_ONLY_QUEUES_MAX])
+        )
+        return found + rest
+
+    return await desk.each(refs, queues)
+
+
+async def _read_only_queue(desk: Desk, ref: BrokerRef, topic: str, queue_id: int) -> TopicQueue:
+    """A queue that is no longer written to; nobody tells when it last was."""
+    low, high = await asyncio.gather(
+        desk.admin.min_offset(ref.addr, topic, queue_id),
+        desk.admin.max_offset(ref.addr, topic, queue_id),
+    )
+    return _queue(ref, queue_id, TopicOffset(min_offset=low, max_offset=high))
+
+
+def _queue(ref: BrokerRef, queue_id: int, offsets: TopicOffset) -> TopicQueue:
+    written_ms = offsets.last_update_timestamp
+    return TopicQueue(
+        ref.name,
+        queue_id,
+        max(0, offsets.min_offset),
+        max(0, offsets.max_offset),
+        written_ms if written_ms > 0 else None,
+    )
+
+
+def own_names(info: ClusterInfo) -> frozenset[str]:
+    """Topics that brokers make for themselves, named after brokers and clusters."""
+    clusters = set(info.cluster_addr_table) | {
+        data.cluster for data in info.broker_addr_table.values()
+    }
+    replies = {names.reply_topic(cluster) for cluster in clusters}
+    return frozenset(clusters | replies | set(info.broker_addr_table))
+
+
+def topic_row(name: str, configs: Mapping[str, TopicConfig], own: frozenset[str]) -> TopicRow:
+    """One topic over the brokers that have it."""
+    perms = {config.perm for config in configs.values()}
+    shapes = {
+        (config.perm, config.read_queue_nums, config.write_queue_nums, config.order)
+        for config in configs.values()
+    }
+    return TopicRow(
+        name=name,
+        kind=topic_kind(name, configs.values(), own),
+        perm=perms.pop() if len(perms) == 1 else None,
+        read_queues=sum(config.read_queue_nums for config in configs.values()),
+        write_queues=sum(config.write_queue_nums for config in configs.values()),
+        brokers=tuple(sorted(configs)),
+        order=any(config.order for config in configs.values()),
+        drift=len(shapes) > 1,
+    )
+
+
+def topic_kind(name: str, configs: Iterable[TopicConfig], own: frozenset[str]) -> Kind:
+    """What a topic is for; 4.x does not record message types, so those are unspecified."""
+    if name.startswith(names.RETRY_PREFIX):
+        return "retry"
+    if name.startswith(names.DLQ_PREFIX):
+        return "dlq"
+    if names.is_system_topic(name) or name in own:
+        return "system"
+    recorded = {(config.attributes or {}).get("message.type", "") for config in configs}
+    kinds: dict[str, Kind] = {
+        "NORMAL": "normal",
+        "FIFO": "fifo",
+        "DELAY": "delay",
+        "TRANSACTION": "transaction",
+    }
+    return kinds.get(recorded.pop().upper(), "unspecified") if len(recorded) == 1 else "unspecified"

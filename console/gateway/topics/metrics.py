@@ -1,0 +1,175 @@
+"""What changes of a topic while people watch: messages, rates, groups, lag, last write."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from console.gateway.engine.answers import Partial, merge_failures
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
+from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
+from console.gateway.topics.listing import TopicQueue, queues_of_topic, topic_configs
+from core_broker.errors import GantryError, RequestRefused
+from core_broker.remoting.bodies.inventory import TopicEntry
+from core_broker.remoting.codes import ResponseCode
+
+NUMBERS_FRESH_MS = 3_000
+#: Of so many groups of a topic brokers are asked how far behind they are, where each is a question.
+GROUPS_ASKED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNumbers:
+    """`lags` has the groups of the topic with the messages each has before it; None where nobody
+    could tell. Rates are of the last minute, None before anything was counted."""
+
+    stored: int
+    total: int
+    last_write_ms: int | None
+    in_rate: float | None
+    out_rate: float | None = None
+    lags: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(sorted(self.lags))
+
+    @property
+    def group_count(self) -> int:
+        return len(self.lags)
+
+    @property
+    def worst_group(self) -> str | None:
+        """The group with the most messages before it."""
+        known = [(-lag, group) for group, lag in self.lags.items() if lag is not None]
+        return min(known)[1] if known else None
+
+    @property
+    def worst_lag(self) -> int | None:
+        return max((lag for lag in self.lags.values() if lag is not None), default=None)
+
+
+@question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
+async def known_topic_numbers(desk: Desk) -> Partial[Known[TopicNumbers]]:
+    """The numbers of every topic all of whose brokers tell of all topics at once."""
+    figures = await desk.ask(topic_inventory)
+    configs = await desk.ask(topic_configs)
+    parts: dict[str, list[TopicEntry | None]] = {}
+    for ref, table in configs.value.items():
+        told = figures.value[ref].topics if ref in figures.value else {}
+        for name in table:
+            parts.setdefault(name, []).append(told.get(name))
+    complete = {name: found for name, found in parts.items() if None not in found}
+    known = desk.derived_each("topic_numbers", complete, _merged)
+    taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
+    return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS)
+async def topic_numbers(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+    """The numbers of one topic, without the lag of its groups."""
+    tables, failures = await queues_of_topic(desk, topic)
+    rates, rate_failures = await desk.each(
+        tables, lambda ref: _put_rate(desk, ref, topic), one_must_answer=False
+    )
+    groups, group_failures = await desk.each(
+        tables, lambda ref: desk.admin.groups_of_topic(ref.addr, topic), one_must_answer=False
+    )
+    queues = [queue for table in tables.values() for queue in table]
+    # RocketMQ 5 may list the topic itself among its groups.
+    names = {group for found in groups.values() for group in found} - {topic}
+    return Partial(
+        replace(
+            _of_queues(queues), in_rate=added(rates.values()), lags=dict.fromkeys(sorted(names))
+        ),
+        merge_failures(failures, rate_failures, group_failures),
+    )
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS)
+async def topic_numbers_with_lags(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+    """The same with the lag of its first GROUPS_ASKED_MAX groups, and how fast they read."""
+    answer = await desk.ask(topic_numbers, topic)
+    configs = (await desk.ask(topic_configs)).value
+    refs = [ref for ref, table in configs.items() if topic in table]
+    asked = answer.value.groups[:GROUPS_ASKED_MAX]
+    progress = await asyncio.gather(*(_progress(desk, refs, topic, group) for group in asked))
+    told = {group: lag for group, (lag, _rate) in zip(asked, progress, strict=True)}
+    rate = added(rate for _lag, rate in progress)
+    return Partial(
+        replace(answer.value, lags={**answer.value.lags, **told}, out_rate=rate), answer.failures
+    )
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
+async def numbers_of(desk: Desk, topics: tuple[str, ...]) -> Partial[Mapping[str, TopicNumbers]]:
+    """The numbers of these topics, each asked for; a topic that was just deleted is left out."""
+    return await ask_each(desk, topic_numbers_with_lags, topics)
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
+async def stored_of(desk: Desk, topics: tuple[str, ...]) -> Partial[Mapping[str, TopicNumbers]]:
+    """What these topics hold, without rates and groups: one request to each of their brokers."""
+    return await ask_each(desk, stored_in, topics)
+
+
+@question(fresh_for_ms=NUMBERS_FRESH_MS)
+async def stored_in(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+    """What a topic holds, without rates and groups."""
+    tables, failures = await queues_of_topic(desk, topic)
+    return Partial(_of_queues(queue for table in tables.values() for queue in table), failures)
+
+
+async def _progress(
+    desk: Desk, refs: Iterable[BrokerRef], topic: str, group: str
+) -> tuple[int | None, float | None]:
+    """Lag and rate of a group in one topic; None unless all brokers tell."""
+    try:
+        stats = await asyncio.gather(
+            *(desk.admin.consume_stats(ref.addr, group, topic) for ref in refs)
+        )
+    except GantryError:
+        return None, None
+    places = [place for part in stats for place in part.offset_table.values()]
+    known = [place for place in places if place.broker_offset >= 0 and place.consumer_offset >= 0]
+    lag = sum(max(0, place.broker_offset - place.consumer_offset) for place in known)
+    return lag if known else None, sum(part.consume_tps for part in stats)
+
+
+async def _put_rate(desk: Desk, ref: BrokerRef, topic: str) -> float | None:
+    """Messages per second over the last minute; None before the first one was counted."""
+    try:
+        data = await desk.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
+    except RequestRefused as refusal:
+        if refusal.code == ResponseCode.SYSTEM_ERROR:
+            return None
+        raise
+    return data.stats_minute.tps
+
+
+def _of_queues(queues: Iterable[TopicQueue]) -> TopicNumbers:
+    found = list(queues)
+    return TopicNumbers(
+        stored=sum(queue.stored for queue in found),
+        total=sum(queue.offset_max for queue in found),
+        last_write_ms=max((queue.last_write_ms or 0 for queue in found), default=0) or None,
+        in_rate=None,
+    )
+
+
+def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicNumbers:
+    """Add up what the brokers of a topic told."""
+    parts = [part for part in told if part is not None]
+    lags: dict[str, int | None] = {}
+    for part in parts:
+        for group, lag in part.groups.items():
+            lags[group] = (lags.get(group) or 0) + lag
+    return TopicNumbers(
+        stored=sum(end - first for part in parts for first, end in part.queues),
+        total=sum(end for part in parts for _first, end in part.queues),
+        last_write_ms=max((part.last_write_timestamp or 0 for part in parts), default=0) or None,
+        in_rate=added(part.put_tps for part in parts),
+        out_rate=added(part.get_tps for part in parts),
+        lags=lags,
+    )

@@ -1,0 +1,1 @@
+"""Questions about the journey of one message."""

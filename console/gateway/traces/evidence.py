@@ -1,0 +1,199 @@
+"""Where the brokers have seen a message, beside its topic: what is known of it without any trace.
+
+Every copy of a message keeps its unique key, and the key index finds them all:
+
+    RMQ_SYS_TRANS_HALF_TOPIC  the half of a transaction, once more after each check
+    SCHEDULE_TOPIC_XXXX       what waits for its time: a delayed message, or a retry
+    %RETRY%group              a retry that was given out again
+    %DLQ%group                the group gave up
+
+Whether a group has consumed the last copy that was for it is told by its committed offset: it has
+when the offset lies behind the copy. That is also so for what its filter passed over.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.gateway.brokers.listing import SETTINGS_FRESH_MS
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.errors import GatewayError, NotThere
+from console.gateway.engine.questions import question
+from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.messages.lookup import by_key
+from console.gateway.messages.stored import Delivery, MessageRef, deliveries
+from core_broker.message import properties as names
+from core_broker.message.delays import parse_delay_levels
+from core_broker.message.topics import (
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+    dlq_topic,
+    retry_topic,
+)
+
+#: Groups of one message whose retries and dead letters are looked for.
+GROUPS_MAX = 50
+#: The setting that names the delays of retries and delayed messages.
+DELAYS_SETTING = "messageDelayLevel"
+
+
+class Standing(StrEnum):
+    """How far a group is with a message, as its brokers tell."""
+
+    CONSUMED = "consumed"
+    WAITING = "waiting"
+    RETRYING = "retrying"
+    DEAD_LETTERED = "dead_lettered"
+    NOT_SUBSCRIBED = "not_subscribed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A copy that waited for its time, or still does. `group` is empty for a delayed message, and
+    `retry_times` tells which retry it is for. `due_ms` is None when no broker told its delays."""
+
+    ref: MessageRef
+    group: str
+    retry_times: int
+    due_ms: int | None
+
+    @property
+    def at_ms(self) -> int:
+        return self.ref.message.store_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStanding:
+    """`next_ms` is when the next retry comes."""
+
+    group: str
+    standing: Standing
+    retry_times: int = 0
+    next_ms: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """All copies of a message, each kind in order of time."""
+
+    halves: tuple[MessageRef, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    retries: tuple[MessageRef, ...] = ()
+    dead_letters: tuple[MessageRef, ...] = ()
+    groups: tuple[GroupStanding, ...] = ()
+
+    @property
+    def copies(self) -> tuple[MessageRef, ...]:
+        """All of them, oldest first."""
+        waiting = tuple(each.ref for each in self.waits)
+        every = (*self.halves, *waiting, *self.retries, *self.dead_letters)
+        return tuple(sorted(every, key=lambda ref: ref.message.store_timestamp))
+
+
+@question(fresh_for_ms=SETTINGS_FRESH_MS)
+async def delays(desk: Desk, broker: BrokerRef) -> Partial[tuple[int, ...]]:
+    """The broker's delays by level, in milliseconds; empty when it does not tell."""
+    settings = await desk.admin.broker_config(broker.addr)
+    try:
+        return Partial(parse_delay_levels(settings.get(DELAYS_SETTING, "")))
+    except ValueError:
+        return Partial(())
+
+
+async def sightings(
+    desk: Desk, msg_id: str, original: MessageRef | None, traced: Iterable[str], now_ms: int
+) -> Partial[Sightings]:
+    """Look for the copies of a message; `traced` are groups that traces name beside those that
+    consume its topic."""
+    by_offset: dict[str, tuple[Delivery, str]] = {}
+    failures: tuple[BrokerFailure, ...] = ()
+    if original is not None:
+        told = await desk.ask(deliveries, original.message.offset_msg_id)
+        failures = told.failures
+        by_offset = {each.group: (each.state, each.reason) for each in told.value}
+    waiting, wait_failures = await copies(desk, [SCHEDULE_TOPIC], msg_id)
+    waits = [await _wait(desk, each) for each in waiting]
+    groups = sorted({*by_offset, *traced, *(each.group for each in waits)} - {""})[:GROUPS_MAX]
+    halves, half_failures = await copies(desk, [TRANS_HALF_TOPIC], msg_id)
+    retries, retry_failures = await copies(desk, [retry_topic(each) for each in groups], msg_id)
+    letters, letter_failures = await copies(desk, [dlq_topic(each) for each in groups], msg_id)
+    standings = [
+        await _standing(desk, group, by_offset.get(group), waits, retries, letters, now_ms)
+        for group in groups
+    ]
+    found = Sightings(halves, tuple(waits), retries, letters, tuple(standings))
+    return Partial(
+        found,
+        merge_failures(failures, wait_failures, half_failures, retry_failures, letter_failures),
+    )
+
+
+async def copies(
+    desk: Desk, topics: Sequence[str], msg_id: str
+) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
+    """The message as the topics hold it, oldest first; a topic that is gone holds nothing."""
+
+    async def look(topic: str) -> Partial[tuple[MessageRef, ...]]:
+        try:
+            answer = await desk.ask(by_key, topic, msg_id)
+        except NotThere:
+            return Partial(())
+        except GatewayError as failure:
+            return Partial((), failure.failures)
+        return Partial(answer.value.refs, answer.failures)
+
+    parts = await asyncio.gather(*(look(each) for each in topics[:GROUPS_MAX] if each))
+    refs = [ref for part in parts for ref in part.value if ref.message.msg_id == msg_id]
+    refs.sort(key=lambda ref: (ref.message.store_timestamp, ref.message.offset_physical))
+    return tuple(refs), merge_failures(*(part.failures for part in parts))
+
+
+async def _wait(desk: Desk, ref: MessageRef) -> Wait:
+    message = ref.message
+    real = message.properties.get(names.PROPERTY_REAL_TOPIC, "")
+    level = message.properties.get(names.PROPERTY_DELAY_TIME_LEVEL, "")
+    due_ms = None
+    if level.isascii() and level.isdecimal():
+        try:
+            known = (await desk.ask(delays, ref.broker)).value
+        except GatewayError:
+            known = ()
+        number = min(int(level[:4]), len(known))
+        due_ms = message.store_timestamp + known[number - 1] if number > 0 else None
+    group = real.removeprefix(RETRY_PREFIX) if real.startswith(RETRY_PREFIX) else ""
+    return Wait(ref, group, message.reconsume_times, due_ms)
+
+
+async def _standing(
+    desk: Desk,
+    group: str,
+    by_offset: tuple[Delivery, str] | None,
+    waits: Sequence[Wait],
+    retries: Sequence[MessageRef],
+    letters: Sequence[MessageRef],
+    now_ms: int,
+) -> GroupStanding:
+    """Judge by the newest copy that was for the group."""
+    given = [each for each in retries if each.message.topic == retry_topic(group)]
+    waited = [each for each in waits if each.group == group]
+    died = [each for each in letters if each.message.topic == dlq_topic(group)]
+    newest_ms = max((each.message.store_timestamp for each in given), default=0)
+    last_wait = waited[-1] if waited else None
+    if died and died[-1].message.store_timestamp >= newest_ms:
+        return GroupStanding(group, Standing.DEAD_LETTERED, died[-1].message.reconsume_times)
+    if last_wait is not None and last_wait.at_ms > newest_ms:
+        due_ms = last_wait.due_ms
+        coming = due_ms if due_ms is None or due_ms > now_ms else None
+        return GroupStanding(group, Standing.RETRYING, last_wait.retry_times, coming)
+    state, reason = by_offset or (Delivery.UNKNOWN, "")
+    retry_times = 0
+    if given:
+        retry_times = given[-1].message.reconsume_times
+        told = await desk.ask(deliveries, given[-1].message.offset_msg_id)
+        mine = next((each for each in told.value if each.group == group), None)
+        state, reason = (mine.state, mine.reason) if mine else (Delivery.UNKNOWN, "")
+    return GroupStanding(group, Standing(state.value), retry_times, reason=reason)

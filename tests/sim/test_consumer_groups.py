@@ -30,7 +30,7 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import ResetOffsetRequestHeader
 from core_broker.state.channels import CHANNEL_EXPIRED_MS
 from core_broker.state.queue_locks import LOCK_LIVE_MS
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 from tests.support.group_members import BROKER, GROUP, TOPIC, Member
 
 SEEDS = int(os.environ.get("SEEDS", "40"))
@@ -52,8 +52,10 @@ class GroupMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.loop = asyncio.new_event_loop()
-        self.desk = self.run(lambda: Desk(Path(self.folder.name), enable_property_filter=True))
-        self.desk.topic(TOPIC, queues=QUEUES)
+        self.broker = self.run(
+            lambda: BrokerHarness(Path(self.folder.name), enable_property_filter=True)
+        )
+        self.broker.topic(TOPIC, queues=QUEUES)
         self.members: list[Member] = []
         self.names = 0
         self.sent: dict[MessageQueue, list[int]] = {
@@ -91,7 +93,7 @@ class GroupMachine(RuleBasedStateMachine):
         for _ in range(count):
             number = self.numbers
             self.numbers += 1
-            work = self.desk.send(TOPIC, b"%d" % number, f"third\x01{number % 3}", queue_id=queue)
+            work = self.broker.send(TOPIC, b"%d" % number, f"third\x01{number % 3}", queue_id=queue)
             answer = self.loop.run_until_complete(work)
             numbers = self.sent[MessageQueue(TOPIC, BROKER, queue)]
             assert int(answer.ext_fields["queueOffset"]) == len(numbers)
@@ -104,7 +106,7 @@ class GroupMachine(RuleBasedStateMachine):
         others = list(self.members)
         member = self.run(
             lambda: Member(
-                self.desk,
+                self.broker,
                 f"c{self.names}",
                 self.is_orderly,
                 self.expression,
@@ -177,11 +179,11 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(back_ms=st.sampled_from([-1, 0, 500, 5_000, 60_000]), is_force=st.booleans())
     def reset(self, back_ms: int, is_force: bool) -> None:
-        timestamp = -1 if back_ms < 0 else self.desk.now_ms - back_ms
+        timestamp = -1 if back_ms < 0 else self.broker.now_ms - back_ms
         header = ResetOffsetRequestHeader(
             topic=TOPIC, group=GROUP, timestamp=timestamp, is_force=is_force
         )
-        ask = self.desk.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        ask = self.broker.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
         answer = self.loop.run_until_complete(ask)
         assert answer.code in {0, 1, 206}
         if answer.code != 0:
@@ -196,10 +198,10 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(passed_ms=st.sampled_from([100, 5_000, 20_000, 31_000, LOCK_LIVE_MS + 1]))
     def time_passes(self, passed_ms: int) -> None:
-        self.desk.now_ms += passed_ms
-        self.run(lambda: self.desk.ctx.locks.expire(self.desk.now_ms))
-        self.run(self.desk.requests.pulls.expire)
-        self.run(self.desk.delays.deliver_due)
+        self.broker.now_ms += passed_ms
+        self.run(lambda: self.broker.ctx.locks.expire(self.broker.now_ms))
+        self.run(self.broker.requests.pulls.expire)
+        self.run(self.broker.delays.deliver_due)
         for member in self.members:
             self.run(member.beat)
 
@@ -209,10 +211,10 @@ class GroupMachine(RuleBasedStateMachine):
         """One member stops to send heartbeats; the broker closes its connection."""
         member = self.take(pick)
         for _ in range(2):
-            self.desk.now_ms += CHANNEL_EXPIRED_MS // 2 + 1
+            self.broker.now_ms += CHANNEL_EXPIRED_MS // 2 + 1
             for other in self.members:
                 self.run(other.beat)
-        self.run(self.desk.requests.clients.close_silent)
+        self.run(self.broker.requests.clients.close_silent)
         assert not member.is_connected
         assert all(other.is_connected for other in self.members)
         self.run(member.lose_connection)
@@ -224,7 +226,7 @@ class GroupMachine(RuleBasedStateMachine):
         return self.members.pop(pick % len(self.members))
 
     def committed(self, queue: MessageQueue) -> int:
-        return self.desk.ctx.offsets.committed(GROUP, queue.topic, queue.queue_id) or 0
+        return self.broker.ctx.offsets.committed(GROUP, queue.topic, queue.queue_id) or 0
 
     def is_wanted(self, number: int) -> bool:
         return self.expression == "*" or number % 3 != 0
@@ -262,7 +264,7 @@ class GroupMachine(RuleBasedStateMachine):
         owners: dict[MessageQueue, str] = {}
         for member in self.members:
             for queue, share in member.shares.items():
-                if self.desk.now_ms - share.locked_ms <= LOCK_LIVE_MS:
+                if self.broker.now_ms - share.locked_ms <= LOCK_LIVE_MS:
                     assert queue not in owners, (queue, owners[queue], member.client_id)
                     owners[queue] = member.client_id
 
@@ -270,7 +272,7 @@ class GroupMachine(RuleBasedStateMachine):
         try:
             self.drain()
         finally:
-            self.run(self.desk.close)
+            self.run(self.broker.close)
             self.loop.close()
             self.folder.cleanup()
 
@@ -278,7 +280,7 @@ class GroupMachine(RuleBasedStateMachine):
         """All members vanish, a last one consumes the rest: then nothing may be missing."""
         while self.members:
             self.lose_connection(0)
-        self.desk.now_ms += LOCK_LIVE_MS + 1
+        self.broker.now_ms += LOCK_LIVE_MS + 1
         self.join()
         (last,) = self.members
         before = -1
@@ -286,14 +288,14 @@ class GroupMachine(RuleBasedStateMachine):
             share.next_offset for share in last.shares.values()
         ):
             before = len(self.consumed) + sum(share.next_offset for share in last.shares.values())
-            self.desk.now_ms += HOUR_MS
-            self.run(self.desk.delays.deliver_due)
+            self.broker.now_ms += HOUR_MS
+            self.run(self.broker.delays.deliver_due)
             self.run(last.beat)
             self.run(last.renew_locks)
             for _ in range(3):
                 self.consume(0, 32, False, False)
         assert len(last.shares) == QUEUES + 1
-        dead = self.loop.run_until_complete(self.desk.messages(dlq_topic(GROUP)))
+        dead = self.loop.run_until_complete(self.broker.messages(dlq_topic(GROUP)))
         seen = self.consumed | self.skipped | {int(message.body) for message in dead}
         assert {number for number in range(self.numbers) if self.is_wanted(number)} <= seen
 

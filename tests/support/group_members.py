@@ -1,4 +1,4 @@
-"""Members of a consumer group that ask a desk's processors as RocketMQ's clients do.
+"""Members of a consumer group that ask a broker's processors as RocketMQ's clients do.
 
 A member knows only what the broker tells it: who else is in the group (38), where the group is
 (14), which queues it may lock (41), what it pulls (11). It shares the queues averagely, rebalances
@@ -34,8 +34,8 @@ from core_broker.remoting.headers import (
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
-from tests.support.desk import Desk
 
 GROUP, TOPIC, BROKER = "G", "T", "b"
 #: rocketmq.client.rebalance.lockMaxLiveTime: how long a client trusts a lock it was granted.
@@ -62,7 +62,7 @@ class Share:
 class Member:
     """One consumer on a connection of its own."""
 
-    desk: Desk
+    broker: BrokerHarness
     client_id: str
     is_orderly: bool
     expression: str
@@ -71,13 +71,13 @@ class Member:
     shares: dict[MessageQueue, Share] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.peer = self.desk.peer()
+        self.peer = self.broker.peer()
         self.beat()
 
     def _ask(
         self, code: RequestCode, header: Header | None = None, body: bytes | object = b""
     ) -> RemotingCommand:
-        response = self.desk.give(self.desk.request(code, header, body), self.peer)
+        response = self.broker.give(self.broker.request(code, header, body), self.peer)
         assert response is not None, f"{code.name} was not answered"
         return response
 
@@ -106,7 +106,7 @@ class Member:
         members = decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list
         own: set[MessageQueue] = set()
         for topic in (TOPIC, retry_topic(GROUP)):
-            config = self.desk.ctx.topics.get(topic)
+            config = self.broker.ctx.topics.get(topic)
             assert config is not None
             queues = [MessageQueue(topic, BROKER, at) for at in range(config.read_queue_nums)]
             own.update(averagely(self.client_id, sorted_queues(queues), sorted_client_ids(members)))
@@ -114,7 +114,7 @@ class Member:
             self.give_up(queue)
         for queue in sorted(own - self.shares.keys()):
             if self._lock(queue):
-                self.shares[queue] = Share(self._committed(queue), self.desk.now_ms)
+                self.shares[queue] = Share(self._committed(queue), self.broker.now_ms)
 
     def give_up(self, queue: MessageQueue) -> None:
         """Commit, unlock and forget a queue."""
@@ -137,7 +137,7 @@ class Member:
         """Lock again what is held; what others hold by now is lost."""
         for queue, share in list(self.shares.items()):
             if self._lock(queue):
-                share.locked_ms = self.desk.now_ms
+                share.locked_ms = self.broker.now_ms
             else:
                 del self.shares[queue]
 
@@ -184,7 +184,7 @@ class Member:
     def may_consume(self, queue: MessageQueue) -> bool:
         """Whether the lock on a queue can still be trusted."""
         share = self.shares[queue]
-        return not self.is_orderly or self.desk.now_ms - share.locked_ms <= TRUSTED_MS
+        return not self.is_orderly or self.broker.now_ms - share.locked_ms <= TRUSTED_MS
 
     def consume(self, queue: MessageQueue, *, count: int, waits: bool, fails: bool) -> None:
         """Pull once, and consume what comes or send it back."""
@@ -201,8 +201,8 @@ class Member:
             subscription=None,
             sub_version=1,
         )
-        request = self.desk.request(RequestCode.PULL_MESSAGE, header)
-        answer = self.desk.give(request, self.peer)
+        request = self.broker.request(RequestCode.PULL_MESSAGE, header)
+        answer = self.broker.give(request, self.peer)
         if answer is None:
             assert waits
             share.pending = request
@@ -247,5 +247,5 @@ class Member:
         """Vanish without a word."""
         if self.is_connected:
             self.peer.close("lost")
-        self.desk.requests.held_pulls.drop_owner(self.peer)
-        self.desk.requests.clients.disconnected(self.peer)  # type: ignore[arg-type]
+        self.broker.requests.held_pulls.drop_owner(self.peer)
+        self.broker.requests.clients.disconnected(self.peer)  # type: ignore[arg-type]

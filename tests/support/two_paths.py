@@ -17,7 +17,7 @@ from core_broker.remoting.server import RemotingServer
 from core_broker.state.statistics import GROUP_GET_LATENCY
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
 #: Turns of the loop after which nothing is on its way any more.
 TURNS = 8
@@ -113,19 +113,19 @@ class OnePath:
         files: Files | None = None,
         **settings: Any,
     ) -> None:
-        self.desk = Desk(folder, files, **settings)
+        self.broker = BrokerHarness(folder, files, **settings)
         for name, queues in topics:
-            self.desk.topic(name, queues)
-        turn = self.desk.requests.turn
+            self.broker.topic(name, queues)
+        turn = self.broker.requests.turn
         self.server = RemotingServer(
-            self.desk.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
+            self.broker.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
         )
         self.hot: HotPath | None = None
         if way != "plain":
             self.hot = HotPath(
-                self.desk.ctx, self.desk.requests, self.server, is_compiled=way == "kernel"
+                self.broker.ctx, self.broker.requests, self.server, is_compiled=way == "kernel"
             )
-        self.server.on_resume = self.desk.requests.pulls.resumed
+        self.server.on_resume = self.broker.requests.pulls.resumed
         self.folder = folder / "store"
         self.wires: list[Wire] = []
 
@@ -194,7 +194,7 @@ class OnePath:
         """End the turn, let the disk confirm, and return what all peers were told so far."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
-            for lane in self.desk.lanes:
+            for lane in self.broker.lanes:
                 lane.run()
         return self.told
 
@@ -205,7 +205,7 @@ class OnePath:
 
     def counted(self) -> tuple[object, ...]:
         """What is counted and committed, but for how long things took."""
-        ctx = self.desk.ctx
+        ctx = self.broker.ctx
         stats = ctx.store.stats()
         totals = ctx.statistics.totals()
         totals.pop(GROUP_GET_LATENCY, None)
@@ -226,7 +226,7 @@ class OnePath:
             if not wire.connection.closed:
                 wire.connection.connection_lost(None)
         await self.server.close()
-        self.desk.close()
+        self.broker.close()
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))

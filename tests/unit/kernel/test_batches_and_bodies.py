@@ -116,7 +116,7 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.peer()
     assert path.hot is not None
     assert path.hot.sends is not None
-    made = path.desk.ctx.store.made
+    made = path.broker.ctx.store.made
     path.hear(1, plain_frame(1))
     assert path.hot.sends.begin() is not None
     made.settle()
@@ -129,7 +129,7 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.hot.sends.count_puts()
     path.hear(0, usual_frame(8))
     await path.settle()
-    assert path.desk.ctx.store.queue_range("T", 0) == (0, 3)
+    assert path.broker.ctx.store.queue_range("T", 0) == (0, 3)
     await path.close()
 
 
@@ -139,7 +139,7 @@ async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
     path.peer()
     assert path.hot is not None
     kept = []
-    made = path.desk.ctx.store.made
+    made = path.broker.ctx.store.made
     path.hear(0, usual_frame(0))
     before = made.position
     made.keep(lambda: kept.append("other"))
@@ -147,5 +147,5 @@ async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
     path.hear(0, usual_frame(4))
     assert kept == ["other"]
     await path.settle()
-    assert path.desk.ctx.store.queue_range("T", 0) == (0, 2)
+    assert path.broker.ctx.store.queue_range("T", 0) == (0, 2)
     await path.close()

@@ -72,22 +72,22 @@ async def test_a_write_that_fails(way: str, flush: str) -> None:
     told = await path.settle()
     assert 0 not in codes(told[0][len(before[0]) :]) + codes(told[1])
     assert path.wires[2].is_open
-    assert not path.desk.ctx.store.writable
+    assert not path.broker.ctx.store.writable
     disk.failing = ""
     path.hear(2, sends(2, 40))
     told = await path.settle()
     assert codes(told[2]) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
-    assert path.desk.ctx.store.queue_range("T", 0) == (0, 1)
-    assert len(await path.desk.messages("T", 0)) == 1
-    path.desk.close()
+    assert path.broker.ctx.store.queue_range("T", 0) == (0, 1)
+    assert len(await path.broker.messages("T", 0)) == 1
+    path.broker.close()
     again = start(disk, way, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
     # Records that the torn write left whole are there, too, though nobody was told.
-    offsets = [each.queue_offset for each in await again.desk.messages("T", 0)]
+    offsets = [each.queue_offset for each in await again.broker.messages("T", 0)]
     assert offsets == list(range(len(offsets)))
     assert len(offsets) >= 2
-    again.desk.close()
+    again.broker.close()
 
 
 @every_way
@@ -109,33 +109,33 @@ async def test_a_full_disk_and_room_again(way: str, flush: str) -> None:
         assert said in ([], [0, 0, 0]) or 0 not in said or flush == "ASYNC_FLUSH"
         acknowledged += said.count(0)
     disk.failing = ""
-    path.desk.ctx.store.tick(path.desk.now_ms)
+    path.broker.ctx.store.tick(path.broker.now_ms)
     peer = path.peer()
     await path.settle()
-    path.desk.ctx.store.tick(path.desk.now_ms)
+    path.broker.ctx.store.tick(path.broker.now_ms)
     path.hear(peer, sends(3, e="0"))
     assert codes((await path.settle())[peer]) == [0, 0, 0]
-    assert path.desk.ctx.store.queue_range("T", 0) == (0, acknowledged + 3)
-    path.desk.close()
+    assert path.broker.ctx.store.queue_range("T", 0) == (0, acknowledged + 3)
+    path.broker.close()
 
 
 @every_way
 async def test_no_answer_before_the_flush(way: str) -> None:
     """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
     path = start(Disk(), way, "SYNC_FLUSH")
-    held = path.desk.lanes.copy()
-    path.desk.lanes.clear()
+    held = path.broker.lanes.copy()
+    path.broker.lanes.clear()
     path.hear(0, sends(3))
     path.hear(1, sends(2) + sends(1, 5, **PLAIN))
     assert await path.settle() == [b"", b"", b""]
     path.hear(0, sends(3, 10))
     assert await path.settle() == [b"", b"", b""]
     assert [wire.connection.held for wire in path.wires] == [6, 3, 0]
-    path.desk.lanes += held
+    path.broker.lanes += held
     told = await path.settle()
     assert [len(codes(each)) for each in told] == [6, 3, 0]
     assert [wire.connection.held for wire in path.wires] == [0, 0, 0]
-    path.desk.close()
+    path.broker.close()
 
 
 @every_way
@@ -152,23 +152,23 @@ async def test_a_flush_that_fails(way: str) -> None:
     disk.failing = ""
     path.hear(2, sends(1, 20))
     assert codes((await path.settle())[2]) == [refused]
-    path.desk.close()
+    path.broker.close()
 
 
 @every_way
 async def test_a_flush_that_is_late(way: str) -> None:
     path = start(Disk(), way, "SYNC_FLUSH")
-    store = path.desk.ctx.store
-    lanes = path.desk.lanes.copy()
-    path.desk.lanes.clear()
+    store = path.broker.ctx.store
+    lanes = path.broker.lanes.copy()
+    path.broker.lanes.clear()
     path.hear(0, sends(2))
     await path.settle()
-    store.tick(path.desk.now_ms)
-    store.tick(path.desk.now_ms + path.desk.ctx.config.sync_flush_timeout)
+    store.tick(path.broker.now_ms)
+    store.tick(path.broker.now_ms + path.broker.ctx.config.sync_flush_timeout)
     assert codes((await path.settle())[0]) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
-    path.desk.lanes += lanes
+    path.broker.lanes += lanes
     assert len(codes((await path.settle())[0])) == 2
-    path.desk.close()
+    path.broker.close()
 
 
 @every_way
@@ -178,14 +178,14 @@ async def test_a_broker_that_stops_in_the_middle_of_a_turn(way: str, flush: str)
     disk = Disk()
     path = start(disk, way, flush)
     path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **PLAIN))
-    path.desk.ctx.is_accepting = False
+    path.broker.ctx.is_accepting = False
     path.hear(1, sends(2, 10, e="0"))
-    path.desk.close()
+    path.broker.close()
     told = await path.settle()
     assert codes(told[1]).count(0) == 0
     again = start(disk, way, flush)
-    stored = await again.desk.messages("T", 0)
+    stored = await again.broker.messages("T", 0)
     assert [each.queue_offset for each in stored] == list(range(len(stored)))
     assert len(stored) >= codes(told[0]).count(0)
     assert len(stored) == 4
-    again.desk.close()
+    again.broker.close()

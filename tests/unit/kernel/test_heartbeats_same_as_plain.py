@@ -128,7 +128,7 @@ async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
         path.peer()
     for turn in turns:
         for path in (hot, plain):
-            path.desk.now_ms += 1_000
+            path.broker.now_ms += 1_000
             if callable(turn):
                 turn(path)
                 continue
@@ -144,7 +144,7 @@ async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
 
 def tables(path: OnePath) -> tuple[object, ...]:
     """Everything that heartbeats change."""
-    ctx = path.desk.ctx
+    ctx = path.broker.ctx
     ports = {path.connection(number): number for number in range(PEERS)}
 
     def shown(clients: Any) -> list[tuple[object, ...]]:
@@ -226,9 +226,9 @@ async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
     for _ in range(5):
         path.hear(0, beat(BODIES[3]))
         await path.settle()
-        path.desk.now_ms += CHANNEL_EXPIRED_MS
+        path.broker.now_ms += CHANNEL_EXPIRED_MS
     assert path.beats_taken == 3
-    ctx = path.desk.ctx
+    ctx = path.broker.ctx
     assert ctx.consumers.expired(ctx.now_ms()) == ctx.producers.expired(ctx.now_ms()) == []
     await path.close()
 

@@ -24,7 +24,7 @@ async def answers(path: OnePath, peer: int) -> dict[int, tuple[int, bytes]]:
     """Code and body of what a peer was answered, while no cold read gets on."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
-        for lane in path.desk.lanes:
+        for lane in path.broker.lanes:
             if not lane.name.startswith("store-read"):
                 lane.run()
     frames = FrameSplitter().feed(path.told[peer])
@@ -43,14 +43,14 @@ async def test_hot_work_goes_on_while_all_cold_reads_wait(tmp_path: Path, way: s
         path.peer()
     first = path.folder / "commitlog" / f"{0:020d}"
     stored = 0
-    while path.desk.ctx.store.max_offset_physical <= SEGMENT_BYTES:
+    while path.broker.ctx.store.max_offset_physical <= SEGMENT_BYTES:
         path.hear(FAST, b"".join(sent(stored + each) for each in range(SENT_AT_ONCE)))
         await answers(path, FAST)
         stored += SENT_AT_ONCE
     path.hear(FAST, pulled(stored - 1, opaque=1_000_000))  # makes the group
     await answers(path, FAST)
     files.evict(first)
-    lanes = [lane for lane in path.desk.lanes if lane.name.startswith("store-read")]
+    lanes = [lane for lane in path.broker.lanes if lane.name.startswith("store-read")]
     for lane in lanes:
         lane.hold()
     for number in range(COLD_PULLS):
@@ -69,8 +69,8 @@ async def test_hot_work_goes_on_while_all_cold_reads_wait(tmp_path: Path, way: s
     if way == "kernel":
         assert path.messages_pulled >= was_pulled + HOT_ROUNDS
     assert path.told[SLOW] == b""
-    assert path.desk.ctx.store.cold.waiting == COLD_PULLS
-    path.desk.read_cold()
+    assert path.broker.ctx.store.cold.waiting == COLD_PULLS
+    path.broker.read_cold()
     late = await answers(path, SLOW)
     assert sorted(late) == list(range(COLD_PULLS))
     assert {code for code, _ in late.values()} == {ResponseCode.SUCCESS}

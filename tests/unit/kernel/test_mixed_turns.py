@@ -154,7 +154,7 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, way:
     """Nobody asks the loop: what is kept is settled before the queues go."""
 
     async def play(path: OnePath) -> object:
-        peer, store = path.peer(), path.desk.ctx.store
+        peer, store = path.peer(), path.broker.ctx.store
         path.hear(peer, usual_frame(0) + usual_frame(4))
         store.delete_topic("T")
         path.hear(peer, usual_frame(8))
@@ -180,7 +180,7 @@ async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, way: str
         for each in FrameSplitter().feed(answers)
     }
     assert offsets == {number: number for number in range(20)}
-    stored = await path.desk.messages("T", 0)
+    stored = await path.broker.messages("T", 0)
     assert [each.body for each in stored] == [b"%d" % number for number in range(20)]
     await path.close()
 
@@ -191,9 +191,9 @@ async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path:
     path.peer()
     assert path.hot is not None
     assert path.hot.express.kernel.is_open(0)
-    path.desk.ctx.store.put(message(0, topic="T"))
+    path.broker.ctx.store.put(message(0, topic="T"))
     path.hear(0, usual_frame(0))
     await path.settle()
     assert path.messages_sent == 1
-    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1]
+    assert [each.queue_offset for each in await path.broker.messages("T", 0)] == [0, 1]
     await path.close()

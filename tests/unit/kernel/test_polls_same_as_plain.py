@@ -49,8 +49,8 @@ QUIET: Said = []
 
 def later(path: OnePath) -> None:
     """The time of all that is held is over."""
-    path.desk.now_ms += WAIT_MS
-    path.desk.requests.pulls.expire()
+    path.broker.now_ms += WAIT_MS
+    path.broker.requests.pulls.expire()
 
 
 async def test_at_the_end_of_a_queue(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_a_peer_that_goes_is_not_held_for(tmp_path: Path) -> None:
             path.hear(number, data)
         await path.settle()
     path.hear(0, held(4))
-    pulls = path.desk.requests.held_pulls
+    pulls = path.broker.requests.held_pulls
     assert path.hot is not None
     assert (len(pulls), path.connection(0).held, path.polls_taken) == (1, 1, 1)
     path.hear(0, pulled(4) + pulled(0, subscription="B"))

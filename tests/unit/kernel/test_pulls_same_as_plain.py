@@ -267,7 +267,7 @@ async def test_a_damaged_record(tmp_path: Path, at: int) -> None:
     """One changed byte: the others are handed out, and the damage is counted, on both paths."""
 
     def damage(path: OnePath) -> None:
-        store = path.desk.ctx.store
+        store = path.broker.ctx.store
         unit = store.queue_units("T", 0, 3, 1)[0]
         where = unit.offset_physical + (at if at >= 0 else unit.size + at)
         log = min((path.folder / "commitlog").iterdir())

@@ -208,5 +208,5 @@ async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, way: str)
     ]
     assert places[failing] == [("0", "0")]
     assert places[sending] == [("0", "1"), ("1", "0"), ("0", "2")]
-    assert [each.queue_offset for each in await path.desk.messages("T", 0)] == [0, 1, 2]
+    assert [each.queue_offset for each in await path.broker.messages("T", 0)] == [0, 1, 2]
     await path.close()

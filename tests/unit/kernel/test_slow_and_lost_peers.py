@@ -97,7 +97,7 @@ async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
         path.lose(1)
         told += await path.settle()
         path.hear(2, sends(2, 40))
-        return told, await path.settle(), len(await path.desk.messages("T", 0))
+        return told, await path.settle(), len(await path.broker.messages("T", 0))
 
     hot = await same(tmp_path, play, TOPICS, way=way, flush_disk_type=flush)
     assert hot.messages_sent == 13

@@ -41,7 +41,7 @@ async def test_the_first_half_is_answered_before_the_turn_is_over(tmp_path: Path
     path.hear(0, sends())
     first = opaques(path.told[0])
     assert COUNT // 4 <= len(first) <= 3 * COUNT // 4
-    assert sum(path.desk.ctx.store.queue_range("T", each)[1] for each in range(4)) == len(first)
+    assert sum(path.broker.ctx.store.queue_range("T", each)[1] for each in range(4)) == len(first)
     assert opaques((await path.settle())[0]) == list(range(COUNT))
     await path.close()
 
@@ -76,11 +76,11 @@ async def test_a_disk_that_fails_in_either_half(failing_write: int) -> None:
     told = opaques((await path.settle())[0])
     assert len(told) == 0 if failing_write == 1 else COUNT // 4 <= len(told) < COUNT
     assert not path.wires[0].is_open
-    assert not path.desk.ctx.store.writable
+    assert not path.broker.ctx.store.writable
     files.fault = None
-    stored = [len(await path.desk.messages("T", each)) for each in range(4)]
+    stored = [len(await path.broker.messages("T", each)) for each in range(4)]
     assert sum(stored) == len(told)
-    path.desk.close()
+    path.broker.close()
     again = OnePath(Path("/broker"), TOPICS, files=files, mapped_file_size_commit_log=4 << 20)
-    assert sum([len(await again.desk.messages("T", each)) for each in range(4)]) >= len(told)
-    again.desk.close()
+    assert sum([len(await again.broker.messages("T", each)) for each in range(4)]) >= len(told)
+    again.broker.close()

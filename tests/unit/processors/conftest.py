@@ -1,4 +1,4 @@
-"""A desk for every test of a processor."""
+"""A broker for every test of a processor."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -6,34 +6,34 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
-MakeDesk = Callable[..., Desk]
+MakeBroker = Callable[..., BrokerHarness]
 
 
 @pytest_asyncio.fixture
-async def make_desk(tmp_path: Path) -> AsyncIterator[MakeDesk]:
-    """Return a function that makes a desk with settings of its own."""
-    desks: list[Desk] = []
+async def make_broker(tmp_path: Path) -> AsyncIterator[MakeBroker]:
+    """Return a function that makes a broker with settings of its own."""
+    brokers: list[BrokerHarness] = []
 
-    def make(**settings: object) -> Desk:
-        folder = tmp_path / str(len(desks))
+    def make(**settings: object) -> BrokerHarness:
+        folder = tmp_path / str(len(brokers))
         folder.mkdir()
-        desks.append(Desk(folder, **settings))
-        return desks[-1]
+        brokers.append(BrokerHarness(folder, **settings))
+        return brokers[-1]
 
     yield make
-    for desk in desks:
-        desk.close()
+    for broker in brokers:
+        broker.close()
 
 
 @pytest_asyncio.fixture
-async def desk(make_desk: MakeDesk) -> Desk:
-    """A desk with the default settings."""
-    return make_desk()
+async def broker(make_broker: MakeBroker) -> BrokerHarness:
+    """A broker with the default settings."""
+    return make_broker()
 
 
 @pytest.fixture
-def topic(desk: Desk) -> str:
+def topic(broker: BrokerHarness) -> str:
     """A topic with four queues."""
-    return desk.topic("T")
+    return broker.topic("T")

@@ -4,7 +4,7 @@ import pytest
 
 from core_broker.processors.access import SWITCHED_OFF
 from core_broker.remoting.codes import RequestCode, ResponseCode
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ from tests.support.desk import Desk
     ],
 )
 async def test_every_code_of_access_control_says_that_it_is_switched_off(
-    desk: Desk, code: RequestCode, fields: dict[str, str], answer: ResponseCode
+    broker: BrokerHarness, code: RequestCode, fields: dict[str, str], answer: ResponseCode
 ) -> None:
-    response = await desk.ask(code, fields)
+    response = await broker.ask(code, fields)
     assert (response.code, response.remark) == (answer, SWITCHED_OFF)
-    assert not desk.saver.saved
+    assert not broker.saver.saved

@@ -28,11 +28,11 @@ from core_broker.remoting.headers import (
     QueryTopicConsumeByWhoRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
-from tests.support.desk import Desk
-from tests.unit.processors.conftest import MakeDesk
+from tests.support.broker_harness import BrokerHarness
+from tests.unit.processors.conftest import MakeBroker
 
 
-async def create(desk: Desk, name: str, **fields: Any) -> RemotingCommand:
+async def create(broker: BrokerHarness, name: str, **fields: Any) -> RemotingCommand:
     defaults: dict[str, Any] = {
         "default_topic": "TBW102",
         "read_queue_nums": 2,
@@ -41,31 +41,33 @@ async def create(desk: Desk, name: str, **fields: Any) -> RemotingCommand:
         "topic_filter_type": "SINGLE_TAG",
     }
     header = CreateTopicRequestHeader(topic=name, **defaults | fields)
-    return await desk.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    return await broker.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
 
 class TestTopics:
-    async def test_creating_is_answered_when_saved_and_announced(self, desk: Desk) -> None:
-        response = await create(desk, "T", perm=4, read_queue_nums=3, order=True)
+    async def test_creating_is_answered_when_saved_and_announced(
+        self, broker: BrokerHarness
+    ) -> None:
+        response = await create(broker, "T", perm=4, read_queue_nums=3, order=True)
         assert (response.code, response.remark) == (0, None)
-        made = desk.ctx.topics.get("T")
+        made = broker.ctx.topics.get("T")
         assert made is not None
         assert (made.perm, made.read_queue_nums, made.write_queue_nums) == (4, 3, 2)
         assert not made.order, "order comes from the name servers"
-        assert desk.saver.saved == ["topics.json"]
-        assert desk.registrar.topics == ["T"]
+        assert broker.saver.saved == ["topics.json"]
+        assert broker.registrar.topics == ["T"]
 
-    async def test_a_change_keeps_the_order(self, desk: Desk) -> None:
-        await create(desk, "T")
-        desk.ctx.topics.apply_order({"T": "b:2"}, desk.now_ms)
-        await create(desk, "T", write_queue_nums=5)
-        changed = desk.ctx.topics.get("T")
+    async def test_a_change_keeps_the_order(self, broker: BrokerHarness) -> None:
+        await create(broker, "T")
+        broker.ctx.topics.apply_order({"T": "b:2"}, broker.now_ms)
+        await create(broker, "T", write_queue_nums=5)
+        changed = broker.ctx.topics.get("T")
         assert changed is not None
         assert (changed.order, changed.write_queue_nums) == (True, 5)
 
-    async def test_a_file_that_cannot_be_written_is_said(self, desk: Desk) -> None:
-        desk.saver.error = OSError("read-only file system")
-        response = await create(desk, "T")
+    async def test_a_file_that_cannot_be_written_is_said(self, broker: BrokerHarness) -> None:
+        broker.saver.error = OSError("read-only file system")
+        response = await create(broker, "T")
         assert (response.code, response.remark) == (
             1,
             "topics.json could not be written: read-only file system",
@@ -82,10 +84,10 @@ class TestTopics:
             ("", "The specified topic is blank."),
         ],
     )
-    async def test_names_that_cannot_be(self, desk: Desk, name: str, words: str) -> None:
+    async def test_names_that_cannot_be(self, broker: BrokerHarness, name: str, words: str) -> None:
         for response in (
-            await create(desk, name),
-            await desk.ask(
+            await create(broker, name),
+            await broker.ask(
                 RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=name)
             ),
         ):
@@ -102,86 +104,88 @@ class TestTopics:
             ("topic_filter_type", "null"),
         ],
     )
-    async def test_values_that_cannot_be(self, desk: Desk, field: str, value: object) -> None:
-        response = await create(desk, "T", **{field: value})
+    async def test_values_that_cannot_be(
+        self, broker: BrokerHarness, field: str, value: object
+    ) -> None:
+        response = await create(broker, "T", **{field: value})
         assert response.code == 1
         assert (response.remark or "").endswith(f"= [{value}] value invalid")
-        assert desk.ctx.topics.get("T") is None
+        assert broker.ctx.topics.get("T") is None
 
     async def test_deleting_takes_queues_offsets_and_counters_along(
-        self, desk: Desk, topic: str
+        self, broker: BrokerHarness, topic: str
     ) -> None:
-        await desk.send(topic)
-        desk.ctx.offsets.commit("CG", topic, 0, 1)
+        await broker.send(topic)
+        broker.ctx.offsets.commit("CG", topic, 0, 1)
         header = DeleteTopicRequestHeader(topic=topic)
-        assert (await desk.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).code == 0
-        assert desk.ctx.topics.get(topic) is None
-        assert desk.ctx.store.queue_range(topic, 0) == (0, 0)
-        assert desk.ctx.offsets.committed("CG", topic, 0) is None
-        assert "T" not in desk.ctx.statistics.totals().get("TOPIC_PUT_NUMS", {})
-        assert (await desk.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).code == 0
+        assert (await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).code == 0
+        assert broker.ctx.topics.get(topic) is None
+        assert broker.ctx.store.queue_range(topic, 0) == (0, 0)
+        assert broker.ctx.offsets.committed("CG", topic, 0) is None
+        assert "T" not in broker.ctx.statistics.totals().get("TOPIC_PUT_NUMS", {})
+        assert (await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).code == 0
 
-    async def test_lists(self, desk: Desk, topic: str) -> None:
-        response = await desk.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
+    async def test_lists(self, broker: BrokerHarness, topic: str) -> None:
+        response = await broker.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
         wrapper = decode_body(TopicConfigSerializeWrapper, response.body)
-        assert wrapper.topic_config_table[topic] == desk.ctx.topics.get(topic)
-        assert wrapper.data_version == desk.ctx.topics.version
-        response = await desk.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
+        assert wrapper.topic_config_table[topic] == broker.ctx.topics.get(topic)
+        assert wrapper.data_version == broker.ctx.topics.version
+        response = await broker.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
         names = decode_body(TopicList, response.body).topic_list
         assert {"TBW102", "SCHEDULE_TOPIC_XXXX", "DefaultCluster", "b"} <= set(names)
         assert topic not in names
 
-    async def test_stats(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic, queue_id=1)
+    async def test_stats(self, broker: BrokerHarness, topic: str) -> None:
+        await broker.send(topic, queue_id=1)
         header = GetTopicStatsInfoRequestHeader(topic=topic)
-        response = await desk.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
+        response = await broker.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
         object_key = b'"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:'
         assert object_key in response.body
         table = decode_body(TopicStatsTable, response.body).offset_table
         assert len(table) == 4
         used = table[MessageQueue(topic, "b", 1)]
         assert (used.min_offset, used.max_offset) == (0, 1)
-        assert used.last_update_timestamp == desk.now_ms
+        assert used.last_update_timestamp == broker.now_ms
         assert table[MessageQueue(topic, "b", 0)].last_update_timestamp == 0
         header = GetTopicStatsInfoRequestHeader(topic="NOPE")
-        response = await desk.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
+        response = await broker.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
         assert (response.code, response.remark) == (17, "topic[NOPE] not exist")
 
-    async def test_who_consumes(self, desk: Desk, topic: str) -> None:
-        desk.ctx.offsets.commit("Offline", topic, 0, 1)
+    async def test_who_consumes(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.offsets.commit("Offline", topic, 0, 1)
         consumer = ConsumerData(
             group_name="Online", subscription_data_set=[SubscriptionData(topic=topic)]
         )
         beat = HeartbeatData(client_id="c", consumer_data_set=[consumer])
-        await desk.ask(RequestCode.HEART_BEAT, body=beat)
+        await broker.ask(RequestCode.HEART_BEAT, body=beat)
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
-        response = await desk.ask(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        response = await broker.ask(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
         assert decode_body(GroupList, response.body).group_list == ["Offline", "Online"]
 
 
 class TestGroups:
-    async def test_create_list_delete(self, desk: Desk) -> None:
+    async def test_create_list_delete(self, broker: BrokerHarness) -> None:
         group = SubscriptionGroupConfig(group_name="GX", retry_max_times=3)
-        response = await desk.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)
+        response = await broker.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)
         assert response.code == 0
-        assert desk.saver.saved == ["subscriptionGroup.json"]
-        response = await desk.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        assert broker.saver.saved == ["subscriptionGroup.json"]
+        response = await broker.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         wrapper = decode_body(SubscriptionGroupWrapper, response.body)
         assert wrapper.subscription_group_table["GX"] == group
-        response = await desk.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "GX"})
+        response = await broker.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "GX"})
         assert response.code == 0
-        assert desk.ctx.groups.get("GX") is None
+        assert broker.ctx.groups.get("GX") is None
 
     @pytest.mark.parametrize(
         ("fields", "kept"),
         [({}, True), ({"removeOffset": "true"}, False), ({"cleanOffset": "true"}, False)],
     )
     async def test_offsets_go_when_either_line_of_clients_asks(
-        self, desk: Desk, fields: dict[str, str], kept: bool
+        self, broker: BrokerHarness, fields: dict[str, str], kept: bool
     ) -> None:
-        desk.ctx.offsets.commit("GX", "T", 0, 5)
-        await desk.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "GX", **fields})
-        assert (desk.ctx.offsets.committed("GX", "T", 0) is not None) == kept
+        broker.ctx.offsets.commit("GX", "T", 0, 5)
+        await broker.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "GX", **fields})
+        assert (broker.ctx.offsets.committed("GX", "T", 0) is not None) == kept
 
     @pytest.mark.parametrize(
         "body",
@@ -196,32 +200,32 @@ class TestGroups:
             b"\xff\xfe",
         ],
     )
-    async def test_groups_that_cannot_be(self, desk: Desk, body: bytes) -> None:
-        before = len(desk.ctx.groups)
-        response = await desk.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+    async def test_groups_that_cannot_be(self, broker: BrokerHarness, body: bytes) -> None:
+        before = len(broker.ctx.groups)
+        response = await broker.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
         assert response.code == 1
-        assert len(desk.ctx.groups) == before
+        assert len(broker.ctx.groups) == before
 
 
 class TestSettings:
-    async def test_show(self, desk: Desk) -> None:
-        response = await desk.ask(RequestCode.GET_BROKER_CONFIG)
+    async def test_show(self, broker: BrokerHarness) -> None:
+        response = await broker.ask(RequestCode.GET_BROKER_CONFIG)
         lines = response.body.decode().splitlines()
         assert "brokerName=b" in lines
         assert "flushDiskType=ASYNC_FLUSH" in lines
         version = decode_body(DataVersion, response.ext_fields["version"].encode())
-        assert version == DataVersion(desk.now_ms, 0)
+        assert version == DataVersion(broker.now_ms, 0)
 
-    async def test_a_change_is_in_force_everywhere_and_written(self, desk: Desk) -> None:
-        response = await desk.ask(
+    async def test_a_change_is_in_force_everywhere_and_written(self, broker: BrokerHarness) -> None:
+        response = await broker.ask(
             RequestCode.UPDATE_BROKER_CONFIG, body=b"maxMessageSize=10\nlongPollingEnable=false\n"
         )
         assert response.code == 0
-        assert desk.ctx.config.max_message_size == 10
-        assert desk.ctx.store.config.max_message_size == 10
-        assert desk.saver.saved == ["settings"]
-        assert (await desk.send(desk.topic(), b"x" * 11)).code == 13
-        response = await desk.ask(RequestCode.GET_BROKER_CONFIG)
+        assert broker.ctx.config.max_message_size == 10
+        assert broker.ctx.store.config.max_message_size == 10
+        assert broker.saver.saved == ["settings"]
+        assert (await broker.send(broker.topic(), b"x" * 11)).code == 13
+        response = await broker.ask(RequestCode.GET_BROKER_CONFIG)
         version = decode_body(DataVersion, response.ext_fields["version"].encode())
         assert version.counter == 1
 
@@ -240,53 +244,53 @@ class TestSettings:
         ],
     )
     async def test_only_what_is_allowed_all_or_none(
-        self, desk: Desk, text: bytes, code: int
+        self, broker: BrokerHarness, text: bytes, code: int
     ) -> None:
-        before = desk.ctx.config
-        response = await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
+        before = broker.ctx.config
+        response = await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
         assert response.code == code
-        assert desk.ctx.config == before
-        assert desk.saver.saved == []
+        assert broker.ctx.config == before
+        assert broker.saver.saved == []
 
-    async def test_garbage_is_harmless(self, desk: Desk) -> None:
+    async def test_garbage_is_harmless(self, broker: BrokerHarness) -> None:
         for body in (b"", b"\xff\x00\xfe", b"=\n=\n", b"\\u12"):
-            assert (await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)).code in {0, 1}
+            assert (await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)).code in {0, 1}
 
-    async def test_name_servers_hear_of_a_new_permission(self, desk: Desk) -> None:
-        before = desk.ctx.topics.version.counter
-        await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
-        assert desk.registrar.all == 1
-        assert desk.ctx.topics.version.counter == before + 1
-        await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"namesrvAddr=127.0.0.1:9876")
-        assert desk.registrar.all == 2
-        await desk.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"longPollingEnable=false")
-        assert desk.registrar.all == 2
+    async def test_name_servers_hear_of_a_new_permission(self, broker: BrokerHarness) -> None:
+        before = broker.ctx.topics.version.counter
+        await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
+        assert broker.registrar.all == 1
+        assert broker.ctx.topics.version.counter == before + 1
+        await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"namesrvAddr=127.0.0.1:9876")
+        assert broker.registrar.all == 2
+        await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"longPollingEnable=false")
+        assert broker.registrar.all == 2
 
 
 class TestStatistics:
-    async def test_view(self, desk: Desk, topic: str) -> None:
+    async def test_view(self, broker: BrokerHarness, topic: str) -> None:
         header = ViewBrokerStatsDataRequestHeader(stats_name="TOPIC_PUT_NUMS", stats_key=topic)
-        response = await desk.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)
+        response = await broker.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)
         assert (response.code, response.remark) == (1, "The stats <TOPIC_PUT_NUMS> <T> not exist")
-        desk.ctx.statistics.puts_of(topic)
-        desk.ctx.statistics.sample(0)
-        await desk.send(topic)
-        desk.ctx.statistics.sample(10_000)
-        response = await desk.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)
+        broker.ctx.statistics.puts_of(topic)
+        broker.ctx.statistics.sample(0)
+        await broker.send(topic)
+        broker.ctx.statistics.sample(10_000)
+        response = await broker.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)
         assert decode_body(BrokerStatsData, response.body).stats_minute.sum == 1
 
 
 class TestCleaning:
-    async def test_queues_of_topics_that_are_gone(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic)
-        await desk.send(desk.topic("Kept"))
-        desk.ctx.topics.remove(topic, desk.now_ms)
-        assert (await desk.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == 0
-        assert desk.ctx.store.topics_on_disk() == ["Kept"]
+    async def test_queues_of_topics_that_are_gone(self, broker: BrokerHarness, topic: str) -> None:
+        await broker.send(topic)
+        await broker.send(broker.topic("Kept"))
+        broker.ctx.topics.remove(topic, broker.now_ms)
+        assert (await broker.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == 0
+        assert broker.ctx.store.topics_on_disk() == ["Kept"]
 
-    async def test_on_demand(self, make_desk: MakeDesk) -> None:
-        desk = make_desk()
-        await desk.send(desk.topic())
+    async def test_on_demand(self, make_broker: MakeBroker) -> None:
+        broker = make_broker()
+        await broker.send(broker.topic())
         for code in (RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, RequestCode.DELETE_EXPIRED_COMMITLOG):
-            assert (await desk.ask(code)).code == 0
-        assert len(await desk.messages("T")) == 1
+            assert (await broker.ask(code)).code == 0
+        assert len(await broker.messages("T")) == 1

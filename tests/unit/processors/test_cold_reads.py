@@ -19,10 +19,10 @@ from core_broker.remoting.headers import (
     ViewMessageRequestHeader,
 )
 from core_broker.store.cold import ColdReads
+from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
 from tests.support.cold_files import ColdFiles
-from tests.support.desk import Desk
-from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.conftest import MakeBroker
 
 GROUP = "G"
 
@@ -33,34 +33,34 @@ def files() -> ColdFiles:
 
 
 @pytest.fixture
-async def cold_desk(make_desk: MakeDesk, files: ColdFiles) -> Desk:
-    """A desk whose messages of topic T have left the memory; what is cold waits for a lane."""
-    desk = make_desk(files=files)
-    desk.topic("T")
+async def cold_broker(make_broker: MakeBroker, files: ColdFiles) -> BrokerHarness:
+    """A broker whose messages of topic T have left the memory; what is cold waits for a lane."""
+    broker = make_broker(files=files)
+    broker.topic("T")
     for number in range(100):
-        await desk.send("T", b"x" * 400, f"KEYS\x01key{number}\x02", queue_id=number % 4)
-    desk.ctx.offsets.commit(GROUP, "T", 0, 5)
-    desk.ctx.store.tick(desk.now_ms)
+        await broker.send("T", b"x" * 400, f"KEYS\x01key{number}\x02", queue_id=number % 4)
+    broker.ctx.offsets.commit(GROUP, "T", 0, 5)
+    broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in desk.lanes:
+    for lane in broker.lanes:
         lane.hold()
-    return desk
+    return broker
 
 
-def started(desk: Desk, code: int, header: object) -> RemotingCommand:
-    request = desk.request(code, header)  # type: ignore[arg-type]
-    assert desk.give(request) is None
+def started(broker: BrokerHarness, code: int, header: object) -> RemotingCommand:
+    request = broker.request(code, header)  # type: ignore[arg-type]
+    assert broker.give(request) is None
     return request
 
 
-async def test_a_cold_pull_is_answered_when_it_was_read(cold_desk: Desk) -> None:
-    request = started(cold_desk, RequestCode.PULL_MESSAGE, pull_header("T", 0))
-    assert (await cold_desk.send("T", b"new", queue_id=1)).code == ResponseCode.SUCCESS
-    newest = await cold_desk.pull("T", 25, queue_id=1)
+async def test_a_cold_pull_is_answered_when_it_was_read(cold_broker: BrokerHarness) -> None:
+    request = started(cold_broker, RequestCode.PULL_MESSAGE, pull_header("T", 0))
+    assert (await cold_broker.send("T", b"new", queue_id=1)).code == ResponseCode.SUCCESS
+    newest = await cold_broker.pull("T", 25, queue_id=1)
     assert newest.code == ResponseCode.SUCCESS
-    assert request.opaque not in cold_desk.client.answers
-    cold_desk.read_cold()
-    response = cold_desk.client.answers[request.opaque]
+    assert request.opaque not in cold_broker.client.answers
+    cold_broker.read_cold()
+    response = cold_broker.client.answers[request.opaque]
     assert (response.code, response.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "25")
 
 
@@ -91,69 +91,73 @@ async def test_a_cold_pull_is_answered_when_it_was_read(cold_desk: Desk) -> None
     ],
 )
 async def test_questions_about_cold_data_are_answered_in_the_end(
-    cold_desk: Desk, code: int, header: object
+    cold_broker: BrokerHarness, code: int, header: object
 ) -> None:
-    cold_desk.ctx.groups.put(SubscriptionGroupConfig(group_name=GROUP), cold_desk.now_ms)
-    request = started(cold_desk, code, header)
+    cold_broker.ctx.groups.put(SubscriptionGroupConfig(group_name=GROUP), cold_broker.now_ms)
+    request = started(cold_broker, code, header)
     for _ in range(100):
         await asyncio.sleep(0)
-        cold_desk.read_cold()
-        if request.opaque in cold_desk.client.answers:
+        cold_broker.read_cold()
+        if request.opaque in cold_broker.client.answers:
             break
-    assert cold_desk.client.answers[request.opaque].code == ResponseCode.SUCCESS
+    assert cold_broker.client.answers[request.opaque].code == ResponseCode.SUCCESS
 
 
-async def test_a_failing_disk_is_an_answer(cold_desk: Desk, files: ColdFiles) -> None:
+async def test_a_failing_disk_is_an_answer(cold_broker: BrokerHarness, files: ColdFiles) -> None:
     files.error = OSError(errno.EIO, "broken")
-    request = started(cold_desk, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0))
-    cold_desk.read_cold()
-    response = cold_desk.client.answers[request.opaque]
+    request = started(
+        cold_broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0)
+    )
+    cold_broker.read_cold()
+    response = cold_broker.client.answers[request.opaque]
     assert response.code == ResponseCode.SYSTEM_ERROR
     assert "broken" in (response.remark or "")
 
 
 async def test_too_many_cold_reads_are_refused(
-    cold_desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cold_broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lanes = [lane for lane in cold_desk.lanes if lane.name.startswith("store-read")]
+    lanes = [lane for lane in cold_broker.lanes if lane.name.startswith("store-read")]
     reads = ColdReads(lanes, lambda cold: None, waiting_max=1)
-    monkeypatch.setattr(cold_desk.ctx.store, "cold", reads)
-    started(cold_desk, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0))
-    response = await cold_desk.ask(
+    monkeypatch.setattr(cold_broker.ctx.store, "cold", reads)
+    started(cold_broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0))
+    response = await cold_broker.ask(
         RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0)
     )
     assert response.code == ResponseCode.SYSTEM_BUSY
 
 
 async def test_a_held_pull_may_find_its_message_cold(
-    cold_desk: Desk, files: ColdFiles, monkeypatch: pytest.MonkeyPatch
+    cold_broker: BrokerHarness, files: ColdFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = pull_header("T", 25, sys_flag=6, queue_id=2)
-    request = started(cold_desk, RequestCode.PULL_MESSAGE, header)
+    request = started(cold_broker, RequestCode.PULL_MESSAGE, header)
     monkeypatch.setattr(files, "wrote", lambda path, pages: None)
-    assert (await cold_desk.send("T", b"new", queue_id=2)).code == ResponseCode.SUCCESS
-    assert request.opaque not in cold_desk.client.answers
-    cold_desk.read_cold()
-    assert cold_desk.client.answers[request.opaque].code == ResponseCode.SUCCESS
+    assert (await cold_broker.send("T", b"new", queue_id=2)).code == ResponseCode.SUCCESS
+    assert request.opaque not in cold_broker.client.answers
+    cold_broker.read_cold()
+    assert cold_broker.client.answers[request.opaque].code == ResponseCode.SUCCESS
 
 
-async def test_delayed_messages_wait_for_the_disk(make_desk: MakeDesk, files: ColdFiles) -> None:
-    desk = make_desk(files=files)
-    desk.topic("T")
+async def test_delayed_messages_wait_for_the_disk(
+    make_broker: MakeBroker, files: ColdFiles
+) -> None:
+    broker = make_broker(files=files)
+    broker.topic("T")
     for _ in range(3):
-        await desk.send("T", b"x" * 400, "DELAY\x011\x02")
-    desk.ctx.store.tick(desk.now_ms)
+        await broker.send("T", b"x" * 400, "DELAY\x011\x02")
+    broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    desk.now_ms += 5_000
-    assert desk.delays.deliver_due() >= 0
-    assert await desk.messages("T") == []
-    running = asyncio.get_running_loop().create_task(desk.delays.run())
+    broker.now_ms += 5_000
+    assert broker.delays.deliver_due() >= 0
+    assert await broker.messages("T") == []
+    running = asyncio.get_running_loop().create_task(broker.delays.run())
     try:
         async with asyncio.timeout(10):
-            while len(await desk.messages("T")) < 3:
+            while len(await broker.messages("T")) < 3:
                 await asyncio.sleep(0)
     finally:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
-    assert desk.ctx.delay_progress.offset(1) == 3
+    assert broker.ctx.delay_progress.offset(1) == 3

@@ -21,7 +21,7 @@ from core_broker.remoting.headers import (
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
 Q0 = MessageQueue("T", "b", 0)
 
@@ -41,53 +41,53 @@ KEYS_OF_4_9_8 = """
 """
 
 
-async def stats(desk: Desk, group: str = "CG", topic: str | None = None) -> ConsumeStats:
+async def stats(broker: BrokerHarness, group: str = "CG", topic: str | None = None) -> ConsumeStats:
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
-    response = await desk.ask(RequestCode.GET_CONSUME_STATS, header)
+    response = await broker.ask(RequestCode.GET_CONSUME_STATS, header)
     assert response.code == 0
     return decode_body(ConsumeStats, response.body)
 
 
-async def subscribe(desk: Desk, topic: str) -> None:
+async def subscribe(broker: BrokerHarness, topic: str) -> None:
     consumer = ConsumerData(group_name="CG", subscription_data_set=[SubscriptionData(topic=topic)])
     beat = HeartbeatData(client_id="c", consumer_data_set=[consumer])
-    await desk.ask(RequestCode.HEART_BEAT, body=beat)
+    await broker.ask(RequestCode.HEART_BEAT, body=beat)
 
 
 class TestOfAGroup:
-    async def test_in_all_topics_it_has_offsets_in(self, desk: Desk, topic: str) -> None:
+    async def test_in_all_topics_it_has_offsets_in(self, broker: BrokerHarness, topic: str) -> None:
         for _ in range(5):
-            await desk.send(topic)
-        desk.ctx.offsets.commit("CG", topic, 0, 3)
-        desk.ctx.offsets.commit("CG", "Deleted", 0, 3)
-        table = (await stats(desk)).offset_table
+            await broker.send(topic)
+        broker.ctx.offsets.commit("CG", topic, 0, 3)
+        broker.ctx.offsets.commit("CG", "Deleted", 0, 3)
+        table = (await stats(broker)).offset_table
         assert len(table) == 4
         assert (table[Q0].broker_offset, table[Q0].consumer_offset) == (5, 3)
-        assert table[Q0].last_timestamp == desk.now_ms
+        assert table[Q0].last_timestamp == broker.now_ms
 
-    async def test_in_one_topic_without_an_offset(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic)
-        lag = (await stats(desk, topic=topic)).offset_table[Q0]
+    async def test_in_one_topic_without_an_offset(self, broker: BrokerHarness, topic: str) -> None:
+        await broker.send(topic)
+        lag = (await stats(broker, topic=topic)).offset_table[Q0]
         assert (lag.broker_offset, lag.consumer_offset, lag.last_timestamp) == (1, 0, 0)
 
-    async def test_not_in_topics_it_has_given_up(self, desk: Desk, topic: str) -> None:
-        desk.ctx.offsets.commit("CG", topic, 0, 1)
-        await subscribe(desk, "Other")
-        assert (await stats(desk)).offset_table == {}
-        await subscribe(desk, topic)
-        assert len((await stats(desk)).offset_table) == 4
+    async def test_not_in_topics_it_has_given_up(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.offsets.commit("CG", topic, 0, 1)
+        await subscribe(broker, "Other")
+        assert (await stats(broker)).offset_table == {}
+        await subscribe(broker, topic)
+        assert len((await stats(broker)).offset_table) == 4
 
-    async def test_nothing_known(self, desk: Desk) -> None:
-        assert (await stats(desk, "NOPE")).offset_table == {}
+    async def test_nothing_known(self, broker: BrokerHarness) -> None:
+        assert (await stats(broker, "NOPE")).offset_table == {}
 
 
 class TestOfTheBroker:
-    async def test_all_groups(self, desk: Desk, topic: str) -> None:
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+    async def test_all_groups(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         for _ in range(5):
-            await desk.send(topic)
-        desk.ctx.offsets.commit("CG", topic, 0, 2)
-        response = await desk.ask(
+            await broker.send(topic)
+        broker.ctx.offsets.commit("CG", topic, 0, 2)
+        response = await broker.ask(
             RequestCode.GET_BROKER_CONSUME_STATS, GetConsumeStatsInBrokerHeader()
         )
         body = decode_body(ConsumeStatsList, response.body)
@@ -96,24 +96,24 @@ class TestOfTheBroker:
         assert by_group["TOOLS_CONSUMER"] == []
         assert by_group["CG"][0].offset_table[Q0].broker_offset == 5
 
-    async def test_ordered_topics_only(self, desk: Desk, topic: str) -> None:
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
-        desk.ctx.offsets.commit("CG", topic, 0, 0)
+    async def test_ordered_topics_only(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        broker.ctx.offsets.commit("CG", topic, 0, 0)
         header = GetConsumeStatsInBrokerHeader(is_order=True)
-        response = await desk.ask(RequestCode.GET_BROKER_CONSUME_STATS, header)
+        response = await broker.ask(RequestCode.GET_BROKER_CONSUME_STATS, header)
         rows = decode_body(ConsumeStatsList, response.body).consume_stats_list
         assert {"CG": []} in rows
 
 
 class TestTimeSpan:
-    async def test_of_every_queue(self, desk: Desk, topic: str) -> None:
-        start = desk.now_ms
+    async def test_of_every_queue(self, broker: BrokerHarness, topic: str) -> None:
+        start = broker.now_ms
         for _ in range(3):
-            await desk.send(topic)
-            desk.now_ms += 1_000
-        desk.ctx.offsets.commit("CG", topic, 0, 2)
+            await broker.send(topic)
+            broker.now_ms += 1_000
+        broker.ctx.offsets.commit("CG", topic, 0, 2)
         header = QueryConsumeTimeSpanRequestHeader(topic=topic, group="CG")
-        response = await desk.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
+        response = await broker.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         spans = decode_body(QueryConsumeTimeSpanBody, response.body).consume_time_span_set
         assert len(spans) == 4
         span = spans[0]
@@ -121,28 +121,30 @@ class TestTimeSpan:
         assert (span.consume_time_stamp, span.delay_time) == (start + 1_000, 1_000)
         assert (spans[1].min_time_stamp, spans[1].delay_time) == (-1, 0)
 
-    async def test_of_no_topic(self, desk: Desk) -> None:
+    async def test_of_no_topic(self, broker: BrokerHarness) -> None:
         header = QueryConsumeTimeSpanRequestHeader(topic="NOPE", group="CG")
-        response = await desk.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
+        response = await broker.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         assert (response.code, response.remark) == (17, "topic[NOPE] not exist")
 
 
 class TestRuntimeInfo:
-    async def table(self, desk: Desk) -> dict[str, str]:
-        response = await desk.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+    async def table(self, broker: BrokerHarness) -> dict[str, str]:
+        response = await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
         return decode_body(KVTable, response.body).table
 
-    async def test_has_every_key_of_4_9_8(self, desk: Desk) -> None:
-        table = await self.table(desk)
+    async def test_has_every_key_of_4_9_8(self, broker: BrokerHarness) -> None:
+        table = await self.table(broker)
         assert set(KEYS_OF_4_9_8.split()) <= set(table)
-        folder = desk.ctx.config.commit_log_dir
+        folder = broker.ctx.config.commit_log_dir
         assert f"commitLogDiskRatio_{folder}" in table
         assert (table["brokerVersion"], table["brokerVersionDesc"]) == ("409", "V4_9_8")
 
-    async def test_values_parse_as_the_tools_parse_them(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic)
-        await desk.pull(topic)
-        table = await self.table(desk)
+    async def test_values_parse_as_the_tools_parse_them(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        await broker.send(topic)
+        await broker.pull(topic)
+        table = await self.table(broker)
         for key in ("putTps", "getTransferedTps", "getTransferredTps", "getTotalTps"):
             assert len([float(part) for part in table[key].split(" ")]) == 3
         for key in ("msgPutTotalTodayNow", "msgGetTotalTodayNow", "earliestMessageTimeStamp"):
@@ -151,13 +153,13 @@ class TestRuntimeInfo:
             float(table[key])
         assert table["runtime"] == "[ 0 days, 0 hours, 0 minutes, 0 seconds ]"
 
-    async def test_delay_levels_that_delivered(self, desk: Desk, topic: str) -> None:
+    async def test_delay_levels_that_delivered(self, broker: BrokerHarness, topic: str) -> None:
         for _ in range(2):
-            await desk.send(topic, b"", "DELAY\x011")
-        desk.now_ms += 1_000
-        desk.delays.deliver_due()
-        await desk.send(topic, b"", "DELAY\x011")
-        assert (await self.table(desk))["scheduleMessageOffset_1"] == "2,3"
+            await broker.send(topic, b"", "DELAY\x011")
+        broker.now_ms += 1_000
+        broker.delays.deliver_due()
+        await broker.send(topic, b"", "DELAY\x011")
+        assert (await self.table(broker))["scheduleMessageOffset_1"] == "2,3"
 
     @pytest.mark.parametrize(
         ("size", "text"),

@@ -8,26 +8,28 @@ from core_broker.errors import StoreReadOnly
 from core_broker.processors import delay_delivery
 from core_broker.processors.delay_delivery import CLOCK_CHECK_MS, RETRY_MS
 from core_broker.store import PutResult, PutStatus
+from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
-from tests.support.desk import Desk
 from tests.support.eventually import eventually
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 
-async def later(desk: Desk, level: int, body: bytes = b"x", queue_id: int = 2) -> None:
+async def later(broker: BrokerHarness, level: int, body: bytes = b"x", queue_id: int = 2) -> None:
     properties = f"DELAY\x01{level}\x02TAGS\x01A\x02WAIT\x01true"
-    assert (await desk.send("T", body, properties, queue_id=queue_id)).code == 0
+    assert (await broker.send("T", body, properties, queue_id=queue_id)).code == 0
 
 
-async def test_not_before_its_time_and_then_with_all_its_properties(desk: Desk, topic: str) -> None:
-    await later(desk, 2)
-    desk.now_ms += 4_999
-    assert desk.delays.deliver_due() == 1
-    assert await desk.messages(topic, 2) == []
-    desk.now_ms += 1
-    desk.delays.deliver_due()
-    (delivered,) = await desk.messages(topic, 2)
+async def test_not_before_its_time_and_then_with_all_its_properties(
+    broker: BrokerHarness, topic: str
+) -> None:
+    await later(broker, 2)
+    broker.now_ms += 4_999
+    assert broker.delays.deliver_due() == 1
+    assert await broker.messages(topic, 2) == []
+    broker.now_ms += 1
+    broker.delays.deliver_due()
+    (delivered,) = await broker.messages(topic, 2)
     assert delivered.properties == {
         "DELAY": "2",
         "TAGS": "A",
@@ -36,125 +38,129 @@ async def test_not_before_its_time_and_then_with_all_its_properties(desk: Desk, 
         "REAL_TOPIC": topic,
         "REAL_QID": "2",
     }
-    (unit,) = desk.ctx.store.queue_units(topic, 2, 0, 1)
+    (unit,) = broker.ctx.store.queue_units(topic, 2, 0, 1)
     assert unit.tags_code == 65
-    assert desk.ctx.delay_progress.offset(2) == 1
-    assert desk.ctx.statistics.totals()["TOPIC_PUT_NUMS"][topic] == 1
+    assert broker.ctx.delay_progress.offset(2) == 1
+    assert broker.ctx.statistics.totals()["TOPIC_PUT_NUMS"][topic] == 1
 
 
-async def test_once_and_in_order(desk: Desk, topic: str) -> None:
+async def test_once_and_in_order(broker: BrokerHarness, topic: str) -> None:
     for number in range(5):
-        await later(desk, 1, b"%d" % number)
-        desk.now_ms += 10
-    desk.now_ms += 1_000
+        await later(broker, 1, b"%d" % number)
+        broker.now_ms += 10
+    broker.now_ms += 1_000
     for _ in range(3):
-        desk.delays.deliver_due()
-    assert [each.body for each in await desk.messages(topic, 2)] == [b"0", b"1", b"2", b"3", b"4"]
+        broker.delays.deliver_due()
+    assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_levels_do_not_wait_for_each_other(desk: Desk, topic: str) -> None:
-    await later(desk, 4, b"30 s")
-    await later(desk, 1, b"1 s")
-    desk.now_ms += 1_000
-    desk.delays.deliver_due()
-    assert [each.body for each in await desk.messages(topic, 2)] == [b"1 s"]
+async def test_levels_do_not_wait_for_each_other(broker: BrokerHarness, topic: str) -> None:
+    await later(broker, 4, b"30 s")
+    await later(broker, 1, b"1 s")
+    broker.now_ms += 1_000
+    broker.delays.deliver_due()
+    assert [each.body for each in await broker.messages(topic, 2)] == [b"1 s"]
 
 
 async def test_many_are_delivered_in_several_turns(
-    desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delay_delivery, "DELIVERED_PER_TURN_MAX", 2)
     for _ in range(5):
-        await later(desk, 1)
-    desk.now_ms += 1_000
-    waits = [desk.delays.deliver_due() for _ in range(3)]
+        await later(broker, 1)
+    broker.now_ms += 1_000
+    waits = [broker.delays.deliver_due() for _ in range(3)]
     assert waits == [0, 0, CLOCK_CHECK_MS]
-    assert desk.ctx.store.queue_range(topic, 2) == (0, 5)
+    assert broker.ctx.store.queue_range(topic, 2) == (0, 5)
 
 
-async def test_a_clock_that_was_set_back_delivers_at_once(desk: Desk, topic: str) -> None:
-    await later(desk, 1)
-    desk.now_ms -= 3_600_000
-    desk.delays.deliver_due()
-    assert len(await desk.messages(topic, 2)) == 1
+async def test_a_clock_that_was_set_back_delivers_at_once(
+    broker: BrokerHarness, topic: str
+) -> None:
+    await later(broker, 1)
+    broker.now_ms -= 3_600_000
+    broker.delays.deliver_due()
+    assert len(await broker.messages(topic, 2)) == 1
 
 
-async def test_delivery_wakes_a_held_pull(desk: Desk, topic: str) -> None:
-    request = desk.request(11, pull_header(topic, sys_flag=6, queue_id=2))
-    assert desk.give(request) is None
-    await later(desk, 1)
-    desk.now_ms += 1_000
-    desk.delays.deliver_due()
-    assert desk.client.answers[request.opaque].code == 0
+async def test_delivery_wakes_a_held_pull(broker: BrokerHarness, topic: str) -> None:
+    request = broker.request(11, pull_header(topic, sys_flag=6, queue_id=2))
+    assert broker.give(request) is None
+    await later(broker, 1)
+    broker.now_ms += 1_000
+    broker.delays.deliver_due()
+    assert broker.client.answers[request.opaque].code == 0
 
 
 async def test_a_full_disk_delays_further_and_loses_nothing(
-    desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await later(desk, 1)
-    desk.now_ms += 1_000
+    await later(broker, 1)
+    broker.now_ms += 1_000
     with monkeypatch.context() as patch:
         refused = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        patch.setattr(desk.ctx.store, "put", lambda inner: refused)
-        assert desk.delays.deliver_due() == min(RETRY_MS, CLOCK_CHECK_MS)
-        assert desk.ctx.delay_progress.offset(1) == 0
-    desk.delays.deliver_due()
-    assert len(await desk.messages(topic, 2)) == 1
+        patch.setattr(broker.ctx.store, "put", lambda inner: refused)
+        assert broker.delays.deliver_due() == min(RETRY_MS, CLOCK_CHECK_MS)
+        assert broker.ctx.delay_progress.offset(1) == 0
+    broker.delays.deliver_due()
+    assert len(await broker.messages(topic, 2)) == 1
 
 
 async def test_progress_is_not_made_when_the_turn_is_not_written(
-    desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await later(desk, 1)
-    desk.now_ms += 1_000
+    await later(broker, 1)
+    broker.now_ms += 1_000
 
     def fail() -> None:
         raise StoreReadOnly("disk failed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(desk.ctx.store, "write_staged", fail)
+        patch.setattr(broker.ctx.store, "write_staged", fail)
         with pytest.raises(StoreReadOnly):
-            desk.delays.deliver_due()
-    assert desk.ctx.delay_progress.offset(1) == 0
+            broker.delays.deliver_due()
+    assert broker.ctx.delay_progress.offset(1) == 0
 
 
 async def test_a_message_that_can_never_be_stored_does_not_stop_the_others(
-    desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await later(desk, 1, b"first")
-    await later(desk, 1, b"second")
-    desk.now_ms += 1_000
-    put = desk.ctx.store.put
+    await later(broker, 1, b"first")
+    await later(broker, 1, b"second")
+    broker.now_ms += 1_000
+    put = broker.ctx.store.put
 
     def refuse_first(inner):  # type: ignore[no-untyped-def]
         return PutResult(PutStatus.MESSAGE_ILLEGAL) if inner.body == b"first" else put(inner)
 
-    monkeypatch.setattr(desk.ctx.store, "put", refuse_first)
-    desk.delays.deliver_due()
-    assert [each.body for each in await desk.messages(topic, 2)] == [b"second"]
+    monkeypatch.setattr(broker.ctx.store, "put", refuse_first)
+    broker.delays.deliver_due()
+    assert [each.body for each in await broker.messages(topic, 2)] == [b"second"]
 
 
 async def test_an_unreadable_message_does_not_stop_the_others(
-    desk: Desk, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await later(desk, 1, b"first")
-    await later(desk, 1, b"second")
-    desk.now_ms += 1_000
-    read_at = desk.ctx.store.read_at
+    await later(broker, 1, b"first")
+    await later(broker, 1, b"second")
+    broker.now_ms += 1_000
+    read_at = broker.ctx.store.read_at
 
     def damaged(offset: int, size: int | None = None) -> bytes | None:
         return None if offset == 0 else read_at(offset, size)
 
-    monkeypatch.setattr(desk.ctx.store, "read_at", damaged)
-    desk.delays.deliver_due()
-    assert [each.body for each in await desk.messages(topic, 2)] == [b"second"]
+    monkeypatch.setattr(broker.ctx.store, "read_at", damaged)
+    broker.delays.deliver_due()
+    assert [each.body for each in await broker.messages(topic, 2)] == [b"second"]
 
 
-async def test_the_loop_wakes_for_a_message_in_an_idle_level(desk: Desk, topic: str) -> None:
-    task = asyncio.create_task(desk.delays.run())
+async def test_the_loop_wakes_for_a_message_in_an_idle_level(
+    broker: BrokerHarness, topic: str
+) -> None:
+    task = asyncio.create_task(broker.delays.run())
     await asyncio.sleep(0)
-    await later(desk, 1)
-    desk.now_ms += 1_000
-    await eventually(lambda: desk.ctx.store.queue_range(topic, 2)[1])
+    await later(broker, 1)
+    broker.now_ms += 1_000
+    await eventually(lambda: broker.ctx.store.queue_range(topic, 2)[1])
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -11,27 +11,27 @@ from core_broker.remoting.bodies import HeartbeatData
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import BUSY_REMARK
+from tests.support.broker_harness import BrokerHarness, Peer
 from tests.support.broker_requests import pull_header, send_header
-from tests.support.desk import Desk, Peer
-from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.conftest import MakeBroker
 
 HELD = {"sys_flag": 2 | 4, "subscription": "*", "suspend_timeout_millis": 60_000}
 
 
-def old_peer(desk: Desk, waited_ms: float) -> Peer:
+def old_peer(broker: BrokerHarness, waited_ms: float) -> Peer:
     """A peer whose requests have waited for so long."""
-    peer = desk.peer()
+    peer = broker.peer()
     peer.arrived = time.monotonic() - waited_ms / 1000
     return peer
 
 
-async def ask(desk: Desk, code: int, peer: Peer, topic: str) -> RemotingCommand:
+async def ask(broker: BrokerHarness, code: int, peer: Peer, topic: str) -> RemotingCommand:
     if code == RequestCode.HEART_BEAT:
-        return await desk.ask(code, None, HeartbeatData(client_id="c"), peer=peer)
+        return await broker.ask(code, None, HeartbeatData(client_id="c"), peer=peer)
     header: Any = send_header(topic, "")
     if code == RequestCode.PULL_MESSAGE:
         header = pull_header(topic, 0)
-    return await desk.ask(code, header, b"body", peer=peer)
+    return await broker.ask(code, header, b"body", peer=peer)
 
 
 @pytest.mark.parametrize(
@@ -43,50 +43,52 @@ async def ask(desk: Desk, code: int, peer: Peer, topic: str) -> RemotingCommand:
     ],
 )
 async def test_what_waited_too_long_is_refused(
-    make_desk: MakeDesk, code: RequestCode, setting: str, limit_ms: int
+    make_broker: MakeBroker, code: RequestCode, setting: str, limit_ms: int
 ) -> None:
-    desk = make_desk()
-    topic = desk.topic()
-    late = await ask(desk, code, old_peer(desk, limit_ms + 100), topic)
+    broker = make_broker()
+    topic = broker.topic()
+    late = await ask(broker, code, old_peer(broker, limit_ms + 100), topic)
     assert late.code == ResponseCode.SYSTEM_BUSY
     assert (late.remark or "").startswith(
         "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
     )
     assert (late.remark or "").endswith("ms, size of queue: 1")
-    assert desk.requests.flow.refused == {"TIMEOUT_CLEAN_QUEUE": 1}
+    assert broker.requests.flow.refused == {"TIMEOUT_CLEAN_QUEUE": 1}
 
-    patient = make_desk(**{setting: limit_ms + 100_000})
+    patient = make_broker(**{setting: limit_ms + 100_000})
     answer = await ask(patient, code, old_peer(patient, limit_ms + 100), patient.topic())
     assert answer.code != ResponseCode.SYSTEM_BUSY
 
 
 async def test_nothing_is_refused_for_its_age_when_that_is_switched_off(
-    make_desk: MakeDesk,
+    make_broker: MakeBroker,
 ) -> None:
-    desk = make_desk(broker_fast_failure_enable=False)
-    answer = await ask(desk, RequestCode.SEND_MESSAGE_V2, old_peer(desk, 60_000), desk.topic())
+    broker = make_broker(broker_fast_failure_enable=False)
+    answer = await ask(
+        broker, RequestCode.SEND_MESSAGE_V2, old_peer(broker, 60_000), broker.topic()
+    )
     assert answer.code == ResponseCode.SUCCESS
 
 
-async def test_administration_is_never_refused_for_its_age(desk: Desk) -> None:
-    answer = await desk.ask(RequestCode.GET_BROKER_CONFIG, peer=old_peer(desk, 600_000))
+async def test_administration_is_never_refused_for_its_age(broker: BrokerHarness) -> None:
+    answer = await broker.ask(RequestCode.GET_BROKER_CONFIG, peer=old_peer(broker, 600_000))
     assert answer.code == ResponseCode.SUCCESS
 
 
-async def test_a_refused_message_is_not_stored(desk: Desk, topic: str) -> None:
-    await ask(desk, RequestCode.SEND_MESSAGE_V2, old_peer(desk, 1_000), topic)
-    assert await desk.messages(topic) == []
+async def test_a_refused_message_is_not_stored(broker: BrokerHarness, topic: str) -> None:
+    await ask(broker, RequestCode.SEND_MESSAGE_V2, old_peer(broker, 1_000), topic)
+    assert await broker.messages(topic) == []
 
 
-async def test_sends_around_a_slow_write(desk: Desk, topic: str) -> None:
+async def test_sends_around_a_slow_write(broker: BrokerHarness, topic: str) -> None:
     now = time.monotonic()
-    before, during, after = desk.peer(), desk.peer(), desk.peer()
+    before, during, after = broker.peer(), broker.peer(), broker.peer()
     before.arrived, during.arrived, after.arrived = now - 3.0, now - 0.1, now - 0.1 + AFTER_WRITE_S
 
     async def send_or_pull(code: RequestCode, peer: Peer) -> RemotingCommand:
         # The end of every turn is a write, too.
-        desk.requests.turn.last_write = (now - 2.0, now - 0.1)
-        return await ask(desk, code, peer, topic)
+        broker.requests.turn.last_write = (now - 2.0, now - 0.1)
+        return await ask(broker, code, peer, topic)
 
     queued = await send_or_pull(RequestCode.SEND_MESSAGE_V2, before)
     assert (queued.code, (queued.remark or "")[:32]) == (2, "[PCBUSY_CLEAN_QUEUE]broker busy,")
@@ -95,43 +97,45 @@ async def test_sends_around_a_slow_write(desk: Desk, topic: str) -> None:
     pulled = await send_or_pull(RequestCode.PULL_MESSAGE, during)
     assert pulled.code != ResponseCode.SYSTEM_BUSY, "pulls do not write"
     assert (await send_or_pull(RequestCode.SEND_MESSAGE_V2, after)).code == 0
-    assert desk.requests.flow.refused == {"PCBUSY_CLEAN_QUEUE": 1, "REJECTREQUEST": 1}
+    assert broker.requests.flow.refused == {"PCBUSY_CLEAN_QUEUE": 1, "REJECTREQUEST": 1}
 
 
-async def test_a_write_within_the_limit_refuses_nothing(make_desk: MakeDesk) -> None:
-    desk = make_desk(os_page_cache_busy_time_out_mills=10_000)
+async def test_a_write_within_the_limit_refuses_nothing(make_broker: MakeBroker) -> None:
+    broker = make_broker(os_page_cache_busy_time_out_mills=10_000)
     now = time.monotonic()
-    desk.requests.turn.last_write = (now - 2.0, now)
-    peer = desk.peer()
+    broker.requests.turn.last_write = (now - 2.0, now)
+    peer = broker.peer()
     peer.arrived = now
-    assert (await ask(desk, RequestCode.SEND_MESSAGE_V2, peer, desk.topic())).code == 0
+    assert (await ask(broker, RequestCode.SEND_MESSAGE_V2, peer, broker.topic())).code == 0
 
 
-async def test_a_write_is_timed(desk: Desk, topic: str) -> None:
-    assert desk.requests.turn.last_write == (0.0, 0.0)
-    await desk.send(topic)
-    began, ended = desk.requests.turn.last_write
+async def test_a_write_is_timed(broker: BrokerHarness, topic: str) -> None:
+    assert broker.requests.turn.last_write == (0.0, 0.0)
+    await broker.send(topic)
+    began, ended = broker.requests.turn.last_write
     assert 0 < began <= ended
 
 
-async def test_sends_that_wait_for_the_disk_are_limited(make_desk: MakeDesk) -> None:
-    desk = make_desk(flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=2)
-    topic = desk.topic()
-    waiting = [desk.request(RequestCode.SEND_MESSAGE_V2, send_header(topic, "")) for _ in range(2)]
-    assert [desk.give(each) for each in waiting] == [None, None]
-    refused = await desk.send(topic)
+async def test_sends_that_wait_for_the_disk_are_limited(make_broker: MakeBroker) -> None:
+    broker = make_broker(flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=2)
+    topic = broker.topic()
+    waiting = [
+        broker.request(RequestCode.SEND_MESSAGE_V2, send_header(topic, "")) for _ in range(2)
+    ]
+    assert [broker.give(each) for each in waiting] == [None, None]
+    refused = await broker.send(topic)
     assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_BUSY, BUSY_REMARK)
-    assert desk.requests.flow.refused == {"OVERLOAD": 1}
+    assert broker.requests.flow.refused == {"OVERLOAD": 1}
 
 
-async def test_pulls_that_wait_for_messages_are_limited(make_desk: MakeDesk) -> None:
-    desk = make_desk(pull_thread_pool_queue_capacity=1)
-    topic = desk.topic()
+async def test_pulls_that_wait_for_messages_are_limited(make_broker: MakeBroker) -> None:
+    broker = make_broker(pull_thread_pool_queue_capacity=1)
+    topic = broker.topic()
     header = pull_header(topic, 0, **HELD)
-    assert desk.give(desk.request(RequestCode.PULL_MESSAGE, header)) is None
-    refused = await desk.pull(topic)
+    assert broker.give(broker.request(RequestCode.PULL_MESSAGE, header)) is None
+    refused = await broker.pull(topic)
     assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_BUSY, BUSY_REMARK)
 
 
-async def test_a_peer_of_the_tests_is_never_late(desk: Desk) -> None:
-    assert desk.client.arrived == math.inf
+async def test_a_peer_of_the_tests_is_never_late(broker: BrokerHarness) -> None:
+    assert broker.client.arrived == math.inf

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
 #: Codes that need neither header nor body.
 NEED_NOTHING = {
@@ -89,22 +89,22 @@ def is_answer(response: RemotingCommand | None) -> bool:
     return response is not None and isinstance(response.code, int)
 
 
-def test_the_list_of_codes_is_complete(desk: Desk) -> None:
-    table: RequestTable = desk.requests
+def test_the_list_of_codes_is_complete(broker: BrokerHarness) -> None:
+    table: RequestTable = broker.requests
     assert sorted(table._handlers) == sorted(CODES)
 
 
 @pytest.mark.parametrize("code", CODES)
-async def test_without_header_and_body(desk: Desk, code: int) -> None:
-    response = await desk.ask(code)
+async def test_without_header_and_body(broker: BrokerHarness, code: int) -> None:
+    response = await broker.ask(code)
     refusal = SWITCHED_OFF.get(code, 1)
     assert response.code == (0 if code in NEED_NOTHING else refusal), response.remark
     response.encode_head()
 
 
 @pytest.mark.parametrize("code", [*range(10), 13, 39, 47, 351, 400, 9999, 200050])
-async def test_codes_that_are_not_there(desk: Desk, code: int) -> None:
-    response = await desk.ask(code)
+async def test_codes_that_are_not_there(broker: BrokerHarness, code: int) -> None:
+    response = await broker.ask(code)
     assert (response.code, response.remark) == (3, f" request type {code} not supported")
 
 
@@ -118,32 +118,32 @@ def test_any_fields_and_any_body_are_answered_and_the_broker_goes_on(
     tmp_path_factory: pytest.TempPathFactory, requests: list[tuple[int, dict[str, str], bytes]]
 ) -> None:
     async def ask_all() -> None:
-        desk = Desk(
+        broker = BrokerHarness(
             tmp_path_factory.mktemp("hostile"),
             enable_property_filter=True,
             filter_support_retry=True,
         )
-        desk.topic("T")
+        broker.topic("T")
         try:
             for code, fields, body in requests:
                 # Pulls that do not wait, with the subscription of heartbeats or one of their own.
                 pulls = {11: {"sysFlag": "0"}, 361: {"sysFlag": "4"}}.get(code, {})
-                response = await desk.ask(code, {**fields, **pulls}, body)
+                response = await broker.ask(code, {**fields, **pulls}, body)
                 assert is_answer(response)
                 response.encode_head()
-            desk.delays.deliver_due()
-            assert (await desk.send(desk.topic("Fine"), b"still here")).code == 0
-            assert len(await desk.messages("Fine")) == 1
-            desk.ctx.offsets.encode()
-            desk.ctx.topics.encode()
-            desk.ctx.groups.encode()
+            broker.delays.deliver_due()
+            assert (await broker.send(broker.topic("Fine"), b"still here")).code == 0
+            assert len(await broker.messages("Fine")) == 1
+            broker.ctx.offsets.encode()
+            broker.ctx.topics.encode()
+            broker.ctx.groups.encode()
         finally:
-            desk.close()
+            broker.close()
 
     asyncio.run(ask_all())
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000])
 @pytest.mark.parametrize("code", [34, 41, 42, 46, 200])
-async def test_json_bombs(desk: Desk, code: int, body: bytes) -> None:
-    assert (await desk.ask(code, body=body)).code == 1
+async def test_json_bombs(broker: BrokerHarness, code: int, body: bytes) -> None:
+    assert (await broker.ask(code, body=body)).code == 1

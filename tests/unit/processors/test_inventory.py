@@ -21,26 +21,28 @@ from core_broker.remoting.bodies.inventory import (
     TopicInventoryBody,
 )
 from core_broker.remoting.codes import LanguageCode, RequestCode
-from tests.support.desk import Desk
+from tests.support.broker_harness import BrokerHarness
 
 T = TypeVar("T")
 
 
-async def ask(desk: Desk, code: RequestCode, kind: type[T]) -> T:
-    response = await desk.ask(code)
+async def ask(broker: BrokerHarness, code: RequestCode, kind: type[T]) -> T:
+    response = await broker.ask(code)
     assert response.code == 0, response.remark
     return decode_body(kind, response.body)
 
 
-async def topics(desk: Desk) -> TopicInventoryBody:
-    return await ask(desk, RequestCode.GET_TOPIC_INVENTORY, TopicInventoryBody)
+async def topics(broker: BrokerHarness) -> TopicInventoryBody:
+    return await ask(broker, RequestCode.GET_TOPIC_INVENTORY, TopicInventoryBody)
 
 
-async def groups(desk: Desk) -> GroupInventoryBody:
-    return await ask(desk, RequestCode.GET_GROUP_INVENTORY, GroupInventoryBody)
+async def groups(broker: BrokerHarness) -> GroupInventoryBody:
+    return await ask(broker, RequestCode.GET_GROUP_INVENTORY, GroupInventoryBody)
 
 
-async def beat(desk: Desk, *consumed: str, producer: str = "", language: LanguageCode) -> None:
+async def beat(
+    broker: BrokerHarness, *consumed: str, producer: str = "", language: LanguageCode
+) -> None:
     subscriptions = [SubscriptionData(topic=topic) for topic in consumed]
     consumer = ConsumerData(group_name="CG", subscription_data_set=subscriptions)
     body = HeartbeatData(
@@ -48,120 +50,130 @@ async def beat(desk: Desk, *consumed: str, producer: str = "", language: Languag
         consumer_data_set=[consumer] if consumed else [],
         producer_data_set=[ProducerData(group_name=producer)] if producer else [],
     )
-    await desk.ask(RequestCode.HEART_BEAT, body=body, peer=desk.peer(), language=language)
+    await broker.ask(RequestCode.HEART_BEAT, body=body, peer=broker.peer(), language=language)
 
 
-async def test_the_runtime_information_names_the_codes(desk: Desk) -> None:
-    response = await desk.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+async def test_the_runtime_information_names_the_codes(broker: BrokerHarness) -> None:
+    response = await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
     assert offered_codes(decode_body(KVTable, response.body).table) == {60000, 60001, 60002, 60003}
     assert offered_codes({"gantryRequestCodes": "60000,, x ,²"}) == {60000}
     assert offered_codes({}) == frozenset()
 
 
 class TestTopics:
-    async def test_queues_last_write_and_groups(self, desk: Desk, topic: str) -> None:
+    async def test_queues_last_write_and_groups(self, broker: BrokerHarness, topic: str) -> None:
         for _ in range(5):
-            desk.now_ms += 1_000
-            await desk.send(topic)
-        desk.ctx.offsets.commit("CG", topic, 0, 2)
-        body = await topics(desk)
+            broker.now_ms += 1_000
+            await broker.send(topic)
+        broker.ctx.offsets.commit("CG", topic, 0, 2)
+        body = await topics(broker)
         found = body.topics[topic]
         assert found.queues == [(0, 5), (0, 0), (0, 0), (0, 0)]
-        assert found.last_write_timestamp == body.taken_timestamp == desk.now_ms
+        assert found.last_write_timestamp == body.taken_timestamp == broker.now_ms
         assert (found.put_tps, found.get_tps) == (0.0, 0.0)
         assert found.groups == {}, "CG is no group of this broker"
-        desk.now_ms += inventory.KEPT_MS_MAX
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
-        assert (await topics(desk)).topics[topic].groups == {"CG": 3}
+        broker.now_ms += inventory.KEPT_MS_MAX
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        assert (await topics(broker)).topics[topic].groups == {"CG": 3}
 
-    async def test_one_without_messages_has_no_last_write(self, desk: Desk, topic: str) -> None:
-        assert (await topics(desk)).topics[topic].last_write_timestamp is None
+    async def test_one_without_messages_has_no_last_write(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        assert (await topics(broker)).topics[topic].last_write_timestamp is None
 
-    async def test_more_queues_than_a_step(self, desk: Desk) -> None:
-        desk.topic("Wide", queues=3 * inventory.QUEUES_PER_STEP + 1)
-        await desk.send("Wide", queue_id=2 * inventory.QUEUES_PER_STEP)
-        found = (await topics(desk)).topics["Wide"]
+    async def test_more_queues_than_a_step(self, broker: BrokerHarness) -> None:
+        broker.topic("Wide", queues=3 * inventory.QUEUES_PER_STEP + 1)
+        await broker.send("Wide", queue_id=2 * inventory.QUEUES_PER_STEP)
+        found = (await topics(broker)).topics["Wide"]
         assert len(found.queues) == 3 * inventory.QUEUES_PER_STEP + 1
         assert found.queues[2 * inventory.QUEUES_PER_STEP] == (0, 1)
-        assert found.last_write_timestamp == desk.now_ms
+        assert found.last_write_timestamp == broker.now_ms
 
 
 class TestGroups:
-    async def test_lag_since_when_clients_and_dead_letters(self, desk: Desk, topic: str) -> None:
-        start = desk.now_ms
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+    async def test_lag_since_when_clients_and_dead_letters(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        start = broker.now_ms
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         for name in (dlq_topic("CG"), retry_topic("CG")):
-            desk.topic(name, queues=1)
-            await desk.send(name)
+            broker.topic(name, queues=1)
+            await broker.send(name)
         for _ in range(3):
-            await desk.send(topic)
-            desk.now_ms += 1_000
-        desk.ctx.offsets.commit("CG", topic, 0, 1)
-        desk.ctx.offsets.commit("CG", retry_topic("CG"), 0, 1)
-        await beat(desk, topic, retry_topic("CG"), language=LanguageCode.GO)
-        found = (await groups(desk)).groups["CG"]
+            await broker.send(topic)
+            broker.now_ms += 1_000
+        broker.ctx.offsets.commit("CG", topic, 0, 1)
+        broker.ctx.offsets.commit("CG", retry_topic("CG"), 0, 1)
+        await beat(broker, topic, retry_topic("CG"), language=LanguageCode.GO)
+        found = (await groups(broker)).groups["CG"]
         assert found.topics == {topic: 2, retry_topic("CG"): 0}
         assert found.oldest_pending_timestamp == start + 1_000
         assert (found.clients, found.dead_letters, found.consume_tps) == (1, 1, 0.0)
         assert found.message_model == "CLUSTERING"
 
-    async def test_one_that_never_read(self, desk: Desk) -> None:
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
-        found = (await groups(desk)).groups["CG"]
+    async def test_one_that_never_read(self, broker: BrokerHarness) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        found = (await groups(broker)).groups["CG"]
         assert (found.topics, found.oldest_pending_timestamp) == ({}, None)
         assert (found.clients, found.dead_letters) == (0, 0)
 
-    async def test_not_what_it_has_given_up(self, desk: Desk, topic: str) -> None:
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
-        await desk.send(topic)
-        desk.ctx.offsets.commit("CG", topic, 0, 0)
-        await beat(desk, "Other", language=LanguageCode.JAVA)
-        assert (await groups(desk)).groups["CG"].topics == {}
+    async def test_not_what_it_has_given_up(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        await broker.send(topic)
+        broker.ctx.offsets.commit("CG", topic, 0, 0)
+        await beat(broker, "Other", language=LanguageCode.JAVA)
+        assert (await groups(broker)).groups["CG"].topics == {}
 
 
 class TestPictures:
-    async def test_whoever_asks_meanwhile_gets_the_same(self, desk: Desk, topic: str) -> None:
-        requests = [desk.request(RequestCode.GET_TOPIC_INVENTORY) for _ in range(3)]
-        assert [desk.give(request) for request in requests] == [None] * 3
-        desk.now_ms += 100
-        while len(desk.client.answers) < len(requests):
+    async def test_whoever_asks_meanwhile_gets_the_same(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        requests = [broker.request(RequestCode.GET_TOPIC_INVENTORY) for _ in range(3)]
+        assert [broker.give(request) for request in requests] == [None] * 3
+        broker.now_ms += 100
+        while len(broker.client.answers) < len(requests):
             await asyncio.sleep(0)
         taken = {
-            decode_body(TopicInventoryBody, desk.client.answers[each.opaque].body).taken_timestamp
+            decode_body(TopicInventoryBody, broker.client.answers[each.opaque].body).taken_timestamp
             for each in requests
         }
         assert len(taken) == 1
 
-    async def test_one_that_took_long_is_kept_ten_times_as_long(self, desk: Desk) -> None:
-        desk.topic("Wide", queues=10 * inventory.QUEUES_PER_STEP)
-        request = desk.request(RequestCode.GET_TOPIC_INVENTORY)
-        assert desk.give(request) is None
+    async def test_one_that_took_long_is_kept_ten_times_as_long(
+        self, broker: BrokerHarness
+    ) -> None:
+        broker.topic("Wide", queues=10 * inventory.QUEUES_PER_STEP)
+        request = broker.request(RequestCode.GET_TOPIC_INVENTORY)
+        assert broker.give(request) is None
         for _ in range(3):  # the request's turn, the picture's, and its next step's
             await asyncio.sleep(0)
-        desk.now_ms += 50
-        first = await topics(desk)
-        desk.now_ms += 499
-        assert (await topics(desk)).taken_timestamp == first.taken_timestamp
-        desk.now_ms += 1
-        assert (await topics(desk)).taken_timestamp == desk.now_ms
+        broker.now_ms += 50
+        first = await topics(broker)
+        broker.now_ms += 499
+        assert (await topics(broker)).taken_timestamp == first.taken_timestamp
+        broker.now_ms += 1
+        assert (await topics(broker)).taken_timestamp == broker.now_ms
 
-    async def test_a_topic_that_goes_meanwhile_is_left_out(self, desk: Desk, topic: str) -> None:
-        request = desk.request(RequestCode.GET_TOPIC_INVENTORY)
-        assert desk.give(request) is None
-        desk.ctx.topics.remove(topic, 0)
-        assert topic not in (await topics(desk)).topics
+    async def test_a_topic_that_goes_meanwhile_is_left_out(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        request = broker.request(RequestCode.GET_TOPIC_INVENTORY)
+        assert broker.give(request) is None
+        broker.ctx.topics.remove(topic, 0)
+        assert topic not in (await topics(broker)).topics
 
 
 class TestClients:
-    async def test_each_connection_once(self, desk: Desk, topic: str) -> None:
-        await beat(desk, topic, producer="PG", language=LanguageCode.JAVA)
-        await beat(desk, producer="PG", language=LanguageCode.GO)
-        body = await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)
+    async def test_each_connection_once(self, broker: BrokerHarness, topic: str) -> None:
+        await beat(broker, topic, producer="PG", language=LanguageCode.JAVA)
+        await beat(broker, producer="PG", language=LanguageCode.GO)
+        body = await ask(broker, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)
         both, producer = sorted(body.clients, key=lambda each: each.client_id, reverse=True)
         assert (both.client_id, both.protocol, both.language) == ("client-JAVA", "remoting", "JAVA")
         assert (both.consumer_groups, both.producer_groups) == ({"CG": [topic]}, ["PG"])
-        assert both.last_heartbeat_timestamp == body.taken_timestamp == desk.now_ms
+        assert both.last_heartbeat_timestamp == body.taken_timestamp == broker.now_ms
         assert (producer.consumer_groups, producer.producer_groups) == ({}, ["PG"])
 
-    async def test_nobody(self, desk: Desk) -> None:
-        assert (await ask(desk, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)).clients == []
+    async def test_nobody(self, broker: BrokerHarness) -> None:
+        assert (await ask(broker, RequestCode.GET_ALL_CLIENTS, ClientInventoryBody)).clients == []

@@ -23,15 +23,15 @@ from core_broker.remoting.headers import (
     GetConsumerStatusRequestHeader,
     ResetOffsetRequestHeader,
 )
-from tests.support.desk import Desk, Peer
+from tests.support.broker_harness import BrokerHarness, Peer
 
 
-async def online(desk: Desk, client_id: str = "c1") -> Peer:
+async def online(broker: BrokerHarness, client_id: str = "c1") -> Peer:
     """A consumer that has sent its heartbeat."""
-    peer = desk.peer()
+    peer = broker.peer()
     consumer = ConsumerData(group_name="CG", subscription_data_set=[SubscriptionData(topic="T")])
     beat = HeartbeatData(client_id=client_id, consumer_data_set=[consumer])
-    assert (await desk.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
+    assert (await broker.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
     return peer
 
 
@@ -47,73 +47,75 @@ def running_info(client_id: str = "c1") -> GetConsumerRunningInfoRequestHeader:
 
 
 class TestRunningInfo:
-    async def test_the_answer_of_the_consumer_comes_back(self, desk: Desk) -> None:
-        peer = await online(desk)
+    async def test_the_answer_of_the_consumer_comes_back(self, broker: BrokerHarness) -> None:
+        peer = await online(broker)
         peer.replies = lambda asked: RemotingCommand.response(0, "ok", {"k": "v"}, b"{}")
-        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        response = await broker.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
         assert (response.code, response.remark, response.body) == (0, "ok", b"{}")
         assert response.ext_fields == {"k": "v"}
         (asked,) = asked_of(peer)
         assert asked.code == RequestCode.GET_CONSUMER_RUNNING_INFO
         assert asked.ext_fields["clientId"] == "c1"
 
-    async def test_nobody_there(self, desk: Desk) -> None:
-        response = await desk.ask(
+    async def test_nobody_there(self, broker: BrokerHarness) -> None:
+        response = await broker.ask(
             RequestCode.GET_CONSUMER_RUNNING_INFO, running_info("127.0.0.1:1")
         )
         assert (response.code, response.remark) == (1, "The Consumer <CG> <127.0.0.1:1> not online")
 
-    async def test_a_consumer_that_does_not_answer(self, desk: Desk) -> None:
-        peer = await online(desk)
+    async def test_a_consumer_that_does_not_answer(self, broker: BrokerHarness) -> None:
+        peer = await online(broker)
 
         def silence(asked: RemotingCommand) -> RemotingCommand:
             raise RequestTimeout(peer.peer, asked.code, 10_000)
 
         peer.replies = silence
-        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        response = await broker.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
         assert response.code == 207
         assert (response.remark or "").startswith("consumer <CG> <c1> Timeout: ")
 
-    async def test_a_consumer_that_goes_away(self, desk: Desk) -> None:
-        await online(desk)
-        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+    async def test_a_consumer_that_goes_away(self, broker: BrokerHarness) -> None:
+        await online(broker)
+        response = await broker.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
         assert response.code == 1
         assert (response.remark or "").startswith("consumer <CG> <c1> Exception: ")
 
-    async def test_too_many_at_once(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_too_many_at_once(
+        self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("core_broker.processors.context.TASKS_MAX", 0)
-        await online(desk)
-        response = await desk.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
+        await online(broker)
+        response = await broker.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
         assert response.code == 2
 
 
 class TestConsumeDirectly:
-    async def test_the_broker_adds_the_message(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic, b"payload")
-        (stored,) = await desk.messages(topic)
-        peer = await online(desk)
+    async def test_the_broker_adds_the_message(self, broker: BrokerHarness, topic: str) -> None:
+        await broker.send(topic, b"payload")
+        (stored,) = await broker.messages(topic)
+        peer = await online(broker)
         peer.replies = lambda asked: RemotingCommand.response(0)
         header = ConsumeMessageDirectlyResultRequestHeader(
             consumer_group="CG", client_id="c1", msg_id=stored.offset_msg_id
         )
-        assert (await desk.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 0
+        assert (await broker.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 0
         (asked,) = asked_of(peer)
         assert asked.ext_fields["brokerName"] == "b"
-        assert asked.body == desk.ctx.store.read_at(stored.offset_physical)
+        assert asked.body == broker.ctx.store.read_at(stored.offset_physical)
 
     @pytest.mark.parametrize("msg_id", [None, "", "garbage", "0" * 32, "F" * 32, "F" * 56])
-    async def test_no_such_message(self, desk: Desk, msg_id: str | None) -> None:
-        await online(desk)
+    async def test_no_such_message(self, broker: BrokerHarness, msg_id: str | None) -> None:
+        await online(broker)
         header = ConsumeMessageDirectlyResultRequestHeader(
             consumer_group="CG", client_id="c1", msg_id=msg_id
         )
-        assert (await desk.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 1
+        assert (await broker.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)).code == 1
 
 
 class TestResetOffset:
     async def reset(
         self,
-        desk: Desk,
+        broker: BrokerHarness,
         *,
         timestamp: int = 0,
         force: bool = True,
@@ -123,21 +125,23 @@ class TestResetOffset:
         header = ResetOffsetRequestHeader(
             topic=topic, group="CG", timestamp=timestamp, is_force=force
         )
-        return await desk.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=language)
+        return await broker.ask(
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=language
+        )
 
-    async def ready(self, desk: Desk) -> Peer:
-        desk.topic("T", queues=2)
+    async def ready(self, broker: BrokerHarness) -> Peer:
+        broker.topic("T", queues=2)
         for _ in range(3):
-            await desk.send("T")
-            desk.now_ms += 1_000
+            await broker.send("T")
+            broker.now_ms += 1_000
         for queue_id, offset in ((0, 2), (1, 0)):
-            desk.ctx.offsets.commit("CG", "T", queue_id, offset)
-        return await online(desk)
+            broker.ctx.offsets.commit("CG", "T", queue_id, offset)
+        return await online(broker)
 
-    async def test_every_member_is_told_and_the_table_answered(self, desk: Desk) -> None:
-        peer = await self.ready(desk)
-        other = await online(desk, "c2")
-        response = await self.reset(desk)
+    async def test_every_member_is_told_and_the_table_answered(self, broker: BrokerHarness) -> None:
+        peer = await self.ready(broker)
+        other = await online(broker, "c2")
+        response = await self.reset(broker)
         expected = (
             b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:0,'
             b'{"brokerName":"b","queueId":1,"topic":"T"}:0}}'
@@ -153,54 +157,56 @@ class TestResetOffset:
         ("timestamp", "force", "offset"), [(-1, True, 3), (-1, False, 2), (0, False, 0)]
     )
     async def test_to_a_time_or_the_end(
-        self, desk: Desk, timestamp: int, force: bool, offset: int
+        self, broker: BrokerHarness, timestamp: int, force: bool, offset: int
     ) -> None:
-        await self.ready(desk)
-        response = await self.reset(desk, timestamp=timestamp, force=force)
+        await self.ready(broker)
+        response = await self.reset(broker, timestamp=timestamp, force=force)
         table = decode_body(ResetOffsetBody, response.body).offset_table
         assert table[MessageQueue("T", "b", 0)] == offset
 
-    async def test_a_cpp_administrator_sends_a_list(self, desk: Desk) -> None:
-        peer = await self.ready(desk)
-        response = await self.reset(desk, language=LanguageCode.CPP)
+    async def test_a_cpp_administrator_sends_a_list(self, broker: BrokerHarness) -> None:
+        peer = await self.ready(broker)
+        response = await self.reset(broker, language=LanguageCode.CPP)
         (order,) = asked_of(peer)
         queues = decode_body(ResetOffsetBodyForC, order.body).offset_table
         assert [(each.queue_id, each.offset) for each in queues] == [(0, 0), (1, 0)]
         answered = decode_body(ResetOffsetBody, response.body).offset_table
         assert answered == {MessageQueue("T", "b", 0): 0, MessageQueue("T", "b", 1): 0}
 
-    async def test_refusals(self, desk: Desk) -> None:
-        response = await self.reset(desk, topic="NOPE")
+    async def test_refusals(self, broker: BrokerHarness) -> None:
+        response = await self.reset(broker, topic="NOPE")
         assert (response.code, response.remark) == (
             1,
             "[reset-offset] reset offset failed, no topic in this broker. topic=NOPE",
         )
-        desk.topic("T", queues=1)
-        response = await self.reset(desk)
+        broker.topic("T", queues=1)
+        response = await self.reset(broker)
         assert (response.code, response.remark) == (1, "THe consumer group <CG> not exist")
-        desk.ctx.offsets.commit("CG", "T", 0, 0)
-        response = await self.reset(desk, timestamp=-1)
+        broker.ctx.offsets.commit("CG", "T", 0, 0)
+        response = await self.reset(broker, timestamp=-1)
         assert (response.code, response.remark) == (
             206,
             "Consumer not online, so can not reset offset, Group: CG Topic: T Timestamp: -1",
         )
 
-    async def test_queues_go_to_offsets_of_their_own(self, desk: Desk) -> None:
-        peer = await self.ready(desk)
-        assert (await set_offsets(desk, {("T", 0): 1, ("T", 1): 0})).code == 0
+    async def test_queues_go_to_offsets_of_their_own(self, broker: BrokerHarness) -> None:
+        peer = await self.ready(broker)
+        assert (await set_offsets(broker, {("T", 0): 1, ("T", 1): 0})).code == 0
         (order,) = asked_of(peer)
         assert order.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
         assert decode_body(ResetOffsetBody, order.body).offset_table == queues(
             {("T", 0): 1, ("T", 1): 0}
         )
-        assert [desk.ctx.offsets.committed("CG", "T", each) for each in (0, 1)] == [1, 0]
+        assert [broker.ctx.offsets.committed("CG", "T", each) for each in (0, 1)] == [1, 0]
 
-    async def test_a_group_that_is_offline_has_its_offsets_set_too(self, desk: Desk) -> None:
-        desk.topic("T", queues=2)
-        await desk.send("T")
-        assert (await set_offsets(desk, {("T", 1): 0})).code == 0
-        assert desk.ctx.offsets.committed("CG", "T", 1) == 0
-        assert desk.ctx.offsets.committed("CG", "T", 0) is None
+    async def test_a_group_that_is_offline_has_its_offsets_set_too(
+        self, broker: BrokerHarness
+    ) -> None:
+        broker.topic("T", queues=2)
+        await broker.send("T")
+        assert (await set_offsets(broker, {("T", 1): 0})).code == 0
+        assert broker.ctx.offsets.committed("CG", "T", 1) == 0
+        assert broker.ctx.offsets.committed("CG", "T", 0) is None
 
     @pytest.mark.parametrize(
         "wanted",
@@ -214,28 +220,32 @@ class TestResetOffset:
         ],
     )
     async def test_an_offset_that_no_queue_has_changes_none(
-        self, desk: Desk, wanted: dict[tuple[str, int], int]
+        self, broker: BrokerHarness, wanted: dict[tuple[str, int], int]
     ) -> None:
-        peer = await self.ready(desk)
-        assert (await set_offsets(desk, wanted)).code == 1
-        assert desk.ctx.offsets.committed("CG", "T", 0) == 2
+        peer = await self.ready(broker)
+        assert (await set_offsets(broker, wanted)).code == 1
+        assert broker.ctx.offsets.committed("CG", "T", 0) == 2
         assert asked_of(peer) == []
 
-    async def test_the_offsets_of_the_broker_itself_are_not_set(self, desk: Desk) -> None:
-        await self.ready(desk)
-        answer = await set_offsets(desk, {("T", 0): 0}, group=TRANSACTION_GROUP)
+    async def test_the_offsets_of_the_broker_itself_are_not_set(
+        self, broker: BrokerHarness
+    ) -> None:
+        await self.ready(broker)
+        answer = await set_offsets(broker, {("T", 0): 0}, group=TRANSACTION_GROUP)
         assert answer.code == ResponseCode.NO_PERMISSION
 
-    async def test_a_member_that_left_does_not_stop_it(self, desk: Desk) -> None:
-        peer = await self.ready(desk)
+    async def test_a_member_that_left_does_not_stop_it(self, broker: BrokerHarness) -> None:
+        peer = await self.ready(broker)
         peer.closed_for = "gone"
-        assert (await self.reset(desk)).code == 0
+        assert (await self.reset(broker)).code == 0
 
 
 class TestConsumerStatus:
-    async def status(self, desk: Desk, client_addr: str | None = None) -> RemotingCommand:
+    async def status(
+        self, broker: BrokerHarness, client_addr: str | None = None
+    ) -> RemotingCommand:
         header = GetConsumerStatusRequestHeader(topic="T", group="CG", client_addr=client_addr)
-        return await desk.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+        return await broker.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
 
     def knows(self, offset: int) -> RemotingCommand:
         table = {MessageQueue("T", "b", 0): offset}
@@ -243,26 +253,26 @@ class TestConsumerStatus:
             0, body=encode_body(GetConsumerStatusBody(message_queue_table=table))
         )
 
-    async def test_of_all_members_that_answer(self, desk: Desk) -> None:
-        first, second, silent, broken = [await online(desk, name) for name in "abcd"]
+    async def test_of_all_members_that_answer(self, broker: BrokerHarness) -> None:
+        first, second, silent, broken = [await online(broker, name) for name in "abcd"]
         first.replies = lambda asked: self.knows(1)
         second.replies = lambda asked: self.knows(2)
         broken.replies = lambda asked: RemotingCommand.response(0, body=b"garbage{")
-        response = await self.status(desk)
+        response = await self.status(broker)
         table = decode_body(GetConsumerStatusBody, response.body).consumer_table
         queue = MessageQueue("T", "b", 0)
         assert table == {"a": {queue: 1}, "b": {queue: 2}}
         assert asked_of(silent)[0].code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
 
-    async def test_of_one_member(self, desk: Desk) -> None:
-        first, second = [await online(desk, name) for name in "ab"]
+    async def test_of_one_member(self, broker: BrokerHarness) -> None:
+        first, second = [await online(broker, name) for name in "ab"]
         second.replies = lambda asked: self.knows(2)
-        response = await self.status(desk, "b")
+        response = await self.status(broker, "b")
         assert decode_body(GetConsumerStatusBody, response.body).consumer_table.keys() == {"b"}
         assert asked_of(first) == []
 
-    async def test_of_nobody(self, desk: Desk) -> None:
-        response = await self.status(desk)
+    async def test_of_nobody(self, broker: BrokerHarness) -> None:
+        response = await self.status(broker)
         assert (response.code, response.remark) == (
             1,
             "No Any Consumer online in the consumer group: [CG]",
@@ -274,8 +284,8 @@ def queues(offsets: dict[tuple[str, int], int]) -> dict[MessageQueue, int]:
 
 
 async def set_offsets(
-    desk: Desk, offsets: dict[tuple[str, int], int], group: str = "CG"
+    broker: BrokerHarness, offsets: dict[tuple[str, int], int], group: str = "CG"
 ) -> RemotingCommand:
     header = ResetOffsetRequestHeader(topic="T", group=group)
     body = ResetOffsetBody(offset_table=queues(offsets))
-    return await desk.ask(RequestCode.SET_GROUP_OFFSETS, header, body=body)
+    return await broker.ask(RequestCode.SET_GROUP_OFFSETS, header, body=body)

@@ -10,31 +10,31 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import SendMessageRequestHeader
 from core_broker.state.statistics import TOPIC_PUT_NUMS
-from tests.support.desk import Desk, Peer
-from tests.unit.processors.conftest import MakeDesk
+from tests.support.broker_harness import BrokerHarness, Peer
+from tests.unit.processors.conftest import MakeBroker
 
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
 REPLY = "MSG_TYPE\x01reply\x02REPLY_TO_CLIENT\x01me@1\x02CORRELATION_ID\x01c1\x02TTL\x013000"
 
 
-async def requester(desk: Desk, client_id: str = "me@1", group: str = "PG") -> Peer:
+async def requester(broker: BrokerHarness, client_id: str = "me@1", group: str = "PG") -> Peer:
     """A producer that acknowledges what it is told."""
-    peer = desk.peer()
+    peer = broker.peer()
     peer.replies = lambda _: RemotingCommand.response()
     beat = HeartbeatData(client_id=client_id, producer_data_set=[ProducerData(group_name=group)])
-    assert (await desk.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
+    assert (await broker.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
     return peer
 
 
-async def reply(desk: Desk, properties: str = REPLY, **fields: Any) -> RemotingCommand:
+async def reply(broker: BrokerHarness, properties: str = REPLY, **fields: Any) -> RemotingCommand:
     code = RequestCode.SEND_REPLY_MESSAGE_V2
-    return await desk.send(REPLY_TOPIC, b"pong", properties, code=code, **fields)
+    return await broker.send(REPLY_TOPIC, b"pong", properties, code=code, **fields)
 
 
-async def test_goes_to_the_one_who_asked_and_into_the_store(desk: Desk) -> None:
-    peer, _other = await requester(desk), await requester(desk, "other@1")
-    answer = await reply(desk, born_timestamp=77, sys_flag=1, flag=2)
-    (message,) = await desk.messages(REPLY_TOPIC)
+async def test_goes_to_the_one_who_asked_and_into_the_store(broker: BrokerHarness) -> None:
+    peer, _other = await requester(broker), await requester(broker, "other@1")
+    answer = await reply(broker, born_timestamp=77, sys_flag=1, flag=2)
+    (message,) = await broker.messages(REPLY_TOPIC)
     assert (answer.code, answer.remark) == (0, None)
     assert answer.ext_fields == {
         "msgId": message.offset_msg_id,
@@ -46,28 +46,28 @@ async def test_goes_to_the_one_who_asked_and_into_the_store(desk: Desk) -> None:
     (pushed,) = peer.told
     assert (pushed.code, pushed.body) == (RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, b"pong")
     assert pushed.ext_fields == {
-        "bornHost": desk.client.peer,
+        "bornHost": broker.client.peer,
         "bornTimestamp": "77",
         "defaultTopic": "TBW102",
         "defaultTopicQueueNums": "4",
         "flag": "2",
         "producerGroup": "PG",
-        "properties": f"PUSH_REPLY_TIME\x01{desk.now_ms}\x02{REPLY}",
+        "properties": f"PUSH_REPLY_TIME\x01{broker.now_ms}\x02{REPLY}",
         "queueId": "0",
         "reconsumeTimes": "0",
         "storeHost": "127.0.0.1:10911",
-        "storeTimestamp": str(desk.now_ms),
+        "storeTimestamp": str(broker.now_ms),
         "sysFlag": "1",
         "topic": REPLY_TOPIC,
         "unitMode": "false",
     }
     assert "PUSH_REPLY_TIME" not in message.properties
-    desk.ctx.statistics.fold()
-    assert desk.ctx.statistics.totals()[TOPIC_PUT_NUMS][REPLY_TOPIC] == 1
+    broker.ctx.statistics.fold()
+    assert broker.ctx.statistics.totals()[TOPIC_PUT_NUMS][REPLY_TOPIC] == 1
 
 
-async def test_with_long_field_names(desk: Desk) -> None:
-    peer = await requester(desk)
+async def test_with_long_field_names(broker: BrokerHarness) -> None:
+    peer = await requester(broker)
     header = SendMessageRequestHeader(
         producer_group="PG",
         topic=REPLY_TOPIC,
@@ -79,18 +79,18 @@ async def test_with_long_field_names(desk: Desk) -> None:
         flag=0,
         properties=REPLY,
     )
-    assert (await desk.ask(RequestCode.SEND_REPLY_MESSAGE, header, b"pong")).code == 0
+    assert (await broker.ask(RequestCode.SEND_REPLY_MESSAGE, header, b"pong")).code == 0
     assert len(peer.told) == 1
 
 
-async def test_need_not_be_stored(make_desk: MakeDesk) -> None:
-    desk = make_desk(store_reply_message_enable=False)
-    await requester(desk)
-    answer = await reply(desk)
+async def test_need_not_be_stored(make_broker: MakeBroker) -> None:
+    broker = make_broker(store_reply_message_enable=False)
+    await requester(broker)
+    answer = await reply(broker)
     assert answer.code == 0
     assert (answer.ext_fields["msgId"], answer.ext_fields["queueOffset"]) == ("0", "0")
-    assert await desk.messages(REPLY_TOPIC) == []
-    failed = await reply(desk, "MSG_TYPE\x01reply")
+    assert await broker.messages(REPLY_TOPIC) == []
+    failed = await reply(broker, "MSG_TYPE\x01reply")
     assert (failed.code, "msgId" in failed.ext_fields) == (1, False)
 
 
@@ -104,42 +104,42 @@ async def test_need_not_be_stored(make_desk: MakeDesk) -> None:
         ),
     ],
 )
-async def test_nobody_to_give_it_to(desk: Desk, properties: str, remark: str) -> None:
-    answer = await reply(desk, properties)
+async def test_nobody_to_give_it_to(broker: BrokerHarness, properties: str, remark: str) -> None:
+    answer = await reply(broker, properties)
     assert (answer.code, answer.remark) == (1, remark)
-    (message,) = await desk.messages(REPLY_TOPIC)
+    (message,) = await broker.messages(REPLY_TOPIC)
     assert answer.ext_fields["msgId"] == message.offset_msg_id
 
 
-async def test_a_requester_that_refuses_or_is_gone(desk: Desk) -> None:
-    peer = await requester(desk)
+async def test_a_requester_that_refuses_or_is_gone(broker: BrokerHarness) -> None:
+    peer = await requester(broker)
     peer.replies = lambda _: RemotingCommand.response(1, "unknown")
-    assert (await reply(desk)).remark == "push reply message to me@1fail."
+    assert (await reply(broker)).remark == "push reply message to me@1fail."
     peer.replies = None
-    assert (await reply(desk)).remark == "push reply message to me@1fail."
-    desk.requests.clients.disconnected(peer)  # type: ignore[arg-type]
-    assert "not found" in ((await reply(desk)).remark or "")
+    assert (await reply(broker)).remark == "push reply message to me@1fail."
+    broker.requests.clients.disconnected(peer)  # type: ignore[arg-type]
+    assert "not found" in ((await reply(broker)).remark or "")
 
 
-async def test_the_latest_connection_of_a_client_counts(desk: Desk) -> None:
-    first = await requester(desk)
-    second = await requester(desk)
-    desk.requests.clients.disconnected(first)  # type: ignore[arg-type]
-    assert (await reply(desk)).code == 0
+async def test_the_latest_connection_of_a_client_counts(broker: BrokerHarness) -> None:
+    first = await requester(broker)
+    second = await requester(broker)
+    broker.requests.clients.disconnected(first)  # type: ignore[arg-type]
+    assert (await reply(broker)).code == 0
     assert (len(first.told), len(second.told)) == (0, 1)
 
 
-async def test_refused_like_any_message(desk: Desk) -> None:
-    await requester(desk)
+async def test_refused_like_any_message(broker: BrokerHarness) -> None:
+    await requester(broker)
     code = RequestCode.SEND_REPLY_MESSAGE_V2
     for topic, expected in (("a b", 1), ("SCHEDULE_TOPIC_XXXX", 16), ("x" * 128, 1)):
-        assert (await desk.send(topic, b"x", REPLY, code=code)).code == expected
-    answer = await desk.send("none", b"x", REPLY, code=code, default_topic="none")
+        assert (await broker.send(topic, b"x", REPLY, code=code)).code == expected
+    answer = await broker.send("none", b"x", REPLY, code=code, default_topic="none")
     assert (answer.code, answer.ext_fields["MSG_REGION"]) == (17, "DefaultRegion")
-    assert (await reply(desk, queue_id=9)).code == 1
+    assert (await reply(broker, queue_id=9)).code == 1
 
 
-async def test_too_many_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_at_a_time(broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "TASKS_MAX", 0)
-    await requester(desk)
-    assert (await reply(desk)).code == 2
+    await requester(broker)
+    assert (await reply(broker)).code == 2

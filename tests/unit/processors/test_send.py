@@ -8,9 +8,9 @@ from core_broker.remoting.bodies import SubscriptionGroupConfig
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import SendMessageRequestHeader
+from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import send_header
-from tests.support.desk import Desk
-from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.conftest import MakeBroker
 
 JAVA = "KEYS\x01K1\x02UNIQ_KEY\x01FD00\x02WAIT\x01true\x02TAGS\x01TagA"
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -23,8 +23,8 @@ def refusal(response: RemotingCommand) -> tuple[int, str | None]:
 
 
 class TestOneMessage:
-    async def test_the_answer_is_javas(self, desk: Desk, topic: str) -> None:
-        response = await desk.send(topic, b"hi", JAVA, queue_id=1)
+    async def test_the_answer_is_javas(self, broker: BrokerHarness, topic: str) -> None:
+        response = await broker.send(topic, b"hi", JAVA, queue_id=1)
         assert response.code == 0
         assert response.ext_fields == {
             "msgId": "7F00000100002A9F0000000000000000",
@@ -33,9 +33,11 @@ class TestOneMessage:
             **REGION,
         }
 
-    async def test_the_record_has_cluster_but_not_wait(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic, b"hi", JAVA, flag=7, reconsume_times=2)
-        (stored,) = await desk.messages(topic)
+    async def test_the_record_has_cluster_but_not_wait(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        await broker.send(topic, b"hi", JAVA, flag=7, reconsume_times=2)
+        (stored,) = await broker.messages(topic)
         assert stored.properties == {
             "KEYS": "K1",
             "UNIQ_KEY": "FD00",
@@ -43,23 +45,23 @@ class TestOneMessage:
             "CLUSTER": "DefaultCluster",
         }
         assert (stored.body, stored.flag, stored.reconsume_times) == (b"hi", 7, 2)
-        assert stored.born_host == ("127.0.0.1", desk.client.peer_port)
+        assert stored.born_host == ("127.0.0.1", broker.client.peer_port)
         assert stored.store_host == ("127.0.0.1", 10911)
 
     async def test_a_broker_that_keeps_traces_adds_what_java_5_consumers_need(
-        self, make_desk: MakeDesk
+        self, make_broker: MakeBroker
     ) -> None:
-        desk = make_desk(trace_topic_enable=True, region_id="R", trace_on=False)
-        topic = desk.topic("T")
-        await desk.send(topic, b"hi", "MSG_REGION\x01from elsewhere\x02")
-        (stored,) = await desk.messages(topic)
+        broker = make_broker(trace_topic_enable=True, region_id="R", trace_on=False)
+        topic = broker.topic("T")
+        await broker.send(topic, b"hi", "MSG_REGION\x01from elsewhere\x02")
+        (stored,) = await broker.messages(topic)
         assert stored.properties == {
             "CLUSTER": "DefaultCluster",
             "MSG_REGION": "R",
             "TRACE_ON": "false",
         }
 
-    async def test_code_10_with_long_names(self, desk: Desk, topic: str) -> None:
+    async def test_code_10_with_long_names(self, broker: BrokerHarness, topic: str) -> None:
         header = SendMessageRequestHeader(
             producer_group="PG",
             topic=topic,
@@ -71,11 +73,11 @@ class TestOneMessage:
             flag=0,
             properties=JAVA,
         )
-        response = await desk.ask(RequestCode.SEND_MESSAGE, header, b"hi")
+        response = await broker.ask(RequestCode.SEND_MESSAGE, header, b"hi")
         assert response.code == 0
-        assert len(await desk.messages(topic)) == 1
+        assert len(await broker.messages(topic)) == 1
 
-    async def test_a_cpp_batch_is_one_record(self, desk: Desk, topic: str) -> None:
+    async def test_a_cpp_batch_is_one_record(self, broker: BrokerHarness, topic: str) -> None:
         fields = {
             "producerGroup": "PG", "topic": topic, "defaultTopic": "TBW102",
             "defaultTopicQueueNums": "4", "queueId": "0", "sysFlag": "0", "bornTimestamp": "1",
@@ -83,102 +85,116 @@ class TestOneMessage:
             "batch": "1",
         }  # fmt: skip
         body = encode_batch([Message(topic, b"1"), Message(topic, b"2")])
-        response = await desk.ask(RequestCode.SEND_MESSAGE, fields, body)
+        response = await broker.ask(RequestCode.SEND_MESSAGE, fields, body)
         assert response.code == 0
-        (stored,) = await desk.messages(topic)
+        (stored,) = await broker.messages(topic)
         assert stored.body == body
 
-    async def test_a_missing_body_is_stored(self, desk: Desk, topic: str) -> None:
-        assert (await desk.send(topic, b"")).code == 0
+    async def test_a_missing_body_is_stored(self, broker: BrokerHarness, topic: str) -> None:
+        assert (await broker.send(topic, b"")).code == 0
 
     @pytest.mark.parametrize("asked", [-1, -7])
-    async def test_a_negative_queue_means_any(self, desk: Desk, topic: str, asked: int) -> None:
-        response = await desk.send(topic, queue_id=asked)
+    async def test_a_negative_queue_means_any(
+        self, broker: BrokerHarness, topic: str, asked: int
+    ) -> None:
+        response = await broker.send(topic, queue_id=asked)
         assert response.code == 0
         assert 0 <= int(response.ext_fields["queueId"]) < 4
 
-    async def test_one_way_is_stored_without_an_answer(self, desk: Desk, topic: str) -> None:
-        request = desk.request(RequestCode.SEND_MESSAGE_V2, send_header(topic), b"one-way")
+    async def test_one_way_is_stored_without_an_answer(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        request = broker.request(RequestCode.SEND_MESSAGE_V2, send_header(topic), b"one-way")
         request.flag = 2
-        assert desk.give(request) is None
-        assert len(await desk.messages(topic)) == 1
+        assert broker.give(request) is None
+        assert len(await broker.messages(topic)) == 1
 
-    async def test_tags_of_a_multi_tag_topic_are_flagged(self, desk: Desk, topic: str) -> None:
-        config = desk.ctx.topics.get(topic)
+    async def test_tags_of_a_multi_tag_topic_are_flagged(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        config = broker.ctx.topics.get(topic)
         assert config is not None
         config.topic_filter_type = "MULTI_TAG"
-        await desk.send(topic)
-        (stored,) = await desk.messages(topic)
+        await broker.send(topic)
+        (stored,) = await broker.messages(topic)
         assert stored.sys_flag == 2
 
-    async def test_sends_are_counted(self, desk: Desk, topic: str) -> None:
+    async def test_sends_are_counted(self, broker: BrokerHarness, topic: str) -> None:
         for _ in range(3):
-            await desk.send(topic, queue_id=2)
-        totals = desk.ctx.statistics.totals()
+            await broker.send(topic, queue_id=2)
+        totals = broker.ctx.statistics.totals()
         assert totals["TOPIC_PUT_NUMS"] == {topic: 3}
         assert totals["QUEUE_PUT_NUMS"] == {f"{topic}@2": 3}
 
 
 class TestAutoCreate:
-    async def test_from_the_template_saved_and_registered_first(self, desk: Desk) -> None:
-        response = await desk.send("New", default_topic_queue_nums=16)
+    async def test_from_the_template_saved_and_registered_first(
+        self, broker: BrokerHarness
+    ) -> None:
+        response = await broker.send("New", default_topic_queue_nums=16)
         assert response.code == 0
-        created = desk.ctx.topics.get("New")
+        created = broker.ctx.topics.get("New")
         assert created is not None
         assert (created.write_queue_nums, created.perm) == (8, 6)
-        assert desk.saver.saved == ["topics.json"]
-        assert desk.registrar.topics == ["New"]
-        assert len(await desk.messages("New")) == 1
+        assert broker.saver.saved == ["topics.json"]
+        assert broker.registrar.topics == ["New"]
+        assert len(await broker.messages("New")) == 1
 
-    async def test_nothing_is_stored_when_the_table_cannot_be_saved(self, desk: Desk) -> None:
-        desk.saver.error = OSError("disk full")
-        response = await desk.send("New")
+    async def test_nothing_is_stored_when_the_table_cannot_be_saved(
+        self, broker: BrokerHarness
+    ) -> None:
+        broker.saver.error = OSError("disk full")
+        response = await broker.send("New")
         assert response.code == 1
         assert response.remark == "topics.json could not be written: disk full"
-        assert await desk.messages("New") == []
+        assert await broker.messages("New") == []
 
-    async def test_nobody_is_answered_before_the_topic_is_on_disk(self, desk: Desk) -> None:
-        desk.saver.is_slow = True
+    async def test_nobody_is_answered_before_the_topic_is_on_disk(
+        self, broker: BrokerHarness
+    ) -> None:
+        broker.saver.is_slow = True
         requests = [
-            desk.request(310, send_header("New", queue_id=number), b"%d" % number)
+            broker.request(310, send_header("New", queue_id=number), b"%d" % number)
             for number in range(3)
         ]
-        assert [desk.give(request) for request in requests] == [None, None, None]
-        assert desk.ctx.store.queue_range("New", 0) == (0, 0)
-        assert (await desk.send(desk.topic("Known"))).code == 0
-        desk.saver.finish()
-        desk.requests.turn.end()
-        assert [desk.client.answers[request.opaque].code for request in requests] == [0, 0, 0]
-        assert (await desk.send("New", queue_id=3)).code == 0
+        assert [broker.give(request) for request in requests] == [None, None, None]
+        assert broker.ctx.store.queue_range("New", 0) == (0, 0)
+        assert (await broker.send(broker.topic("Known"))).code == 0
+        broker.saver.finish()
+        broker.requests.turn.end()
+        assert [broker.client.answers[request.opaque].code for request in requests] == [0, 0, 0]
+        assert (await broker.send("New", queue_id=3)).code == 0
 
-    async def test_a_topic_that_was_not_saved_is_not_used_later_either(self, desk: Desk) -> None:
-        desk.saver.error = OSError("disk full")
-        assert (await desk.send("New")).code == 1
-        assert (await desk.send("New")).code == 1
-        desk.saver.error = None
-        assert (await desk.send("New")).code == 0
+    async def test_a_topic_that_was_not_saved_is_not_used_later_either(
+        self, broker: BrokerHarness
+    ) -> None:
+        broker.saver.error = OSError("disk full")
+        assert (await broker.send("New")).code == 1
+        assert (await broker.send("New")).code == 1
+        broker.saver.error = None
+        assert (await broker.send("New")).code == 0
 
-    async def test_a_batch_creates_too(self, desk: Desk) -> None:
+    async def test_a_batch_creates_too(self, broker: BrokerHarness) -> None:
         body = encode_batch([Message("New", b"1")])
-        assert (await desk.send("New", body, batch=True)).code == 0
-        assert len(await desk.messages("New")) == 1
+        assert (await broker.send("New", body, batch=True)).code == 0
+        assert len(await broker.messages("New")) == 1
 
-    async def test_not_from_an_unknown_template(self, desk: Desk) -> None:
-        response = await desk.send("NOPE", default_topic="NOPE2")
+    async def test_not_from_an_unknown_template(self, broker: BrokerHarness) -> None:
+        response = await broker.send("NOPE", default_topic="NOPE2")
         assert refusal(response) == (17, f"topic[NOPE] not exist, apply first please!{FAQ}")
 
     async def test_not_when_switched_off_even_if_the_template_is_still_there(
-        self, make_desk: MakeDesk
+        self, make_broker: MakeBroker
     ) -> None:
-        desk = make_desk(auto_create_topic_enable=False)
-        desk.topic("TBW102", perm=7)
-        assert (await desk.send("New")).code == 17
+        broker = make_broker(auto_create_topic_enable=False)
+        broker.topic("TBW102", perm=7)
+        assert (await broker.send("New")).code == 17
 
-    async def test_a_retry_topic_is_always_made(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(auto_create_topic_enable=False)
-        response = await desk.send("%RETRY%G", max_reconsume_times=3)
+    async def test_a_retry_topic_is_always_made(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(auto_create_topic_enable=False)
+        response = await broker.send("%RETRY%G", max_reconsume_times=3)
         assert response.code == 0
-        made = desk.ctx.topics.get("%RETRY%G")
+        made = broker.ctx.topics.get("%RETRY%G")
         assert made is not None
         assert made.write_queue_nums == 1
 
@@ -199,78 +215,82 @@ class TestRefusals:
             ("x" * 128, 1, "The specified topic is longer than topic max length"),
         ],
     )  # fmt: skip
-    async def test_by_name(self, desk: Desk, name: str, code: int, words: str) -> None:
-        answered, remark = refusal(await desk.send(name))
+    async def test_by_name(self, broker: BrokerHarness, name: str, code: int, words: str) -> None:
+        answered, remark = refusal(await broker.send(name))
         assert answered == code
         assert words in (remark or "")
 
     @pytest.mark.parametrize("queue_id", [4, 99, 2**31 - 1])
-    async def test_a_queue_that_is_not_there(self, desk: Desk, topic: str, queue_id: int) -> None:
-        code, remark = refusal(await desk.send(topic, queue_id=queue_id))
+    async def test_a_queue_that_is_not_there(
+        self, broker: BrokerHarness, topic: str, queue_id: int
+    ) -> None:
+        code, remark = refusal(await broker.send(topic, queue_id=queue_id))
         assert code == 1
         assert remark == (
             f"request queueId[{queue_id}] is illegal, TopicConfig [topicName=T, readQueueNums=4, "
             "writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false] "
-            f"Producer: {desk.client.peer}"
+            f"Producer: {broker.client.peer}"
         )
 
-    async def test_a_topic_without_queues(self, desk: Desk) -> None:
-        desk.topic("Empty", queues=0)
-        assert (await desk.send("Empty", queue_id=-1)).code == 1
-        assert (await desk.send("Empty", queue_id=0)).code == 1
+    async def test_a_topic_without_queues(self, broker: BrokerHarness) -> None:
+        broker.topic("Empty", queues=0)
+        assert (await broker.send("Empty", queue_id=-1)).code == 1
+        assert (await broker.send("Empty", queue_id=0)).code == 1
 
-    async def test_order_topics_while_the_broker_may_not_write(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(broker_permission=4)
-        desk.topic("Plain")
-        ordered = desk.topic("Ordered")
-        desk.ctx.topics.apply_order({ordered: "b:4"}, desk.now_ms)
-        assert (await desk.send("Plain")).code == 0
-        assert refusal(await desk.send(ordered)) == (
+    async def test_order_topics_while_the_broker_may_not_write(
+        self, make_broker: MakeBroker
+    ) -> None:
+        broker = make_broker(broker_permission=4)
+        broker.topic("Plain")
+        ordered = broker.topic("Ordered")
+        broker.ctx.topics.apply_order({ordered: "b:4"}, broker.now_ms)
+        assert (await broker.send("Plain")).code == 0
+        assert refusal(await broker.send(ordered)) == (
             16,
             "the broker[127.0.0.1] sending message is forbidden",
         )
 
-    async def test_before_the_time_set_by_the_operator(self, make_desk: MakeDesk) -> None:
-        desk = make_desk()
-        late = make_desk(start_accept_send_request_time_stamp=desk.now_ms + 1)
+    async def test_before_the_time_set_by_the_operator(self, make_broker: MakeBroker) -> None:
+        broker = make_broker()
+        late = make_broker(start_accept_send_request_time_stamp=broker.now_ms + 1)
         code, remark = refusal(await late.send(late.topic()))
         assert code == 1
         assert (remark or "").startswith("broker unable to service, until 2023-")
         late.now_ms += 1
         assert (await late.send("T")).code == 0
 
-    async def test_while_stopping(self, desk: Desk, topic: str) -> None:
-        desk.ctx.is_accepting = False
-        assert refusal(await desk.send(topic))[0] == 14
+    async def test_while_stopping(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.is_accepting = False
+        assert refusal(await broker.send(topic))[0] == 14
 
-    async def test_too_large(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(max_message_size=1000)
-        topic = desk.topic()
-        assert (await desk.send(topic, b"x" * 1000)).code == 0
-        code, remark = refusal(await desk.send(topic, b"x" * 1001))
+    async def test_too_large(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(max_message_size=1000)
+        topic = broker.topic()
+        assert (await broker.send(topic, b"x" * 1000)).code == 0
+        code, remark = refusal(await broker.send(topic, b"x" * 1001))
         assert code == 13
         assert remark == (
             "the message is illegal, maybe msg body or properties length not matched. "
             "msg body length limit 1000B, msg properties length limit 32KB."
         )
 
-    async def test_properties_too_long(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(mapped_file_size_commit_log=1024 * 1024)
-        topic = desk.topic()
+    async def test_properties_too_long(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(mapped_file_size_commit_log=1024 * 1024)
+        topic = broker.topic()
         overhead = len("K\x01") + len("\x02CLUSTER\x01DefaultCluster")
-        assert (await desk.send(topic, b"", "K\x01" + "v" * (32767 - overhead))).code == 0
-        assert (await desk.send(topic, b"", "K\x01" + "v" * (32768 - overhead))).code == 13
+        assert (await broker.send(topic, b"", "K\x01" + "v" * (32767 - overhead))).code == 0
+        assert (await broker.send(topic, b"", "K\x01" + "v" * (32768 - overhead))).code == 13
 
-    async def test_a_delay_that_is_no_number(self, desk: Desk, topic: str) -> None:
-        assert refusal(await desk.send(topic, b"", "DELAY\x01soon"))[0] == 13
+    async def test_a_delay_that_is_no_number(self, broker: BrokerHarness, topic: str) -> None:
+        assert refusal(await broker.send(topic, b"", "DELAY\x01soon"))[0] == 13
 
 
 class TestDelay:
-    async def test_waits_in_the_queue_of_its_level(self, desk: Desk, topic: str) -> None:
-        response = await desk.send(topic, b"later", "DELAY\x012\x02WAIT\x01true", queue_id=3)
+    async def test_waits_in_the_queue_of_its_level(self, broker: BrokerHarness, topic: str) -> None:
+        response = await broker.send(topic, b"later", "DELAY\x012\x02WAIT\x01true", queue_id=3)
         assert response.code == 0
         assert response.ext_fields["queueId"] == "3"
-        (waiting,) = await desk.messages("SCHEDULE_TOPIC_XXXX", 1)
+        (waiting,) = await broker.messages("SCHEDULE_TOPIC_XXXX", 1)
         assert waiting.properties == {
             "DELAY": "2",
             "WAIT": "true",
@@ -278,18 +298,22 @@ class TestDelay:
             "REAL_TOPIC": topic,
             "REAL_QID": "3",
         }
-        (unit,) = desk.ctx.store.queue_units("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
-        assert unit.tags_code == desk.now_ms + 5000
+        (unit,) = broker.ctx.store.queue_units("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
+        assert unit.tags_code == broker.now_ms + 5000
 
-    async def test_a_level_beyond_the_table_is_its_last(self, desk: Desk, topic: str) -> None:
-        await desk.send(topic, b"", "DELAY\x0199")
-        (waiting,) = await desk.messages("SCHEDULE_TOPIC_XXXX", 3)
+    async def test_a_level_beyond_the_table_is_its_last(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        await broker.send(topic, b"", "DELAY\x0199")
+        (waiting,) = await broker.messages("SCHEDULE_TOPIC_XXXX", 3)
         assert waiting.properties["DELAY"] == "4"
 
     @pytest.mark.parametrize("level", ["0", "-3"])
-    async def test_no_level_is_no_delay(self, desk: Desk, topic: str, level: str) -> None:
-        await desk.send(topic, b"", f"DELAY\x01{level}")
-        assert len(await desk.messages(topic)) == 1
+    async def test_no_level_is_no_delay(
+        self, broker: BrokerHarness, topic: str, level: str
+    ) -> None:
+        await broker.send(topic, b"", f"DELAY\x01{level}")
+        assert len(await broker.messages(topic)) == 1
 
 
 class TestRetryTopics:
@@ -298,40 +322,40 @@ class TestRetryTopics:
         [(0, 3, "%RETRY%G"), (2, 3, "%RETRY%G"), (3, 3, "%DLQ%G"), (0, 0, "%DLQ%G")],
     )
     async def test_what_failed_too_often_is_buried(
-        self, desk: Desk, times: int, limit: int, destination: str
+        self, broker: BrokerHarness, times: int, limit: int, destination: str
     ) -> None:
-        response = await desk.send(
+        response = await broker.send(
             "%RETRY%G", b"", "DELAY\x012", reconsume_times=times, max_reconsume_times=limit
         )
         assert response.code == 0
-        waiting = await desk.messages("SCHEDULE_TOPIC_XXXX", 1)
-        buried = await desk.messages("%DLQ%G")
+        waiting = await broker.messages("SCHEDULE_TOPIC_XXXX", 1)
+        buried = await broker.messages("%DLQ%G")
         if destination == "%DLQ%G":
             assert [len(waiting), len(buried)] == [0, 1], "a dead letter does not wait"
         else:
             assert [len(waiting), len(buried)] == [1, 0]
 
-    async def test_an_old_client_gets_the_limit_of_the_group(self, desk: Desk) -> None:
-        desk.ctx.groups.put(SubscriptionGroupConfig(group_name="G", retry_max_times=1), 0)
-        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9, version=63)
-        assert len(await desk.messages("%DLQ%G")) == 1
+    async def test_an_old_client_gets_the_limit_of_the_group(self, broker: BrokerHarness) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="G", retry_max_times=1), 0)
+        await broker.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9, version=63)
+        assert len(await broker.messages("%DLQ%G")) == 1
 
-    async def test_the_dead_letter_topic_is_write_only(self, desk: Desk) -> None:
-        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
-        made = desk.ctx.topics.get("%DLQ%G")
+    async def test_the_dead_letter_topic_is_write_only(self, broker: BrokerHarness) -> None:
+        await broker.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
+        made = broker.ctx.topics.get("%DLQ%G")
         assert made is not None
         assert (made.perm, made.read_queue_nums) == (2, 1)
-        assert desk.ctx.statistics.totals()["DLQ_PUT_NUMS"] == {"G": 1}
+        assert broker.ctx.statistics.totals()["DLQ_PUT_NUMS"] == {"G": 1}
 
-    async def test_its_permission_is_a_setting(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(dlq_topic_perm=6)
-        await desk.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
-        made = desk.ctx.topics.get("%DLQ%G")
+    async def test_its_permission_is_a_setting(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(dlq_topic_perm=6)
+        await broker.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
+        made = broker.ctx.topics.get("%DLQ%G")
         assert made is not None
         assert made.perm == 6
 
-    async def test_a_group_that_may_not_be_made(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(auto_create_subscription_group=False)
-        code, remark = refusal(await desk.send("%RETRY%G"))
+    async def test_a_group_that_may_not_be_made(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(auto_create_subscription_group=False)
+        code, remark = refusal(await broker.send("%RETRY%G"))
         assert code == 26
         assert (remark or "").startswith("subscription group not exist, G ")

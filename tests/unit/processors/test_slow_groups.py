@@ -5,46 +5,46 @@ import pytest
 from core_broker.processors.groups import disable_slow_groups
 from core_broker.state import slow_groups
 from core_broker.state.slow_groups import SlowGroups
-from tests.support.desk import Desk
-from tests.unit.processors.conftest import MakeDesk
+from tests.support.broker_harness import BrokerHarness
+from tests.unit.processors.conftest import MakeBroker
 
 
-async def fill(desk: Desk) -> None:
-    desk.topic()
+async def fill(broker: BrokerHarness) -> None:
+    broker.topic()
     for _ in range(4):
-        await desk.send("T", b"x" * 1000)
+        await broker.send("T", b"x" * 1000)
 
 
-async def test_a_group_that_lags(make_desk: MakeDesk) -> None:
-    desk = make_desk(
+async def test_a_group_that_lags(make_broker: MakeBroker) -> None:
+    broker = make_broker(
         disable_consume_if_consumer_read_slowly=True, consumer_fallbehind_threshold=2_000
     )
-    await fill(desk)
-    await desk.pull("T", 0, max_msg_nums=1, consumer_group="Slow")
-    await desk.pull("T", 3, consumer_group="Quick")
-    disable_slow_groups(desk.ctx)
-    assert (await desk.pull("T", 1, consumer_group="Slow")).code == 16
-    assert (await desk.pull("T", 3, consumer_group="Quick")).code == 0
-    assert desk.saver.saved.count("subscriptionGroup.json") == 3
+    await fill(broker)
+    await broker.pull("T", 0, max_msg_nums=1, consumer_group="Slow")
+    await broker.pull("T", 3, consumer_group="Quick")
+    disable_slow_groups(broker.ctx)
+    assert (await broker.pull("T", 1, consumer_group="Slow")).code == 16
+    assert (await broker.pull("T", 3, consumer_group="Quick")).code == 0
+    assert broker.saver.saved.count("subscriptionGroup.json") == 3
 
 
-async def test_one_that_has_caught_up(make_desk: MakeDesk) -> None:
-    desk = make_desk(
+async def test_one_that_has_caught_up(make_broker: MakeBroker) -> None:
+    broker = make_broker(
         disable_consume_if_consumer_read_slowly=True, consumer_fallbehind_threshold=2_000
     )
-    await fill(desk)
-    await desk.pull("T", 0, max_msg_nums=1)
-    await desk.pull("T", 1)
-    disable_slow_groups(desk.ctx)
-    assert (await desk.pull("T", 3)).code == 0
+    await fill(broker)
+    await broker.pull("T", 0, max_msg_nums=1)
+    await broker.pull("T", 1)
+    disable_slow_groups(broker.ctx)
+    assert (await broker.pull("T", 3)).code == 0
 
 
-async def test_switched_off(make_desk: MakeDesk) -> None:
-    desk = make_desk(consumer_fallbehind_threshold=1)
-    await fill(desk)
-    await desk.pull("T", 0, max_msg_nums=1)
-    disable_slow_groups(desk.ctx)
-    assert (await desk.pull("T", 1)).code == 0
+async def test_switched_off(make_broker: MakeBroker) -> None:
+    broker = make_broker(consumer_fallbehind_threshold=1)
+    await fill(broker)
+    await broker.pull("T", 0, max_msg_nums=1)
+    disable_slow_groups(broker.ctx)
+    assert (await broker.pull("T", 1)).code == 0
 
 
 def test_the_notes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

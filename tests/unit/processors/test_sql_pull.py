@@ -16,9 +16,9 @@ from core_broker.remoting.bodies import (
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import UnregisterClientRequestHeader
+from tests.support.broker_harness import BrokerHarness, Peer
 from tests.support.broker_requests import pull_header
-from tests.support.desk import Desk, Peer
-from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.conftest import MakeBroker
 
 
 def bodies(response: RemotingCommand) -> list[bytes]:
@@ -30,11 +30,11 @@ def next_offset(response: RemotingCommand) -> int:
 
 
 @pytest.fixture
-def filtering(make_desk: MakeDesk) -> Desk:
+def filtering(make_broker: MakeBroker) -> BrokerHarness:
     """A broker that filters by properties, with a topic."""
-    desk = make_desk(enable_property_filter=True)
-    desk.topic()
-    return desk
+    broker = make_broker(enable_property_filter=True)
+    broker.topic()
+    return broker
 
 
 def subscribed(expression: str, version: int = 5, topic: str = "T") -> SubscriptionData:
@@ -43,33 +43,35 @@ def subscribed(expression: str, version: int = 5, topic: str = "T") -> Subscript
     )
 
 
-async def beat(desk: Desk, *subscriptions: SubscriptionData, peer: Peer | None = None) -> None:
+async def beat(
+    broker: BrokerHarness, *subscriptions: SubscriptionData, peer: Peer | None = None
+) -> None:
     consumer = ConsumerData(group_name="CG", subscription_data_set=list(subscriptions))
     body = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
-    assert (await desk.ask(RequestCode.HEART_BEAT, body=body, peer=peer)).code == 0
+    assert (await broker.ask(RequestCode.HEART_BEAT, body=body, peer=peer)).code == 0
 
 
-async def fill(desk: Desk, count: int = 6, topic: str = "T", body: bytes = b"") -> None:
+async def fill(broker: BrokerHarness, count: int = 6, topic: str = "T", body: bytes = b"") -> None:
     for number in range(count):
         properties = f"n\x01{number}\x02TAGS\x01{'even' if number % 2 == 0 else 'odd'}"
-        await desk.send(topic, str(number).encode() + body, properties)
+        await broker.send(topic, str(number).encode() + body, properties)
 
 
-async def pull(desk: Desk, offset: int = 0, **fields: Any) -> RemotingCommand:
+async def pull(broker: BrokerHarness, offset: int = 0, **fields: Any) -> RemotingCommand:
     """Pull as a Java push consumer does, without an expression."""
     wanted = {"sys_flag": 0, "sub_version": 5, "subscription": None, "expression_type": "SQL92"}
-    return await desk.pull("T", offset, **wanted | fields)
+    return await broker.pull("T", offset, **wanted | fields)
 
 
-def hold(desk: Desk, peer: Peer, expression: str, offset: int = 0) -> RemotingCommand:
+def hold(broker: BrokerHarness, peer: Peer, expression: str, offset: int = 0) -> RemotingCommand:
     header = pull_header("T", offset, sys_flag=6, subscription=expression, expression_type="SQL92")
-    request = desk.request(RequestCode.PULL_MESSAGE, header)
-    assert desk.give(request, peer) is None
+    request = broker.request(RequestCode.PULL_MESSAGE, header)
+    assert broker.give(request, peer) is None
     return request
 
 
 class TestExpressionInTheRequest:
-    async def test_filters(self, filtering: Desk) -> None:
+    async def test_filters(self, filtering: BrokerHarness) -> None:
         await fill(filtering)
         response = await filtering.pull(
             "T", subscription="n > 1 AND TAGS = 'even'", expression_type="SQL92"
@@ -77,7 +79,7 @@ class TestExpressionInTheRequest:
         assert bodies(response) == [b"2", b"4"]
         assert next_offset(response) == 6
 
-    async def test_nothing_matches(self, filtering: Desk) -> None:
+    async def test_nothing_matches(self, filtering: BrokerHarness) -> None:
         await fill(filtering)
         response = await filtering.pull("T", subscription="n > 9", expression_type="SQL92")
         assert (response.code, response.remark, next_offset(response)) == (
@@ -88,39 +90,39 @@ class TestExpressionInTheRequest:
 
     @pytest.mark.parametrize("expression", ["n >", "n = 1 AND", "('"])
     async def test_one_that_does_not_compile_filters_nothing(
-        self, filtering: Desk, expression: str
+        self, filtering: BrokerHarness, expression: str
     ) -> None:
         await fill(filtering)
         response = await filtering.pull("T", subscription=expression, expression_type="SQL92")
         assert (response.code, len(bodies(response))) == (0, 6)
 
-    async def test_an_empty_one_is_refused(self, filtering: Desk) -> None:
+    async def test_an_empty_one_is_refused(self, filtering: BrokerHarness) -> None:
         response = await filtering.pull("T", subscription="", expression_type="SQL92")
         assert (response.code, response.remark) == (23, "parse the consumer's subscription failed")
 
-    async def test_large_bodies_are_passed_over(self, filtering: Desk) -> None:
+    async def test_large_bodies_are_passed_over(self, filtering: BrokerHarness) -> None:
         await fill(filtering, 3, body=b"x" * 9_000)
         response = await filtering.pull("T", subscription="n = 2", expression_type="SQL92")
         assert bodies(response) == [b"2" + b"x" * 9_000]
 
 
 class TestExpressionOfTheHeartbeat:
-    async def test_filters(self, filtering: Desk) -> None:
+    async def test_filters(self, filtering: BrokerHarness) -> None:
         await fill(filtering)
         await beat(filtering, subscribed("n BETWEEN 1 AND 2"))
         assert bodies(await pull(filtering)) == [b"1", b"2"]
 
-    async def test_switched_off(self, make_desk: MakeDesk) -> None:
-        desk = make_desk()
-        desk.topic()
-        await beat(desk, subscribed("n = 1"))
-        response = await pull(desk)
+    async def test_switched_off(self, make_broker: MakeBroker) -> None:
+        broker = make_broker()
+        broker.topic()
+        await beat(broker, subscribed("n = 1"))
+        response = await pull(broker)
         assert (response.code, response.remark) == (
             1,
             "The broker does not support consumer to filter message by SQL92",
         )
 
-    async def test_one_that_does_not_compile(self, filtering: Desk) -> None:
+    async def test_one_that_does_not_compile(self, filtering: BrokerHarness) -> None:
         await beat(filtering, subscribed("n >"))
         response = await pull(filtering)
         assert (response.code, response.remark) == (
@@ -128,7 +130,7 @@ class TestExpressionOfTheHeartbeat:
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
 
-    async def test_an_older_one(self, filtering: Desk) -> None:
+    async def test_an_older_one(self, filtering: BrokerHarness) -> None:
         await beat(filtering, subscribed("n = 1"))
         group = filtering.ctx.consumers.group("CG")
         assert group is not None
@@ -139,7 +141,7 @@ class TestExpressionOfTheHeartbeat:
             "the consumer's consumer filter data not latest",
         )
 
-    async def test_a_newer_one_replaces_it(self, filtering: Desk) -> None:
+    async def test_a_newer_one_replaces_it(self, filtering: BrokerHarness) -> None:
         await fill(filtering)
         await beat(filtering, subscribed("n = 1"))
         await beat(filtering, subscribed("n = 2", version=4))
@@ -149,7 +151,7 @@ class TestExpressionOfTheHeartbeat:
         await beat(filtering, subscribed("n >", version=7))
         assert (await pull(filtering, sub_version=7)).code == 27
 
-    async def test_it_dies_with_the_last_consumer(self, filtering: Desk) -> None:
+    async def test_it_dies_with_the_last_consumer(self, filtering: BrokerHarness) -> None:
         other = filtering.peer()
         await beat(filtering, subscribed("n = 1"))
         await beat(filtering, subscribed("n = 1"), peer=other)
@@ -165,7 +167,7 @@ class TestExpressionOfTheHeartbeat:
 
 
 class TestWaiting:
-    async def test_only_a_message_that_matches_ends_it(self, filtering: Desk) -> None:
+    async def test_only_a_message_that_matches_ends_it(self, filtering: BrokerHarness) -> None:
         waiting = filtering.peer()
         request = hold(filtering, waiting, "n = 2")
         await fill(filtering, 2)
@@ -174,7 +176,7 @@ class TestWaiting:
         assert bodies(waiting.answers[request.opaque]) == [b"2"]
         assert next_offset(waiting.answers[request.opaque]) == 5
 
-    async def test_its_deadline_stays(self, filtering: Desk) -> None:
+    async def test_its_deadline_stays(self, filtering: BrokerHarness) -> None:
         waiting = filtering.peer()
         request = hold(filtering, waiting, "n = 9")
         filtering.now_ms += 10_000
@@ -184,7 +186,9 @@ class TestWaiting:
         answer = waiting.answers[request.opaque]
         assert (answer.code, next_offset(answer)) == (19, 2)
 
-    async def test_what_was_looked_at_is_not_looked_at_again(self, filtering: Desk) -> None:
+    async def test_what_was_looked_at_is_not_looked_at_again(
+        self, filtering: BrokerHarness
+    ) -> None:
         waiting = filtering.peer()
         request = hold(filtering, waiting, "n = 9")
         await fill(filtering, 3)
@@ -195,7 +199,7 @@ class TestWaiting:
 
 class TestBudget:
     async def test_a_costly_filter_goes_on_with_the_next_pull(
-        self, filtering: Desk, monkeypatch: pytest.MonkeyPatch
+        self, filtering: BrokerHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(subscriptions, "STEPS_PER_PULL_MAX", 50)
         await fill(filtering, 6)
@@ -211,7 +215,7 @@ class TestBudget:
                 break
         assert found == [b"4"]
 
-    async def test_the_largest_expression_still_moves_on(self, filtering: Desk) -> None:
+    async def test_the_largest_expression_still_moves_on(self, filtering: BrokerHarness) -> None:
         await fill(filtering, 3)
         expression = " OR ".join(f"n={number}" for number in range(10, 1_300))
         assert len(expression) < EXPRESSION_CHARS_MAX
@@ -221,18 +225,18 @@ class TestBudget:
 
 
 class TestRetryTopic:
-    async def test_by_the_filter_of_the_topic_it_came_from(self, make_desk: MakeDesk) -> None:
-        desk = make_desk(enable_property_filter=True, filter_support_retry=True)
-        desk.topic()
+    async def test_by_the_filter_of_the_topic_it_came_from(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(enable_property_filter=True, filter_support_retry=True)
+        broker.topic()
         retry = SubscriptionData(topic="%RETRY%CG", sub_string="*", sub_version=5)
-        await beat(desk, subscribed("n = 1"), retry)
+        await beat(broker, subscribed("n = 1"), retry)
         for number in range(3):
-            await desk.send("%RETRY%CG", b"%d" % number, f"n\x01{number}\x02RETRY_TOPIC\x01T")
-        await desk.send("%RETRY%CG", b"other", "n\x017\x02RETRY_TOPIC\x01Other")
-        response = await desk.pull("%RETRY%CG", sys_flag=0, sub_version=5, subscription=None)
+            await broker.send("%RETRY%CG", b"%d" % number, f"n\x01{number}\x02RETRY_TOPIC\x01T")
+        await broker.send("%RETRY%CG", b"other", "n\x017\x02RETRY_TOPIC\x01Other")
+        response = await broker.pull("%RETRY%CG", sys_flag=0, sub_version=5, subscription=None)
         assert bodies(response) == [b"1", b"other"]
 
-    async def test_not_filtered_otherwise(self, filtering: Desk) -> None:
+    async def test_not_filtered_otherwise(self, filtering: BrokerHarness) -> None:
         retry = SubscriptionData(topic="%RETRY%CG", sub_string="*", sub_version=5)
         await beat(filtering, subscribed("n = 1"), retry)
         await filtering.send("%RETRY%CG", b"2", "n\x012\x02RETRY_TOPIC\x01T")
@@ -245,7 +249,7 @@ class TestCheckConfig:
         data = SubscriptionData(topic="T", sub_string=expression, expression_type=kind)
         return CheckClientRequestBody(client_id="c", group="CG", subscription_data=data)
 
-    async def test_good_ones(self, filtering: Desk) -> None:
+    async def test_good_ones(self, filtering: BrokerHarness) -> None:
         for body in (self.body("a = 1"), self.body("A || B", "TAG")):
             assert (await filtering.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code == 0
 
@@ -265,15 +269,15 @@ class TestCheckConfig:
         ],
     )
     async def test_bad_ones_with_their_place(
-        self, filtering: Desk, expression: str, kind: str, remark: str
+        self, filtering: BrokerHarness, expression: str, kind: str, remark: str
     ) -> None:
         body = self.body(expression, kind)
         response = await filtering.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)
         assert response.code == 23
         assert remark in str(response.remark)
 
-    async def test_switched_off(self, desk: Desk) -> None:
-        response = await desk.ask(RequestCode.CHECK_CLIENT_CONFIG, body=self.body("a = 1"))
+    async def test_switched_off(self, broker: BrokerHarness) -> None:
+        response = await broker.ask(RequestCode.CHECK_CLIENT_CONFIG, body=self.body("a = 1"))
         assert (response.code, response.remark) == (
             1,
             "The broker does not support consumer to filter message by SQL92",

@@ -14,8 +14,8 @@ from core_broker.remoting.headers import (
     EndTransactionRequestHeader,
 )
 from core_broker.store import PutResult, PutStatus
+from tests.support.broker_harness import BrokerHarness
 from tests.support.cold_files import ColdFiles
-from tests.support.desk import Desk
 from tests.support.half_messages import (
     COMMIT,
     ROLLBACK,
@@ -27,141 +27,143 @@ from tests.support.half_messages import (
     producer,
     progress,
 )
-from tests.unit.processors.conftest import MakeDesk
+from tests.unit.processors.conftest import MakeBroker
 
 pytestmark = pytest.mark.usefixtures("topic")
 
 
 class TestProgress:
-    async def test_survives_a_restart(self, desk: Desk) -> None:
-        peer = await producer(desk)
-        halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(3)]
-        await end(desk, halves[1], COMMIT)
-        await end(desk, halves[2], ROLLBACK)
-        desk.now_ms += TIMEOUT_MS
-        await desk.check_half_messages()
+    async def test_survives_a_restart(self, broker: BrokerHarness) -> None:
+        peer = await producer(broker)
+        halves = [await begin(broker, born_timestamp=broker.now_ms) for _ in range(3)]
+        await end(broker, halves[1], COMMIT)
+        await end(broker, halves[2], ROLLBACK)
+        broker.now_ms += TIMEOUT_MS
+        await broker.check_half_messages()
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3"]
-        desk.checks = TransactionChecks(desk.ctx, desk.requests.turn)
-        desk.now_ms += 60_000
-        await desk.check_half_messages()
+        broker.checks = TransactionChecks(broker.ctx, broker.requests.turn)
+        broker.now_ms += 60_000
+        await broker.check_half_messages()
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3", "4"]
 
-    async def test_a_crash_before_it_is_kept_asks_nobody_twice(self, desk: Desk) -> None:
+    async def test_a_crash_before_it_is_kept_asks_nobody_twice(self, broker: BrokerHarness) -> None:
         """The copy is stored with a note that it is one."""
-        peer = await producer(desk)
-        await old(desk)
-        desk.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 0)
-        await desk.check_half_messages()
-        desk.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 0)
-        desk.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_OP_HALF_TOPIC, 0, 0)
-        desk.checks = TransactionChecks(desk.ctx, desk.requests.turn)
-        desk.now_ms += 60_000
-        await desk.check_half_messages()
+        peer = await producer(broker)
+        await old(broker)
+        broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 0)
+        await broker.check_half_messages()
+        broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 0)
+        broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_OP_HALF_TOPIC, 0, 0)
+        broker.checks = TransactionChecks(broker.ctx, broker.requests.turn)
+        broker.now_ms += 60_000
+        await broker.check_half_messages()
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["1", "2"]
 
     @pytest.mark.parametrize("forged", [-5, 10**15])
-    async def test_does_not_follow_what_clients_commit(self, desk: Desk, forged: int) -> None:
+    async def test_does_not_follow_what_clients_commit(
+        self, broker: BrokerHarness, forged: int
+    ) -> None:
         """Anybody can commit offsets of any group; half messages are found all the same."""
-        peer = await producer(desk)
-        await old(desk)
-        await desk.check_half_messages()
+        peer = await producer(broker)
+        await old(broker)
+        await broker.check_half_messages()
         for topic in (TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC):
-            desk.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, forged)
-        desk.now_ms += 60_000
-        await desk.check_half_messages()
+            broker.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, forged)
+        broker.now_ms += 60_000
+        await broker.check_half_messages()
         assert len(asked(peer)) == 2
-        assert progress(desk) == (2, 1)
+        assert progress(broker) == (2, 1)
 
     @pytest.mark.parametrize("kept", [-5, 10**15])
-    async def test_begins_inside_of_the_queues(self, desk: Desk, kept: int) -> None:
+    async def test_begins_inside_of_the_queues(self, broker: BrokerHarness, kept: int) -> None:
         """The log may have lost its end in a crash, and the offsets not."""
-        peer = await producer(desk)
-        await end(desk, await old(desk), COMMIT)
+        peer = await producer(broker)
+        await end(broker, await old(broker), COMMIT)
         for topic in (TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC):
-            desk.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, kept)
-        await desk.check_half_messages()
-        assert progress(desk) == (1, 1)
-        await old(desk)
-        await desk.check_half_messages()
+            broker.ctx.offsets.commit(TRANSACTION_GROUP, topic, 0, kept)
+        await broker.check_half_messages()
+        assert progress(broker) == (1, 1)
+        await old(broker)
+        await broker.check_half_messages()
         assert len(asked(peer)) == 1
 
-    async def test_is_kept_after_the_disk_has_the_copies(self, desk: Desk) -> None:
-        await old(desk)
-        lanes, desk.lanes = desk.lanes, []
-        rounds = desk.checks.check()
+    async def test_is_kept_after_the_disk_has_the_copies(self, broker: BrokerHarness) -> None:
+        await old(broker)
+        lanes, broker.lanes = broker.lanes, []
+        rounds = broker.checks.check()
         waiting = rounds.send(None)
         assert waiting is not None
-        assert progress(desk) == (None, None)
-        assert len(await desk.messages(TRANS_HALF_TOPIC)) == 2
+        assert progress(broker) == (None, None)
+        assert len(await broker.messages(TRANS_HALF_TOPIC)) == 2
         rounds.close()
-        desk.lanes = lanes
+        broker.lanes = lanes
 
     async def test_nothing_moves_when_the_store_takes_nothing(
-        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+        self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        peer = await producer(desk)
-        await old(desk)
+        peer = await producer(broker)
+        await old(broker)
         with monkeypatch.context() as broken:
             refused = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-            broken.setattr(desk.ctx.store, "put", lambda inner: refused)
-            await desk.check_half_messages()
-        assert (asked(peer), progress(desk)[0]) == ([], 0)
-        await desk.check_half_messages()
+            broken.setattr(broker.ctx.store, "put", lambda inner: refused)
+            await broker.check_half_messages()
+        assert (asked(peer), progress(broker)[0]) == ([], 0)
+        await broker.check_half_messages()
         assert len(asked(peer)) == 1
 
     async def test_nothing_moves_when_the_copies_are_not_written(
-        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+        self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        peer = await producer(desk)
-        await old(desk)
-        write = desk.ctx.store.write_staged
+        peer = await producer(broker)
+        await old(broker)
+        write = broker.ctx.store.write_staged
         calls = []
 
         def write_staged() -> None:
             calls.append(1)
             if len(calls) == 2:
-                desk.ctx.store._appender._abandon("the disk is full")
+                broker.ctx.store._appender._abandon("the disk is full")
             write()
 
         with monkeypatch.context() as broken:
-            broken.setattr(desk.ctx.store, "write_staged", write_staged)
+            broken.setattr(broker.ctx.store, "write_staged", write_staged)
             with pytest.raises(StoreReadOnly):
-                await desk.check_half_messages()
-        assert (asked(peer), progress(desk)) == ([], (None, None))
-        await desk.check_half_messages()
+                await broker.check_half_messages()
+        assert (asked(peer), progress(broker)) == ([], (None, None))
+        await broker.check_half_messages()
         assert len(asked(peer)) == 1
 
 
-async def test_what_has_left_the_memory_is_read_by_the_way(make_desk: MakeDesk) -> None:
+async def test_what_has_left_the_memory_is_read_by_the_way(make_broker: MakeBroker) -> None:
     """A round waits for the disk, and the event loop does not."""
     files = ColdFiles()
-    desk = make_desk(files=files)
-    desk.topic()
-    peer = await producer(desk)
-    halves = [await begin(desk, born_timestamp=desk.now_ms) for _ in range(30)]
+    broker = make_broker(files=files)
+    broker.topic()
+    peer = await producer(broker)
+    halves = [await begin(broker, born_timestamp=broker.now_ms) for _ in range(30)]
     for half in halves[::3]:
-        await end(desk, half, ROLLBACK)
-    await desk.send("T", b"x" * 8_000)
-    desk.now_ms += TIMEOUT_MS
-    desk.ctx.store.tick(desk.now_ms)
+        await end(broker, half, ROLLBACK)
+    await broker.send("T", b"x" * 8_000)
+    broker.now_ms += TIMEOUT_MS
+    broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in desk.lanes:
+    for lane in broker.lanes:
         lane.hold()
-    await desk.check_half_messages()
+    await broker.check_half_messages()
     assert files.reads > 0
     assert len(asked(peer)) == 20
-    assert progress(desk)[0] == 30
+    assert progress(broker)[0] == 30
 
 
-async def test_ending_what_has_left_the_memory(make_desk: MakeDesk) -> None:
+async def test_ending_what_has_left_the_memory(make_broker: MakeBroker) -> None:
     files = ColdFiles()
-    desk = make_desk(files=files)
-    desk.topic()
-    half = await begin(desk)
-    await desk.send("T", b"x" * 8_000, queue_id=1)
-    desk.ctx.store.tick(desk.now_ms)
+    broker = make_broker(files=files)
+    broker.topic()
+    half = await begin(broker)
+    await broker.send("T", b"x" * 8_000, queue_id=1)
+    broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in desk.lanes:
+    for lane in broker.lanes:
         lane.hold()
     header = EndTransactionRequestHeader(
         producer_group="PG",
@@ -170,9 +172,9 @@ async def test_ending_what_has_left_the_memory(make_desk: MakeDesk) -> None:
         commit_or_rollback=COMMIT,
         msg_id="U1",
     )
-    request = desk.request(RequestCode.END_TRANSACTION, header)
-    assert desk.give(request) is None
-    desk.read_cold()
-    desk.requests.turn.end()
-    assert desk.client.answers[request.opaque].code == 0
-    assert desk.ctx.store.queue_range("T", 2) == (0, 1)
+    request = broker.request(RequestCode.END_TRANSACTION, header)
+    assert broker.give(request) is None
+    broker.read_cold()
+    broker.requests.turn.end()
+    assert broker.client.answers[request.opaque].code == 0
+    assert broker.ctx.store.queue_range("T", 2) == (0, 1)

@@ -1,8 +1,8 @@
 """A broker's processors on a real store, without sockets: asked directly, with a clock that stands.
 
-desk.send("T", b"body")                 one message, answered
-desk.ask(code, header)                  any request, answered at once or later
-desk.peer()                             a client, which records what it is told
+broker.send("T", b"body")                 one message, answered
+broker.ask(code, header)                  any request, answered at once or later
+broker.peer()                             a client, which records what it is told
 """
 
 import asyncio
@@ -121,7 +121,7 @@ class NoteRegistrar:
         self.all += 1
 
 
-class Desk:
+class BrokerHarness:
     """The processors of one broker. Made inside a running event loop."""
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:

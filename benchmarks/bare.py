@@ -118,9 +118,9 @@ def compile_loop() -> Any:
 def serve(folder: Path) -> None:
     """Run the bare loop until the process is ended; prints its port first."""
     from core_broker.config import BrokerConfig
-    from core_broker.kernel.hot_path import HotPath
-    from core_broker.kernel.queues import HotTopic
-    from core_broker.kernel.sends import SendKernel
+    from core_broker.kernel.fast_path import FastPath
+    from core_broker.kernel.queues import SendTopic
+    from core_broker.kernel.sends import CompiledSends
     from core_broker.message.properties import encode_properties
     from core_broker.processors.added_properties import added_properties
     from core_broker.processors.put_answers import answer_parts
@@ -128,8 +128,8 @@ def serve(folder: Path) -> None:
     log_fd = os.open(folder / "log", os.O_RDWR | os.O_CREAT)
     for offset in range(0, LOG_BYTES + len(ZEROS), len(ZEROS)):
         os.pwrite(log_fd, ZEROS, offset)
-    shell = Shell(HotTopic)
-    kernel = SendKernel(shell)
+    shell = Shell(SendTopic)
+    kernel = CompiledSends(shell)
     kernel.configure(
         host=HOST,
         id_prefix=HOST.hex().upper().encode(),
@@ -139,7 +139,7 @@ def serve(folder: Path) -> None:
         is_sync=False,
         body_max=4 << 20,
     )
-    path = HotPath(Endpoint(), {310: kernel, 320: kernel})
+    path = FastPath(Endpoint(), {310: kernel, 320: kernel})
     loop = compile_loop()
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")

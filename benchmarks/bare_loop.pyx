@@ -14,7 +14,7 @@ from posix.unistd cimport pwrite
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 
-from core_broker.kernel.hot_path cimport HotLine, HotPath
+from core_broker.kernel.fast_path cimport FastLine, FastPath
 from core_broker.kernel.index_items import add_items
 
 cdef extern from "sys/epoll.h" nogil:
@@ -38,12 +38,12 @@ SLOTS = 5_000_000
 ITEMS_MAX = 4_000_000
 
 
-cdef class BareLine(HotLine):
+cdef class BareLine(FastLine):
     """A connection that is nothing but its descriptor and the beginning of a frame."""
     cdef int fd
 
 
-def serve(listener, HotPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
+def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
     """Serve for ever. `shell` has `position`, and queues of it take `take(units)`."""
     cdef epoll_event events[EVENTS_MAX]
     cdef epoll_event event

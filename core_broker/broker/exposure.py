@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from core_broker.fastpath import has_kernel
+from core_broker.fastpath.compiled import CompiledFastPath
 from core_broker.observe import Family, Metrics, remoting_families
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.hot_path import HotPath, has_kernel
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
 from core_broker.state import statistics as names
@@ -22,10 +23,14 @@ class Exposure:
     """Reads the broker's tables when somebody asks; nothing is kept for it."""
 
     def __init__(
-        self, ctx: BrokerContext, requests: RequestTable, server: RemotingServer, hot: HotPath
+        self,
+        ctx: BrokerContext,
+        requests: RequestTable,
+        server: RemotingServer,
+        compiled: CompiledFastPath,
     ) -> None:
         self._ctx = ctx
-        self._hot = hot
+        self._compiled = compiled
         self._requests = requests
         self._server = server
 
@@ -55,8 +60,8 @@ class Exposure:
             },
             "kernel": {
                 "is_compiled": has_kernel(),
-                "messages_sent": self._hot.messages_sent,
-                "messages_pulled": self._hot.messages_pulled,
+                "messages_sent": self._compiled.messages_sent,
+                "messages_pulled": self._compiled.messages_pulled,
             },
             "flow_control": dict(self._requests.flow.refused),
             "held_pulls": len(self._requests.held_pulls),

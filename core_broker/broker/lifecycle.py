@@ -16,9 +16,9 @@ from core_broker.broker.assembly import Parts, assemble, load_tables
 from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
+from core_broker.fastpath.compiled import CompiledFastPath
 from core_broker.observe import Metrics, Readiness, SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
-from core_broker.processors.hot_path import HotPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
@@ -51,7 +51,7 @@ class Broker:
             on_close=self._lost,
         )
         self._server.on_resume = self._parts.requests.pulls.resumed
-        hot = HotPath(self._ctx, self._parts.requests, self._server)
+        hot = CompiledFastPath(self._ctx, self._parts.requests, self._server)
         self._exposure = Exposure(self._ctx, self._parts.requests, self._server, hot)
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []

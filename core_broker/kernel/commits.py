@@ -2,10 +2,10 @@
 """Commits of offsets (code 15), which consumers mostly send as notices that nobody answers."""
 
 import cython
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.fields import GROUP_FIELD, TOPIC_FIELD, NamedHeader
-from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
 from cython.cimports.core_broker.kernel.octets import put_decimal
-from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
+from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 
 ONEWAY = cython.declare(cython.int, 2)
@@ -16,7 +16,7 @@ TARGETS_MAX = cython.declare(cython.int, 20000)
 
 
 @cython.cclass
-class CommitKernel(HotKind):
+class CompiledCommits(FastHandler):
     """Takes commits that are usual.
 
     `shell.target(group, topic, queue_id) -> tuple | None` says whether offsets may be committed
@@ -36,7 +36,7 @@ class CommitKernel(HotKind):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: HotPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
         header: NamedHeader = cython.cast(NamedHeader, asked.header)
         first: cython.pointer(uint8_t)

@@ -11,6 +11,7 @@ copied once, from the mapping of the log into the answer.
 """
 
 import cython
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.fields import (
     EXPRESSION_TYPE_FIELD,
     GROUP_FIELD,
@@ -18,12 +19,11 @@ from cython.cimports.core_broker.kernel.fields import (
     TOPIC_FIELD,
     NamedHeader,
 )
-from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
 from cython.cimports.core_broker.kernel.mapping import Mapping
 from cython.cimports.core_broker.kernel.octets import get32, get64, put_decimal
-from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
 from cython.cimports.core_broker.kernel.prefetch import prefetch
 from cython.cimports.core_broker.kernel.sources import PullSource
+from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
@@ -48,7 +48,7 @@ Record = cython.struct(place=int64_t, size=int64_t, offset=int64_t, at=cython.po
 
 
 @cython.cclass
-class PullKernel(HotKind):
+class CompiledPulls(FastHandler):
     """Takes pulls, and answers them at once.
 
     `shell.begin()` is called before the first one of a turn, and returns from where to where the
@@ -137,7 +137,7 @@ class PullKernel(HotKind):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: HotPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
         header: NamedHeader = cython.cast(NamedHeader, asked.header)
         line: object = asked.line

@@ -6,7 +6,7 @@ cdef enum:
     # Between topic and key in what the index hashes.
     KEY_SEPARATOR = 35
 
-cdef class HotQueue:
+cdef class SendQueue:
     cdef readonly object queue
     cdef readonly int queue_id
     cdef readonly int count
@@ -22,7 +22,7 @@ cdef class HotQueue:
     cdef void go_back(self, int count, int64_t stored_bytes) noexcept
     cdef void add(self, int64_t offset, int64_t size, int64_t tags_code) noexcept
 
-cdef class HotTopic:
+cdef class SendTopic:
     cdef readonly bytes name
     cdef uint32_t key_seed
     cdef list queues

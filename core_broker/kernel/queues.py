@@ -13,7 +13,7 @@ from cython.cimports.libc.stdlib import free, malloc, realloc
 
 
 @cython.cclass
-class HotQueue:
+class SendQueue:
     """One queue of a topic, and what the sends of this turn add to it.
 
     `queue` is whatever keeps the units; its `next_offset` is that of the next message.
@@ -76,7 +76,7 @@ class HotQueue:
 
 
 @cython.cclass
-class HotTopic:
+class SendTopic:
     """A topic to which messages may be sent without a second look."""
 
     def __cinit__(self, name: bytes, queue_count: int):

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from core_broker.kernel.memory cimport Memory
 from core_broker.kernel.properties cimport Properties
-from core_broker.kernel.queues cimport HotQueue, HotTopic
+from core_broker.kernel.queues cimport SendQueue, SendTopic
 
 cdef int keys_max(Properties properties) noexcept
 
@@ -23,10 +23,10 @@ cdef class Records:
     cdef int64_t _marked_made, _marked_entries, _marked_position
     cdef int _marked_messages
     cdef void place(self, int64_t position, int64_t room, int64_t now) noexcept
-    cdef bint reserve(self, HotTopic topic, int64_t parts, int count, int64_t keys) except -1
-    cdef int64_t append(self, HotTopic topic, HotQueue hot, Properties properties, const uint8_t *body, uint32_t body_bytes, uint32_t flag) noexcept
+    cdef bint reserve(self, SendTopic topic, int64_t parts, int count, int64_t keys) except -1
+    cdef int64_t append(self, SendTopic topic, SendQueue hot, Properties properties, const uint8_t *body, uint32_t body_bytes, uint32_t flag) noexcept
     cdef void mark(self) noexcept
     cdef void go_back(self) noexcept
     cdef tuple take(self)
-    cdef void _index(self, HotTopic topic, Properties properties) noexcept
-    cdef void _index_key(self, HotTopic topic, const uint8_t *key, int count) noexcept
+    cdef void _index(self, SendTopic topic, Properties properties) noexcept
+    cdef void _index_key(self, SendTopic topic, const uint8_t *key, int count) noexcept

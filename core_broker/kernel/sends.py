@@ -13,11 +13,11 @@ message/batch.py and remoting/command.py.
 
 import cython
 from cython.cimports.core_broker.kernel.answers import Answers
-from cython.cimports.core_broker.kernel.hot_path import HotKind, HotLine, HotPath
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastLine, FastPath
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import Text, get16, get32, is_ascii, same
 from cython.cimports.core_broker.kernel.properties import Properties
-from cython.cimports.core_broker.kernel.queues import HotQueue, HotTopic
+from cython.cimports.core_broker.kernel.queues import SendQueue, SendTopic
 from cython.cimports.core_broker.kernel.records import Records, keys_max
 from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
@@ -33,14 +33,14 @@ BATCH_MESSAGES_MAX = cython.declare(cython.int, 32768)
 
 
 @cython.cclass
-class SendKernel(HotKind):
+class CompiledSends(FastHandler):
     """Takes sends, and keeps what they make until it is handed over, once a turn at least.
 
     `shell.begin()` is called before the first one of a turn, and returns where the first record
     goes, how many bytes of records have room there, their store time in ms, how long a send may
     have waited in ms, and how many may wait for the disk; or None when all sends need a second
-    look. `shell.topic(name: bytes) -> HotTopic | None` and `shell.queue(name: bytes, queue_id: int)
-    -> object` are kept until `forget`. `configure` comes before anything else.
+    look. `shell.topic(name: bytes) -> SendTopic | None` and `shell.queue(name: bytes, queue_id)`
+    are kept until `forget`. `configure` comes before anything else.
     """
 
     #: The queues to which something is to be handed over.
@@ -60,7 +60,7 @@ class SendKernel(HotKind):
     _records: Records
     _answers: Answers
     #: The topic of the last send.
-    _last: HotTopic
+    _last: SendTopic
 
     def __init__(self, shell: object) -> None:
         self._shell = shell
@@ -98,7 +98,7 @@ class SendKernel(HotKind):
     def queues(self) -> list:
         """The queues that are known."""
         known = []
-        topic: HotTopic
+        topic: SendTopic
         for topic in self._topics.values():
             known += [hot for hot in topic.queues if hot is not None]
         return known
@@ -144,7 +144,7 @@ class SendKernel(HotKind):
 
     def release(self, waiting: list) -> None:
         """Send the answers of those who waited: the disk has what they sent."""
-        line: HotLine
+        line: FastLine
         answers: bytes
         for line, answers, count in waiting:
             line._held -= cython.cast(cython.int, count)
@@ -160,7 +160,7 @@ class SendKernel(HotKind):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: HotPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
         header: Header = asked.header
         queue_id: int64_t = 0
@@ -184,7 +184,7 @@ class SendKernel(HotKind):
             return False
         if self._records.sys_flag & OTHER_FLAGS or flag != cython.cast(int32_t, flag):
             return False
-        topic: HotTopic = self._topic(header.fields[1])
+        topic: SendTopic = self._topic(header.fields[1])
         if topic is None or queue_id < 0 or queue_id >= len(topic.queues):
             return False
         is_batch: cython.bint = header.is_true(12)
@@ -197,7 +197,7 @@ class SendKernel(HotKind):
         if not self._admits_single(header, topic, body_bytes, asked.out):
             return False
         # Only now: a queue that nothing is stored in must not come to be.
-        hot: HotQueue = self._queue(topic, cython.cast(cython.int, queue_id), 1)
+        hot: SendQueue = self._queue(topic, cython.cast(cython.int, queue_id), 1)
         # Nothing fails from here on.
         before: cython.int = hot.count
         self._answers.begin(header.opaque)
@@ -217,8 +217,8 @@ class SendKernel(HotKind):
         return 0
 
     @cython.cfunc
-    def _topic(self, name: Text) -> HotTopic:
-        last: HotTopic = self._last
+    def _topic(self, name: Text) -> SendTopic:
+        last: SendTopic = self._last
         if name.p == cython.NULL or name.n > TOPIC_MAX:
             return None
         if last is not None and same(name, last.name, cython.cast(cython.int, len(last.name))):
@@ -230,12 +230,12 @@ class SendKernel(HotKind):
         return found
 
     @cython.cfunc
-    def _queue(self, topic: HotTopic, queue_id: cython.int, count: cython.int) -> HotQueue:
+    def _queue(self, topic: SendTopic, queue_id: cython.int, count: cython.int) -> SendQueue:
         """The queue that is going to get so many messages, with room for their units."""
-        hot: HotQueue = topic.queues[queue_id]
+        hot: SendQueue = topic.queues[queue_id]
         if hot is None:
             queue = self._shell.queue(topic.name, queue_id)
-            hot = topic.queues[queue_id] = HotQueue(queue, queue_id)
+            hot = topic.queues[queue_id] = SendQueue(queue, queue_id)
         hot.reserve(count)
         if hot.count == 0:
             hot.next_offset = hot.queue.next_offset
@@ -245,7 +245,7 @@ class SendKernel(HotKind):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _admits_single(
-        self, header: Header, topic: HotTopic, body_bytes: uint32_t, out: Memory
+        self, header: Header, topic: SendTopic, body_bytes: uint32_t, out: Memory
     ) -> cython.int:
         """Whether a message is usual and has room; its properties are ready then."""
         properties: Properties = self._properties
@@ -265,8 +265,8 @@ class SendKernel(HotKind):
     @cython.exceptval(-1, check=False)
     def _take_batch(
         self,
-        asked: HotPath,
-        topic: HotTopic,
+        asked: FastPath,
+        topic: SendTopic,
         queue_id: cython.int,
         at: cython.pointer(uint8_t),
         end: cython.pointer(uint8_t),
@@ -286,7 +286,7 @@ class SendKernel(HotKind):
         if topic.queues[queue_id] is None and not self._are_usual(at, end):
             return 0
         self._answers.reserve(out, count)
-        hot: HotQueue = self._queue(topic, queue_id, count)
+        hot: SendQueue = self._queue(topic, queue_id, count)
         # Nothing fails from here on, but for a message that is unusual.
         units_before: cython.int = hot.count
         bytes_before: int64_t = hot.stored_bytes
@@ -327,8 +327,8 @@ class SendKernel(HotKind):
     @cython.exceptval(check=False)
     def _append(
         self,
-        topic: HotTopic,
-        hot: HotQueue,
+        topic: SendTopic,
+        hot: SendQueue,
         body: cython.pointer(uint8_t),
         body_bytes: uint32_t,
         flag: uint32_t,

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core_broker.processors.hot_path import HotPath, has_kernel
+from core_broker.fastpath import has_kernel
+from core_broker.fastpath.compiled import CompiledFastPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
@@ -120,9 +121,9 @@ class OnePath:
         self.server = RemotingServer(
             self.broker.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
         )
-        self.hot: HotPath | None = None
+        self.hot: CompiledFastPath | None = None
         if way != "plain":
-            self.hot = HotPath(
+            self.hot = CompiledFastPath(
                 self.broker.ctx, self.broker.requests, self.server, is_compiled=way == "kernel"
             )
         self.server.on_resume = self.broker.requests.pulls.resumed

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import core_broker
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 
 ROOT = Path(core_broker.__file__).parents[1]
 #: What is shown of a run that failed.
 SHOWN_CHARACTERS = 8_000
-PROBE = "from core_broker.processors.hot_path import has_kernel; print(has_kernel())"
+PROBE = "from core_broker.fastpath import has_kernel; print(has_kernel())"
 #: Tests on which the kernel bears, of each kind some: beside the plain path, with real processes,
 #: on a disk that loses power, and with clients.
 AGAIN = [

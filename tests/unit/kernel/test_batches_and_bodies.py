@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from tests.support.send_frames import usual_frame
 from tests.support.two_paths import OnePath, compare
-from tests.unit.kernel.test_mixed_turns import plain_frame
+from tests.unit.kernel.test_mixed_iterations import plain_frame
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 

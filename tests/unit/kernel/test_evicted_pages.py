@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from tests.support.two_paths import OnePath
-from tests.unit.kernel.test_polls_same_as_plain import BEGIN, pulled
+from tests.unit.kernel.test_polls_same_on_all_paths import BEGIN, pulled
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 

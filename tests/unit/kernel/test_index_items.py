@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.store.index_items import add_items as plain
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.fastpath import has_kernel, writer_thread
 from core_broker.message.record import BLANK_MAGIC
-from core_broker.processors import writer_thread
-from core_broker.processors.hot_path import has_kernel
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.eventually import eventually
 from tests.support.two_paths import OnePath
-from tests.unit.kernel.test_pulls_same_as_plain import pulled, sent
+from tests.unit.kernel.test_pulls_same_on_all_paths import pulled, sent
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
@@ -190,7 +189,7 @@ async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
 
 
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread would take the loop's own time; `test_pulls_same_as_plain.py` is without it."""
+    """The thread would take the loop's own time."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 1)
     writing = writer_thread.WriterThread(path=None)
     writing.start()

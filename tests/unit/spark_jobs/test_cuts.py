@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from core_broker.fastpath import has_kernel
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
 from core_broker.message.record import decode_records, encode_record
-from core_broker.processors.hot_path import has_kernel
 from spark_jobs.cuts import HEAD_BYTES, heads_room
 from spark_jobs.cuts import cut as plain
 

@@ -10,7 +10,7 @@ import pytest
 
 import core_broker.store.files as module
 from core_broker.errors import StoreLocked
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.store.files import DiskFiles, DiskUsage, SyncFailed, read_file, replace_file
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.store.files import DiskFiles
 from core_broker.store.log_maps import PIECE_BYTES, LogMaps
 from core_broker.store.segments import OpenFiles

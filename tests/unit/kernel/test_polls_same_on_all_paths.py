@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from tests.support.broker_requests import pull_header, send_header

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterable
 from struct import Struct
 
+from core_broker.fastpath.python_sends import BEGINNINGS, PythonSends
 from core_broker.message.hosts import packed_address
-from core_broker.processors.express_sends import BEGINNINGS, ExpressSends
 from core_broker.remoting.command import HEADER_BYTES_MAX, RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Endpoint
@@ -16,10 +16,10 @@ _HEAD_BYTES = 8
 _LENGTH_BYTES = 4
 
 
-class ExpressConnection(Connection):
+class PythonConnection(Connection):
     """A connection whose reads are looked through for usual sends first."""
 
-    def __init__(self, endpoint: Endpoint, sends: ExpressSends) -> None:
+    def __init__(self, endpoint: Endpoint, sends: PythonSends) -> None:
         super().__init__(endpoint)
         self._sends = sends
         self._frame_bytes_max = endpoint.limits.frame_bytes_max

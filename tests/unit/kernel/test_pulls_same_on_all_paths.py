@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, encode_body
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand

@@ -2,9 +2,9 @@
 # cython: initializedcheck=False
 """From a read to answers without the plain path: what runs for each read and each write.
 
-    HotLine    of each connection: the read, the frames cut in two, the write
-    HotPath    of an endpoint: finds for each frame the kind of request that takes it
-    HotKind    one for each kind of request: sends (sends.py) and others
+    FastLine    of each connection: the read, the frames cut in two, the write
+    FastPath    of an endpoint: finds for each frame the kind of request that takes it
+    FastHandler    one for each kind of request: sends (sends.py) and others
 
 A kind takes a request whole or leaves it as it is. The frames of a read are taken from the first
 on, up to one that nobody takes; that one and the rest go the plain way (remoting/connection.py),
@@ -41,7 +41,7 @@ CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
 
 
 @cython.cclass
-class HotKind:
+class FastHandler:
     """Takes one kind of request. What it may find out once a turn it finds out when `turn` grew."""
 
     def take(self, asked, body, body_bytes):
@@ -59,7 +59,7 @@ class HotKind:
 
 
 @cython.cclass
-class HotPath:
+class FastPath:
     """What takes requests from the read buffer of one endpoint."""
 
     def __init__(self, endpoint: object, kinds: dict):
@@ -91,7 +91,7 @@ class HotPath:
     def flush(self, dirty: list) -> None:
         """Write to all connections that have answers."""
         writer: Writer = self._writer
-        line: HotLine
+        line: FastLine
         self._settle()
         if writer is None or not _is_worth_a_writer(dirty):
             for connection in dirty:
@@ -99,7 +99,7 @@ class HotPath:
             return
         try:
             for connection in dirty:
-                if isinstance(connection, HotLine):
+                if isinstance(connection, FastLine):
                     line = connection
                     if not writer.is_full and line._may_send():
                         line._is_dirty = False
@@ -121,7 +121,7 @@ class HotPath:
         self._settle()
 
     def _settle(self):
-        line: HotLine
+        line: FastLine
         if self._writer is None or not self._writer.is_busy:
             return 0
         batch: list = self._writer.join()
@@ -144,8 +144,8 @@ class HotPath:
         word: uint32_t
         count: cython.int = 0
         header: Header = self.header
-        taker: HotKind = None
-        kind: HotKind
+        taker: FastHandler = None
+        kind: FastHandler
         self.line = line
         self.is_paused = False
         self.waited_ms = (_now() - line.arrived) * 1000
@@ -215,14 +215,14 @@ class HotPath:
 
 
 @cython.cclass
-class HotLine:
+class FastLine:
     """The part of a connection that runs for each read and write, for a class with the others.
 
     The names with an underscore are those of Connection (remoting/connection.py), whose methods
     find here what they keep. `use` comes before anything else.
     """
 
-    def use(self, path: HotPath):
+    def use(self, path: FastPath):
         """Begin to take requests the hot way."""
         limits = self._endpoint.limits
         self._path = path
@@ -262,7 +262,7 @@ class HotLine:
 
     def buffer_updated(self, nbytes: cython.Py_ssize_t):
         """Bytes have arrived."""
-        path: HotPath = self._path
+        path: FastPath = self._path
         end: int64_t = len(self._cut) + nbytes
         start: int64_t = 0
         if self._closing:
@@ -330,7 +330,7 @@ class HotLine:
 
     def answer_made(self, answers):
         """Send answers that are frames already."""
-        path: HotPath = self._path
+        path: FastPath = self._path
         if self.closed:
             return 0
         self._out.append(answers)
@@ -350,12 +350,12 @@ class HotLine:
 @cython.exceptval(-1, check=False)
 def _is_worth_a_writer(dirty: list) -> cython.bint:
     """Whether these connections have much to be sent."""
-    line: HotLine
+    line: FastLine
     missing: int64_t = MEAN_BYTES_MIN * len(dirty)
     if len(dirty) < LINES_MIN:
         return False
     for connection in dirty:
-        if isinstance(connection, HotLine):
+        if isinstance(connection, FastLine):
             line = connection
             missing -= line._out_bytes
     return missing <= 0

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_broker.processors.hot_beats import KEPT_BYTES_MAX
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
+from core_broker.fastpath.heartbeats import KEPT_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
 from core_broker.state.channels import CHANNEL_EXPIRED_MS
 from tests.support.two_paths import Deed, OnePath, Said

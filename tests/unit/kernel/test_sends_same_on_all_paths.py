@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core_broker.fastpath import has_kernel
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
-from core_broker.processors.hot_path import has_kernel
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter

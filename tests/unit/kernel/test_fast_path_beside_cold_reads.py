@@ -10,7 +10,7 @@ from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.cold import READ_LANES
 from tests.support.cold_files import ColdFiles
 from tests.support.two_paths import TURNS, WAYS, OnePath
-from tests.unit.kernel.test_polls_same_as_plain import pulled, sent
+from tests.unit.kernel.test_polls_same_on_all_paths import pulled, sent
 
 #: More than lanes, so that some wait behind others.
 COLD_PULLS = 3 * READ_LANES

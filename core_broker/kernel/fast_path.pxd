@@ -8,18 +8,18 @@ from core_broker.kernel.writer cimport Writer
 cdef enum:
     KINDS_MAX = 16
 
-cdef class HotKind:
+cdef class FastHandler:
     # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
     cdef readonly bint waits_for_disk
     # It hands its answers to the connection by itself.
     cdef readonly bint answers_alone
-    cdef bint take(self, HotPath asked, uint8_t *body, uint32_t body_bytes) except -1
+    cdef bint take(self, FastPath asked, uint8_t *body, uint32_t body_bytes) except -1
     cdef int hold_back(self, object line, bytes answers, int count) except -1
 
-cdef class HotPath:
+cdef class FastPath:
     # The request under way: its header, who asks, and where the answer goes.
     cdef Header header
-    cdef HotLine line
+    cdef FastLine line
     cdef Memory out
     # Grows with each turn, and within a turn whenever the plain path has run.
     cdef int64_t turn
@@ -42,11 +42,11 @@ cdef class HotPath:
     cdef Writer _writer
     cdef bint _settles_soon
     cdef int _settle(self) except -1
-    cdef int64_t take(self, HotLine line, int64_t start, int64_t end, int64_t pause_at) except -1
-    cdef HotKind _kind_of(self, int64_t code)
-    cdef int _deliver(self, HotKind kind, int count) except -1
+    cdef int64_t take(self, FastLine line, int64_t start, int64_t end, int64_t pause_at) except -1
+    cdef FastHandler _kind_of(self, int64_t code)
+    cdef int _deliver(self, FastHandler kind, int count) except -1
 
-cdef class HotLine:
+cdef class FastLine:
     cdef public bint closed, _is_dirty, _stalled, _write_paused, _has_backlog, _is_collecting
     cdef public double arrived
     cdef public str _closing
@@ -57,7 +57,7 @@ cdef class HotLine:
     cdef public list _out
     cdef public int64_t _out_bytes, _held, _looks, _unfinished
     cdef public object _endpoint
-    cdef HotPath _path
+    cdef FastPath _path
     cdef object _wire
     cdef int _socket
     # The writer has answers of it.

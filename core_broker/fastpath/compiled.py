@@ -1,6 +1,6 @@
 """The hot path of a broker's server: which requests the kernel takes, and its connections.
 
-kernel/hot_path.py   finds for each frame of a read the kind of request that takes it
+kernel/fast_path.py   finds for each frame of a read the kind of request that takes it
 hot_sends.py         sends: what the broker decides once a turn, and where the result goes
 hot_pulls.py         pulls and commits of offsets
 hot_beats.py         heartbeats that say nothing new
@@ -12,14 +12,14 @@ express_sends.py     usual sends that no kernel takes, in plain Python; express_
 import asyncio
 from typing import cast
 
+from core_broker.fastpath.heartbeats import FastHeartbeats
+from core_broker.fastpath.pulls import FastPulls
+from core_broker.fastpath.python_intake import PythonConnection
+from core_broker.fastpath.python_sends import PythonSends
+from core_broker.fastpath.sends import FastSends
+from core_broker.fastpath.writer_thread import WriterThread
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.express_line import ExpressConnection
-from core_broker.processors.express_sends import ExpressSends
-from core_broker.processors.hot_beats import HotBeats
-from core_broker.processors.hot_pulls import HotPulls
-from core_broker.processors.hot_sends import HotSends
 from core_broker.processors.table import RequestTable
-from core_broker.processors.writer_thread import WriterThread
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -27,18 +27,13 @@ from core_broker.remoting.endpoint import Endpoint
 from core_broker.remoting.server import RemotingServer
 
 try:
-    from core_broker.kernel.hot_path import HotLine
-    from core_broker.kernel.hot_path import HotPath as Kernel
+    from core_broker.kernel.fast_path import FastLine
+    from core_broker.kernel.fast_path import FastPath as Kernel
 except ImportError:
-    HotLine = Kernel = None
+    FastLine = Kernel = None
 
 
-def has_kernel() -> bool:
-    """Whether the kernel is compiled on this machine."""
-    return Kernel is not None
-
-
-class HotPath:
+class CompiledFastPath:
     """What takes the usual requests of one server, with and without the kernel."""
 
     def __init__(
@@ -49,19 +44,19 @@ class HotPath:
         *,
         is_compiled: bool = Kernel is not None,
     ) -> None:
-        self.sends: HotSends | None = None
-        self.pulls: HotPulls | None = None
-        self.beats: HotBeats | None = None
+        self.sends: FastSends | None = None
+        self.pulls: FastPulls | None = None
+        self.beats: FastHeartbeats | None = None
         self.writing: WriterThread | None = None
         self._ctx = ctx
-        self.express = HotSends(ctx, requests.turn, is_compiled=False)
+        self.express = FastSends(ctx, requests.turn, is_compiled=False)
         server.connection_class = self._connection
         server.on_turn_end = self._end_turn
         if not is_compiled:
             return
-        self.sends = HotSends(ctx, requests.turn, is_compiled=True)
-        self.pulls = HotPulls(ctx, requests.pulls, requests.flow)
-        self.beats = HotBeats(ctx, requests.clients)
+        self.sends = FastSends(ctx, requests.turn, is_compiled=True)
+        self.pulls = FastPulls(ctx, requests.pulls, requests.flow)
+        self.beats = FastHeartbeats(ctx, requests.clients)
         kinds = {
             Code.SEND_MESSAGE_V2: self.sends.kernel,
             Code.SEND_BATCH_MESSAGE: self.sends.kernel,
@@ -102,19 +97,19 @@ class HotPath:
 
     def _connection(self, endpoint: Endpoint) -> Connection:
         if self.sends is None or not self._ctx.config.kernel_enable:
-            return ExpressConnection(endpoint, self.express.kernel)
+            return PythonConnection(endpoint, self.express.kernel)
         assert self.writing is not None
         connection = HotConnection(endpoint, self.express.kernel, self.writing)
         connection.use(self._kernel)
         return cast("Connection", connection)
 
 
-if HotLine is not None:
+if FastLine is not None:
 
-    class HotConnection(HotLine, ExpressConnection):  # type: ignore[misc]
+    class HotConnection(FastLine, PythonConnection):  # type: ignore[misc]
         """A connection whose reads go the hot way first."""
 
-        def __init__(self, endpoint: Endpoint, sends: ExpressSends, writing: WriterThread) -> None:
+        def __init__(self, endpoint: Endpoint, sends: PythonSends, writing: WriterThread) -> None:
             super().__init__(endpoint, sends)
             self._writing = writing
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.processors.hot_path import has_kernel
+from core_broker.fastpath import has_kernel
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.send_frames import usual_frame

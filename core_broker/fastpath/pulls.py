@@ -25,11 +25,11 @@ from core_broker.store.log_reader import LIGHT_QUEUE_PREFIX
 from core_broker.store.stats import Counters
 
 try:
-    from core_broker.kernel.commits import CommitKernel
-    from core_broker.kernel.pulls import PullKernel
+    from core_broker.kernel.commits import CompiledCommits
+    from core_broker.kernel.pulls import CompiledPulls
     from core_broker.kernel.sources import PullSource
 except ImportError:
-    PullKernel = None
+    CompiledPulls = None
 
 #: Answers with more messages and filters by more tags are left to the plain path.
 COUNT_MAX = 512
@@ -52,12 +52,12 @@ _Asked = tuple[int, int, int, int, int, int, int, int, int | None, str | None, s
 Bounds = tuple[int, int, float, int]
 
 
-class HotPulls:
+class FastPulls:
     """Pulls and commits of one server that need no second look."""
 
     def __init__(self, ctx: BrokerContext, pulls: PullProcessor, flow: FlowControl) -> None:
-        self.kernel: Any = PullKernel(self)
-        self.commits: Any = CommitKernel(self, cut(RemotingCommand.response(), OPAQUE_MARK))
+        self.kernel: Any = CompiledPulls(self)
+        self.commits: Any = CompiledCommits(self, cut(RemotingCommand.response(), OPAQUE_MARK))
         #: Finds the piece of the log that holds a record.
         self.mapping = ctx.store.hot.mapping
         self._ctx = ctx

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 from core_broker.config import BrokerConfig
+from core_broker.fastpath.python_sends import PythonSends, PythonTopic
 from core_broker.message.hosts import packed_address
 from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.express_sends import ExpressSends, ExpressTopic
 from core_broker.processors.put_answers import answer_parts, message_id, unflushed_answer
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG
@@ -26,10 +26,10 @@ from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.consume_queue import ConsumeQueue
 
 try:
-    from core_broker.kernel.queues import HotTopic
-    from core_broker.kernel.sends import SendKernel
+    from core_broker.kernel.queues import SendTopic
+    from core_broker.kernel.sends import CompiledSends
 except ImportError:
-    SendKernel = HotTopic = None
+    CompiledSends = SendTopic = None
 
 _ID_DIGITS = 16
 
@@ -40,12 +40,12 @@ _Waiting = tuple[Connection, bytes, int]
 Place = tuple[int, int, int, float, int]
 
 
-class HotSends:
+class FastSends:
     """Sends of one server that need no second look."""
 
     def __init__(self, ctx: BrokerContext, turn: Turn, *, is_compiled: bool) -> None:
-        self.kernel: Any = SendKernel(self) if is_compiled else ExpressSends(self)
-        self._make_topic: Any = HotTopic if is_compiled else ExpressTopic
+        self.kernel: Any = CompiledSends(self) if is_compiled else PythonSends(self)
+        self._make_topic: Any = SendTopic if is_compiled else PythonTopic
         #: Messages that came this way.
         self.messages = 0
         self._ctx = ctx
@@ -107,7 +107,7 @@ class HotSends:
                 body_max=config.max_message_size,
             )
 
-    def topic(self, name: bytes) -> "HotTopic | ExpressTopic | None":
+    def topic(self, name: bytes) -> "SendTopic | PythonTopic | None":
         """The topic, when sending to it needs no second look."""
         text = name.decode()
         topic = self._ctx.topics.get(text)

@@ -7,10 +7,10 @@ they are about: then only the time is noted when the client was seen.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.hot_path import HotKind, HotPath
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.octets import put_decimal
-from cython.cimports.core_broker.kernel.parts import put_lengths, put_text
 from cython.cimports.core_broker.kernel.scan import Header
+from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcmp
@@ -21,7 +21,7 @@ NUMBERS_BYTES = cython.declare(cython.int, 32)
 
 
 @cython.cclass
-class Beat:
+class KeptHeartbeat:
     """A heartbeat that changed nothing: who sent it, what it said, and how things were then."""
 
     body = cython.declare(bytes, visibility="readonly")
@@ -42,7 +42,7 @@ class Beat:
 
 
 @cython.cclass
-class BeatKernel(HotKind):
+class CompiledHeartbeats(FastHandler):
     """Takes heartbeats that were heard before.
 
     `shell.renew(beat, waited_ms)` notes that the client was seen, and is false when things are not
@@ -63,14 +63,14 @@ class BeatKernel(HotKind):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: HotPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
         header: Header = asked.header
         first: cython.pointer(uint8_t)
         at: cython.pointer(uint8_t)
         if asked.line.beat is None or asked.line._stalled:
             return False
-        beat: Beat = cython.cast(Beat, asked.line.beat)
+        beat: KeptHeartbeat = cython.cast(KeptHeartbeat, asked.line.beat)
         if (header.flag and header.flag != ONEWAY) or header.version != beat.version:
             return False
         if header.language.p == cython.NULL or header.language.n != len(beat.language):

@@ -80,7 +80,7 @@ class _Send(msgspec.Struct, rename={"ext_fields": "extFields"}, gc=False):
 _decode = msgspec.json.Decoder(_Send, strict=False).decode
 
 
-class ExpressQueue:
+class PythonQueue:
     """One queue of a topic, and what the sends of this turn add to it."""
 
     __slots__ = ("end", "messages", "next_offset", "queue", "queue_id", "stored_bytes", "units")
@@ -106,7 +106,7 @@ class ExpressQueue:
         return counts
 
 
-class ExpressTopic:
+class PythonTopic:
     """A topic to which messages may be sent without a second look."""
 
     __slots__ = ("name", "queues", "record_bytes_min", "text", "text_with_length")
@@ -116,23 +116,23 @@ class ExpressTopic:
         self.text = name.decode()
         self.text_with_length = bytes((len(name),)) + name
         self.record_bytes_min = RECORD_BYTES_MIN + len(name)
-        self.queues: list[ExpressQueue | None] = [None] * queue_count
+        self.queues: list[PythonQueue | None] = [None] * queue_count
 
 
-class ExpressSends:
+class PythonSends:
     """Takes sends, and keeps what they make until it is handed over, once a turn at least.
 
-    The names without an underscore are those of SendKernel (kernel/sends.py), whose docstring says
-    when the shell calls what.
+    The public names are those of CompiledSends (kernel/sends.py), whose docstring says when the
+    shell calls what.
     """
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._topics: dict[str, ExpressTopic] = {}
+        self._topics: dict[str, PythonTopic] = {}
         self._keys = KeyBatch(KeyHasher())
         self._tags_code = TagsCodes(()).code
         #: The queues to which something is to be handed over.
-        self.touched: list[ExpressQueue] = []
+        self.touched: list[PythonQueue] = []
         #: Connections, answers and their numbers that wait for the disk.
         self.waiting: list[tuple[object, bytes, int]] = []
         self.waiting_count = 0
@@ -170,7 +170,7 @@ class ExpressSends:
         """Ask the shell again for every topic and queue."""
         self._topics.clear()
 
-    def queues(self) -> list[ExpressQueue]:
+    def queues(self) -> list[PythonQueue]:
         """The queues that are known."""
         return [each for topic in self._topics.values() for each in topic.queues if each]
 
@@ -252,7 +252,7 @@ class ExpressSends:
         return None
 
     def _take_single(
-        self, topic: ExpressTopic, request: _Send, peer: bytes, body: bytes
+        self, topic: PythonTopic, request: _Send, peer: bytes, body: bytes
     ) -> bytes | None:
         fields = request.ext_fields
         parts = fields.properties.split(PROPERTY_SEPARATOR)
@@ -278,7 +278,7 @@ class ExpressSends:
         return self._answer(request.opaque, msg_id, hot, first)
 
     def _take_batch(
-        self, topic: ExpressTopic, request: _Send, peer: bytes, body: bytes
+        self, topic: PythonTopic, request: _Send, peer: bytes, body: bytes
     ) -> bytes | None:
         fields = request.ext_fields
         messages = self._read_batch(topic, body)
@@ -289,32 +289,32 @@ class ExpressSends:
         ids = [self._append(topic, hot, fields, peer, each) for each in messages]
         return self._answer(request.opaque, ",".join(ids), hot, first)
 
-    def _answer(self, opaque: int, ids: str, hot: ExpressQueue, first: int) -> bytes:
+    def _answer(self, opaque: int, ids: str, hot: PythonQueue, first: int) -> bytes:
         start, to_ids, to_queue, to_offset, end = self._answer_parts
         answer = (
             f"{start}{opaque}{to_ids}{ids}{to_queue}{hot.queue_id}{to_offset}{first}{end}".encode()
         )
         return _pack_head(_LENGTH_BYTES + len(answer), len(answer)) + answer
 
-    def _touch(self, topic: ExpressTopic, queue_id: int) -> ExpressQueue:
+    def _touch(self, topic: PythonTopic, queue_id: int) -> PythonQueue:
         """The queue that is going to get a message."""
         hot = topic.queues[queue_id]
         if hot is None:
-            hot = ExpressQueue(self._shell.queue(topic.name, queue_id), queue_id)
+            hot = PythonQueue(self._shell.queue(topic.name, queue_id), queue_id)
             topic.queues[queue_id] = hot
         if not hot.units:
             hot.next_offset = hot.queue.next_offset
         return hot
 
-    def _find(self, name: str) -> ExpressTopic | None:
-        topic: ExpressTopic | None = None
+    def _find(self, name: str) -> PythonTopic | None:
+        topic: PythonTopic | None = None
         if name.isascii() and len(name) <= TOPIC_BYTES_MAX:
             topic = self._shell.topic(name.encode())
         if topic is not None:
             self._topics[name] = topic
         return topic
 
-    def _read_batch(self, topic: ExpressTopic, batch: bytes) -> list[_Message] | None:
+    def _read_batch(self, topic: PythonTopic, batch: bytes) -> list[_Message] | None:
         """The messages of a batch; None when one of them is unusual, or there are none."""
         messages: list[_Message] = []
         at = 0
@@ -345,8 +345,8 @@ class ExpressSends:
 
     def _append(
         self,
-        topic: ExpressTopic,
-        hot: ExpressQueue,
+        topic: PythonTopic,
+        hot: PythonQueue,
         fields: SendMessageRequestHeaderV2,
         peer: bytes,
         message: _Message,

@@ -1,0 +1,35 @@
+"""All fast paths of a broker's server: the ways around the full handling of common requests.
+
+    compiled fast path    core_broker/kernel, compiled by Cython: takes common sends, pulls, offset
+                          commits and repeated heartbeats straight from the read buffer
+    fast path in Python   python_sends.py: takes common sends where the kernel is not compiled,
+                          and those that the compiled fast path leaves
+    slow path (complete)  remoting, then core_broker/processors: handles every request, and alone
+                          is a complete broker
+
+A connection tries the paths in this order. A fast path takes a request whole or leaves the request
+untouched to the next path. All paths store and answer the same bytes (tests/unit/kernel).
+
+    sends.py, pulls.py, heartbeats.py   what a fast path asks of the broker, once per iteration of
+                                        the event loop, and hands over at the iteration's end
+    compiled.py                         the compiled fast path of one server
+    python_intake.py                    the fast path in Python of one connection
+    writer_thread.py                    a second thread for sending many long answers
+"""
+
+import importlib.util
+
+
+def has_kernel() -> bool:
+    """Return True when the kernel is compiled and not switched off by GANTRY_KERNEL=off."""
+    return _HAS_KERNEL
+
+
+def _can_import_kernel() -> bool:
+    try:
+        return importlib.util.find_spec("core_broker.kernel.fast_path") is not None
+    except ImportError:
+        return False
+
+
+_HAS_KERNEL = _can_import_kernel()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from core_broker import program
 from core_broker.broker import Broker
-from core_broker.properties import load_broker_config
+from core_broker.config.loading import load_broker_config
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from core_broker.config import BROKER_HTTP_PORT, NAMESRV_HTTP_PORT
+from core_broker.config.broker import BROKER_HTTP_PORT
+from core_broker.config.namesrv import NAMESRV_HTTP_PORT
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from core_broker import program
-from core_broker.properties import load_namesrv_config
+from core_broker.config.loading import load_namesrv_config
 from namesrv.server import NameServer
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core_broker.config import NamesrvConfig
+from core_broker.config.property_files import parse_properties
+from core_broker.config.updating import updated_settings
 from core_broker.errors import RequestRefused, SettingsError
-from core_broker.properties import updated_settings
-from core_broker.property_file import parse_properties
 from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand

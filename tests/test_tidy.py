@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.config import BrokerConfig, NamesrvConfig, Settings
-from core_broker.foreign_keys import REFUSED_VALUES
+from core_broker.config.unsupported import REFUSED_VALUES
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 400
@@ -77,7 +77,7 @@ def texts(*suffixes: str) -> Iterator[tuple[str, str]]:
 
 def test_there_is_something_to_check() -> None:
     names = {name(path) for path in sources()}
-    assert {"manage.py", "Makefile", "tests/test_tidy.py", "core_broker/config.py"} <= names
+    assert {"manage.py", "Makefile", "tests/test_tidy.py", "core_broker/config/broker.py"} <= names
 
 
 def test_files_are_short() -> None:
@@ -220,19 +220,50 @@ def test_every_setting_is_documented_with_its_default(settings: type[Settings]) 
     assert not wrong
 
 
-def test_settings_without_effect_say_so() -> None:
-    """A row says "Not used" exactly when no code reads the key; refused keys explain themselves."""
+def settings_rows() -> dict[str, tuple[str, str]]:
+    """Key -> its columns "live" and "meaning" in docs/settings.md, by program and key."""
     document = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)$", document, re.M))
-    programs = ("core_broker/", "namesrv/")
-    code = "".join(text for file, text in texts(".py") if file.startswith(programs))
+    rows = {}
+    for program, kind in (("## Broker", BrokerConfig), ("## Name server", NamesrvConfig)):
+        section = document.partition(f"\n{program}\n")[2].partition("\n## ")[0]
+        for key, live, meaning in re.findall(
+            r"^\| `(\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", section, re.M
+        ):
+            rows[f"{kind.__name__}.{key}"] = (live.strip(), meaning.strip())
+    return rows
+
+
+@pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig])
+def test_settings_are_documented_as_live_and_as_unused_exactly_where_they_are(
+    settings: type[Settings],
+) -> None:
+    rows = settings_rows()
+    updatable, no_effect = settings.updatable_keys(), settings.no_effect_keys()
+    wrong = []
+    for key in settings.keys():  # noqa: SIM118
+        live, meaning = rows[f"{settings.__name__}.{key}"]
+        unused = f"Not used: {no_effect[key]}." if key in no_effect else ""
+        is_described = meaning.startswith(unused) if unused else "Not used" not in meaning
+        if (live == "yes") != (key in updatable) or not is_described:
+            wrong.append(key)
+    assert not wrong
+
+
+def test_settings_are_flagged_without_effect_exactly_where_no_code_reads_them() -> None:
+    """Refused keys need no flag: their only accepted value is the default."""
+    accessed = {
+        node.attr
+        for file, text in texts(".py")
+        if file.startswith(("core_broker/", "namesrv/"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+    }
     refused = {key for key, _ in REFUSED_VALUES}
     wrong = [
         key
         for settings in (BrokerConfig, NamesrvConfig)
         for key, field in settings.keys().items()
-        if key not in refused
-        and ("| Not used" in rows[key]) == bool(re.search(rf"[.\"']{field.name}\b", code))
+        if key not in refused and (key in settings.no_effect_keys()) == (field.name in accessed)
     ]
     assert not wrong
 

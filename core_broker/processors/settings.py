@@ -1,14 +1,14 @@
 """The settings of the running broker: codes 25 and 26.
 
-Only keys on the allow-list of `config.py` may change. RocketMQ lets clients change all but a few,
-and remote code execution came of it (CVE-2023-33246). A change is also written to the settings file
-the broker was started with, all keys of it, as RocketMQ does.
+Only keys that `core_broker.config` declares updatable may change. RocketMQ lets clients change all
+but a few, which allowed remote code execution (CVE-2023-33246). After a change, all keys are
+written to the settings file of the start, as RocketMQ does.
 """
 
+from core_broker.config.property_files import parse_properties
+from core_broker.config.updating import updated_settings
 from core_broker.errors import RequestRefused, SettingsError
 from core_broker.processors.context import BrokerContext
-from core_broker.properties import updated_settings
-from core_broker.property_file import parse_properties
 from core_broker.remoting.bodies import DataVersion, encode_body
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from core_broker.config.property_files import parse_properties
 from core_broker.errors import ClientError
-from core_broker.property_file import parse_properties
 
 
 def read_settings(body: bytes) -> dict[str, str]:

@@ -1,12 +1,11 @@
-"""Loading of settings: order of the sources, all problems at once, hints, print-outs, updates."""
+"""Loading of settings: order of the sources, all problems at once, hints, print-outs."""
 
 from pathlib import Path
 
 import pytest
 
-from core_broker.config import BrokerConfig, NamesrvConfig
+from core_broker.config.loading import load_broker_config, load_namesrv_config
 from core_broker.errors import SettingsError
-from core_broker.properties import load_broker_config, load_namesrv_config, updated_settings
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def test_unknown_keys_warn_with_the_nearest_one(conf: Path) -> None:
     )
 
 
-def test_options_for_a_java_machine_are_told_to_do_nothing() -> None:
+def test_options_of_the_java_vm_are_warned_about() -> None:
     warnings = load_broker_config([], {"JAVA_OPT_EXT": "-Xmx1g"}).warnings
     assert warnings == ("environment: JAVA_OPT_EXT has no effect here",)
 
@@ -101,7 +100,7 @@ def test_addresses_of_name_servers(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["ns", "ns:0", "ns:65536", "::1:9876", "a:1,b:1", "http://a:1"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_other_texts_are_refused_as_addresses(address: str) -> None:
     with pytest.raises(SettingsError, match="host:port"):
         load_broker_config(["-n", address], {})
 
@@ -120,7 +119,7 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
         "useTLS=true",
     ],
 )
-def test_what_would_be_dangerous_to_ignore_is_refused(conf: Path, line: str) -> None:
+def test_values_that_are_dangerous_to_ignore_are_refused(conf: Path, line: str) -> None:
     conf.write_text(line + "\n")
     with pytest.raises(SettingsError, match="not available in this version"):
         load_broker_config(["-c", str(conf)], {})
@@ -156,31 +155,34 @@ def test_help_and_wrong_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert left.value.code == 2
 
 
+@pytest.mark.parametrize("options", [["-p", "-m"], ["-p", "--check"], ["-m", "--check"]])
+def test_print_outs_exclude_each_other(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        load_broker_config(options, {})
+    assert left.value.code == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--namesrvAddr", "h:1", "--configFile", "FILE"],
+        ["--namesrvAddr=h:1", "--configFile=FILE"],
+        ["-nh:1", "-cFILE"],
+    ],
+)
+def test_options_have_rocketmqs_long_names(conf: Path, options: list[str]) -> None:
+    conf.write_text("listenPort=7\n")
+    argv = [option.replace("FILE", str(conf)) for option in options]
+    loaded = load_broker_config(argv, {})
+    assert (loaded.config.listen_port, loaded.config.namesrv_addr) == (7, "h:1")
+
+
 def test_the_name_server_takes_n_and_keeps_its_updates_in_the_given_file(conf: Path) -> None:
     conf.write_text("listenPort=0\n")
     loaded = load_namesrv_config(["-c", str(conf), "-n", "h:1"], {"NAMESRV_ADDR": "h:2"})
     assert loaded.config.config_store_path == str(conf)
     conf.write_text("configStorePath=/elsewhere\n")
     assert load_namesrv_config(["-c", str(conf)], {}).config.config_store_path == "/elsewhere"
-
-
-def test_an_update_applies_all_or_nothing() -> None:
-    config = BrokerConfig(broker_name="b", flush_interval_commit_log=500)
-    updated = updated_settings(
-        config, "flushIntervalCommitLog=501\nbrokerName=b\nhighSpeedMode=true\n"
-    )
-    assert updated.flush_interval_commit_log == 501
-    assert config.flush_interval_commit_log == 500
-    with pytest.raises(SettingsError) as raised:
-        updated_settings(config, "flushIntervalCommitLog=0\nbrokerName=c\nflushIntervlCommitLog=1")
-    assert [problem.key for problem in raised.value.problems] == [
-        "brokerName",
-        "flushIntervlCommitLog",
-        "flushIntervalCommitLog",
-    ]
-    assert raised.value.problems[1].nearest == "flushIntervalCommitLog"
-
-
-def test_paths_of_the_name_server_cannot_be_changed_by_a_request() -> None:
-    with pytest.raises(SettingsError):
-        updated_settings(NamesrvConfig(), "kvConfigPath=/etc/passwd\n")

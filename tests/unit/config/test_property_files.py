@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.property_file import Entry, parse_properties
+from core_broker.config.property_files import Entry, parse_properties
 
 
 @pytest.mark.parametrize(

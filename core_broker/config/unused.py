@@ -1,10 +1,14 @@
-"""Keys of RocketMQ that are accepted in a settings file without having an effect here, and why.
+"""Keys of RocketMQ that are accepted in a settings file without an effect here, with reasons.
 
-A settings file written for Apache RocketMQ 4.9 starts unchanged; the loader tells which of its keys
-do nothing, and `-p` lists them all. The keys are those of BrokerConfig, MessageStoreConfig,
-NettyServerConfig, NettyClientConfig and NamesrvConfig of 4.9.8 that `config.py` does not have, and
-the best known ones of RocketMQ 5.
+A settings file written for Apache RocketMQ 4.9 starts unchanged; the loader warns about its keys
+without effect, and `-p` lists the reasons. The keys are those of BrokerConfig, MessageStoreConfig,
+NettyServerConfig, NettyClientConfig and NamesrvConfig of 4.9.8 that are no settings here, and the
+best known keys of RocketMQ 5. A setting without effect declares its reason with its field
+(`no_effect`).
 """
+
+#: Reason of all keys of replication.
+NO_REPLICATION = "replication is not available in this version"
 
 # Reason -> keys.
 _WITHOUT_EFFECT = {
@@ -21,45 +25,46 @@ _WITHOUT_EFFECT = {
         serverOnewaySemaphoreValue serverSelectorThreads serverWorkerThreads
         unRegisterBrokerQueueCapacity useReentrantLockWhenPutMessage
         """,
-    "there is no Netty: limits of connections are fixed, buffers are the system's": """
+    "Netty is not used: connection limits are fixed, socket buffers have the system's sizes": """
         channelNotActiveInterval clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout
         clientPooledByteBufAllocatorEnable clientSocketRcvBufSize clientSocketSndBufSize
         connectTimeoutMillis serverPooledByteBufAllocatorEnable serverSocketBacklog
         serverSocketRcvBufSize serverSocketSndBufSize useEpollNativeSelector
         writeBufferHighWaterMark writeBufferLowWaterMark
         """,
-    "files are written, not mapped into memory": """
+    "the commit log is written with pwrite(), not through a memory mapping": """
         commitCommitLogLeastPages commitCommitLogThoroughInterval debugLockEnable
         destroyMapedFileIntervalForcibly diskFallRecorded fastFailIfNoBufferInStorePool
         flushLeastPagesWhenWarmMapedFile putMsgIndexHightWater redeleteHangedFileInterval
         transientStorePoolSize
         """,
-    "files have fixed places below storePathRootDir": """
+    "files have fixed paths below storePathRootDir": """
         brokerConfigPath readOnlyCommitLogStorePaths storeCheckpoint storePathAbortFile
         storePathConsumeQueue storePathIndex
         """,
-    "bit maps of filters are not kept: filters are computed when they are needed": """
+    "filters are evaluated on message properties, not on bit maps": """
         bitMapLengthConsumeQueueExt filterDataCleanTimeSpan mappedFileSizeConsumeQueueExt
         """,
-    "no version of RocketMQ 4.9 that we know reads it, or it only says what is logged": """
+    "RocketMQ 4.9.8 does not read the key, or only for logs and statistics": """
         autoDeleteUnusedStats dispatchFromSenderThread enableBatchPush enableDetailStat
         enableScheduleMessageStats flushConsumerOffsetHistoryInterval highSpeedMode
-        isEnableBatchPush isolateLogEnable maxDelayTime messageStorePlugIn
+        isEnableBatchPush isolateLogEnable maxDelayTime
         """,
+    "plug-ins written in Java cannot be loaded": "messageStorePlugIn",
     "delayed messages are delivered by the event loop, in order": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
         scheduleAsyncDeliverMaxResendNum2Blocked
         """,
-    "it belongs to hosted services": """
+    "the key belongs to hosted services": """
         accessKey commercialBaseCount commercialBigCount commercialEnable commercialTimerCount
         commercialTransCount fetchNamesrvAddrByAddressServer secretKey
         """,
     "metrics are always on, at httpPort": "metricsExporterType metricsPromExporterPort",
-    "replication is not available in this version": """
+    NO_REPLICATION: """
         dLegerGroup dLegerPeers dLegerSelfId inSyncReplicas minInSyncReplicas preferredLeaderId
         storePathDLedgerCommitLog totalReplicas
         """,
-    "it belongs to a part of RocketMQ 5 that is not available in this version": """
+    "the key belongs to a feature of RocketMQ 5 that is not available in this version": """
         defaultMessageRequestMode deleteTopicWithBrokerRegistration enableAllTopicList
         enableRetryTopicV2 enableTopicList litePullMessageEnable maxLmqConsumeQueueNum
         needWaitForService notifyMinBrokerIdChanged popPollingSize recallMessageEnable
@@ -67,36 +72,7 @@ _WITHOUT_EFFECT = {
         timerWheelEnable useServerSideResetOffset waitSecondsForService
         """,
 }
-#: Key -> why it has no effect here.
+#: Key -> reason.
 KEYS_WITHOUT_EFFECT = {
     key: reason for reason, keys in _WITHOUT_EFFECT.items() for key in sorted(keys.split())
 }
-
-# Settings that ask for something this version does not have. Going on without it would be
-# dangerous (an open broker, a master that does not replicate), so the process refuses to start.
-# The values stand in lower case.
-REFUSED_VALUES = {
-    ("aclEnable", "true"): "false; access control is not available in this version",
-    ("authenticationEnabled", "true"): "false; access control is not available in this version",
-    ("authorizationEnabled", "true"): "false; access control is not available in this version",
-    ("brokerRole", "slave"): "ASYNC_MASTER; replication is not available in this version",
-    ("brokerRole", "sync_master"): "ASYNC_MASTER; replication is not available in this version",
-    ("clusterTest", "true"): "false; forwarding to another environment is not available",
-    ("enableControllerInNamesrv", "true"): "false; controllers are not available in this version",
-    ("enableControllerMode", "true"): "false; controller mode is not available in this version",
-    ("enableDLegerCommitLog", "true"): "false; DLedger is not available in this version",
-    ("enableLmq", "true"): "false; light queues are not available in this version",
-    ("enableMultiDispatch", "true"): "false; light queues are not available in this version",
-    ("useTLS", "true"): "false; encryption is not available in this version",
-}
-REFUSED_KEYS = frozenset(key for key, _ in REFUSED_VALUES)
-
-
-def listing_of_others() -> str:
-    """What `-p` prints after the settings, as comments of a settings file."""
-    lines = ["# Keys of RocketMQ that are accepted and have no effect here:"]
-    for reason, keys in _WITHOUT_EFFECT.items():
-        lines += [f"# {key}: {reason}" for key in sorted(keys.split())]
-    lines.append("# Values that are refused:")
-    lines += [f"# {key}={value}: use {advice}" for (key, value), advice in REFUSED_VALUES.items()]
-    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Keys of RocketMQ that do nothing here: all are known, each has its reason, none is a setting."""
+"""Keys of RocketMQ without effect: all are known, each has its reason, warnings name them."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from core_broker.config import BrokerConfig, NamesrvConfig
+from core_broker.config.loading import load_broker_config, load_namesrv_config
+from core_broker.config.settings import key
+from core_broker.config.unsupported import REFUSED_KEYS, REFUSED_VALUES
+from core_broker.config.unused import KEYS_WITHOUT_EFFECT
+from core_broker.config.updating import updated_settings
 from core_broker.errors import SettingsError
-from core_broker.foreign_keys import KEYS_WITHOUT_EFFECT, REFUSED_KEYS, REFUSED_VALUES
-from core_broker.properties import load_broker_config, load_namesrv_config, updated_settings
 
 KEYS_OF_ROCKETMQ = [
     line
@@ -28,7 +31,7 @@ def test_every_key_of_rocketmq_is_known() -> None:
     ]
 
 
-def test_a_key_is_a_setting_or_without_effect_but_not_both() -> None:
+def test_the_table_has_no_settings_and_no_refused_keys() -> None:
     assert not SETTINGS & KEYS_WITHOUT_EFFECT.keys()
     assert not REFUSED_KEYS & KEYS_WITHOUT_EFFECT.keys()
 
@@ -42,39 +45,58 @@ def test_a_file_with_every_key_starts_without_unknown_ones(tmp_path: Path) -> No
     (warning,) = load_broker_config(["-c", str(conf)], {}).warnings
     assert "without effect here" in warning
     assert "sendMessageThreadPoolNums" in warning
-    assert "enableDLegerCommitLog" not in warning, "false is the truth"
+    assert "enableDLegerCommitLog" not in warning, "false is the behaviour here"
+
+
+def test_a_setting_without_effect_is_warned_about_when_it_differs_from_the_default(
+    tmp_path: Path,
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("flushCommitLogTimed=false\nslaveTimeout=3000\nhighSpeedMode=true\n")
+    environ = {"ROCKETMQ_DUPLICATION_ENABLE": "true", "ROCKETMQ_OFFSET_CHECK_IN_SLAVE": "false"}
+    assert load_broker_config(["-c", str(conf)], environ).warnings == (
+        f"{conf}: without effect here (-p tells why): flushCommitLogTimed, highSpeedMode",
+        "environment: ROCKETMQ_DUPLICATION_ENABLE has no effect here",
+    )
+
+
+def test_a_setting_without_effect_cannot_be_updatable() -> None:
+    with pytest.raises(ValueError, match="without effect"):
+        key(1, updatable=True, no_effect="no code reads the key")
+    for settings in (BrokerConfig, NamesrvConfig):
+        assert not settings.updatable_keys() & settings.no_effect_keys().keys()
 
 
 @pytest.mark.parametrize(("key", "value"), REFUSED_VALUES)
-def test_what_is_refused_in_a_file_is_refused_in_the_environment_too(key: str, value: str) -> None:
+def test_values_refused_in_a_file_are_refused_in_the_environment_too(key: str, value: str) -> None:
     load = load_namesrv_config if key in NamesrvConfig.keys() else load_broker_config  # noqa: SIM118
     with pytest.raises(SettingsError, match="not available"):
         load([], {f"ROCKETMQ_{key}": value.upper()})
     load([], {f"ROCKETMQ_{key}": "ASYNC_MASTER" if key == "brokerRole" else "false"})
 
 
-def test_a_request_may_repeat_them_but_not_switch_them_on() -> None:
+def test_a_request_may_contain_refused_keys_that_are_off() -> None:
     config = BrokerConfig()
     assert updated_settings(config, "enableDLegerCommitLog=false\nhighSpeedMode=x\n") == config
     with pytest.raises(SettingsError, match="DLedger"):
         updated_settings(config, "enableDLegerCommitLog=true\n")
 
 
-def test_they_are_listed_as_comments_behind_the_settings() -> None:
-    for listing in (
-        load_broker_config(["-p"], {}).listing,
-        load_namesrv_config(["-p"], {}).listing,
+def test_keys_without_effect_are_comments_behind_the_settings() -> None:
+    for settings, listing in (
+        (BrokerConfig, load_broker_config(["-p"], {}).listing),
+        (NamesrvConfig, load_namesrv_config(["-p"], {}).listing),
     ):
         assert listing is not None
-        for key, reason in KEYS_WITHOUT_EFFECT.items():
-            assert f"# {key}: {reason}\n" in listing
+        for name, reason in (settings.no_effect_keys() | KEYS_WITHOUT_EFFECT).items():
+            assert f"# {name}: {reason}\n" in listing
         assert "# aclEnable=true: use false; access control is not available" in listing
     important = load_broker_config(["-m"], {}).listing
     assert important is not None
     assert "#" not in important
 
 
-def test_the_document_lists_them() -> None:
+def test_the_document_lists_keys_without_effect() -> None:
     document = DOCUMENT.read_text(encoding="utf-8")
     section = document[document.index("## Keys without effect") :]
     rows = dict(re.findall(r"^\| ([^|]*) \| ([^|]*) \|$", section, re.M))

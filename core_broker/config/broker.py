@@ -1,137 +1,34 @@
-"""The settings of a broker and of a name server, with the keys and defaults of RocketMQ 4.9.8.
+"""The settings of a broker and of its message store, with the keys and defaults of RocketMQ 4.9.8.
 
-Compatible with BrokerConfig, MessageStoreConfig, NettyServerConfig and NamesrvConfig. One
-attribute per key: `flush_disk_type` is `flushDiskType` in a settings file. Times are in
-milliseconds and sizes in bytes, unless a comment says otherwise. Loading and checking is the work
-of `properties.py`.
+Compatible with BrokerConfig, MessageStoreConfig and NettyServerConfig. Times are in milliseconds
+and sizes in bytes, unless a comment names another unit. docs/settings.md explains every key.
 """
 
 import socket
-from collections.abc import Callable, Iterator
-from dataclasses import Field, dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
+
+from core_broker.config.addresses import local_address
+from core_broker.config.settings import INT_MAX, Settings, computed, key
+from core_broker.config.unused import NO_REPLICATION
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
 
+#: Permission bits of a topic that clients may read (4) and write (2).
 PERM_READ_WRITE = 6
+#: Delays of the levels 1 to 18.
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+#: TCP port of the broker's HTTP side listener.
 BROKER_HTTP_PORT = 5557
-NAMESRV_HTTP_PORT = 5558
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-
-# Keys whose camel case does not follow from the attribute's words.
-_IRREGULAR_KEYS = {
-    "broker_ip1": "brokerIP1",
-    "broker_ip2": "brokerIP2",
-    "check_crc_on_recover": "checkCRCOnRecover",
-    "use_tls": "useTLS",
-}
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRules:
-    """What the loader and the administration codes may do with one key."""
-
-    low: int = 0
-    high: int = LONG_MAX
-    updatable: bool = False
-    important: bool = False
-
-
-NO_RULES = KeyRules()
-
-
-def key(
-    default: T,
-    *,
-    low: int = 0,
-    high: int = LONG_MAX,
-    updatable: bool = False,
-    important: bool = False,
-) -> T:
-    """Declare one setting with its default and rules; `important` ones are shown by `-m`."""
-    rules = KeyRules(low, high, updatable, important)
-    return field(default=default, metadata={"rules": rules})
-
-
-def computed(factory: Callable[[], T], *, important: bool = False) -> T:
-    """Declare one setting whose default depends on the machine."""
-    rules = KeyRules(important=important)
-    return field(default_factory=factory, metadata={"rules": rules})
-
-
-def java_key(attribute: str) -> str:
-    """Return RocketMQ's spelling of an attribute: `broker_ip1` is `brokerIP1`."""
-    if attribute in _IRREGULAR_KEYS:
-        return _IRREGULAR_KEYS[attribute]
-    first, *rest = attribute.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-@cache
-def local_address() -> str:
-    """Return this machine's address towards the outside, or loopback when there is no network.
-
-    Connecting a datagram socket sends nothing; it only makes the kernel choose a source address.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
-
-
-def _under_home(*parts: str) -> str:
-    return str(Path.home().joinpath(*parts))
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the two tables of settings have in common."""
-
-    @classmethod
-    def keys(cls) -> dict[str, "Field[Any]"]:
-        """Map RocketMQ's key to the dataclass field that holds it, in declaration order."""
-        return {java_key(each.name): each for each in fields(cls)}
-
-    @classmethod
-    def updatable_keys(cls) -> frozenset[str]:
-        """Return the keys that may be changed while the process runs (codes 25 and 318)."""
-        return frozenset(name for name, each in cls.keys().items() if rules_of(each).updatable)
-
-    def items(self) -> Iterator[tuple[str, str]]:
-        """Yield every key with its value as text."""
-        for name, each in self.keys().items():
-            yield name, property_text(getattr(self, each.name))
-
-    def to_properties(self) -> str:
-        """Return `key=value` lines: the body of the answers to codes 26 and 319."""
-        return "".join(f"{name}={value}\n" for name, value in self.items())
-
-
-def rules_of(each: "Field[Any]") -> KeyRules:
-    """Return the rules that `key` attached to a field."""
-    rules: KeyRules = each.metadata.get("rules", NO_RULES)
-    return rules
-
-
-def property_text(value: object) -> str:
-    """Return a value as RocketMQ writes it in a settings file."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig(Settings):
     """Every setting of a broker and of its message store."""
 
-    # Who this broker is.
+    # Identity.
     broker_cluster_name: str = key("DefaultCluster", important=True)
     broker_name: str = computed(socket.gethostname, important=True)
     broker_id: int = key(0, important=True)
@@ -139,13 +36,15 @@ class BrokerConfig(Settings):
     broker_ip1: str = computed(local_address, important=True)
     broker_ip2: str = computed(local_address, important=True)
     region_id: str = "DefaultRegion"
-    rocketmq_home: str = key("", important=True)
+    rocketmq_home: str = key(
+        "", important=True, no_effect="no file below the installation folder is read"
+    )
 
-    # Where it listens. Port 0 takes any free port; then the VIP port is any free one too.
+    # Listeners. Port 0 is any free port; the VIP port is then any free port, too.
     listen_port: int = key(10911, high=65535)
     ha_listen_port: int = key(10912, high=65535)
-    bind_address: str = "0.0.0.0"  # noqa: S104 - a broker is reached from other machines
-    http_port: int = key(BROKER_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1 switches it off
+    bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a broker
+    http_port: int = key(BROKER_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1: off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # Name servers.
@@ -182,7 +81,7 @@ class BrokerConfig(Settings):
     pull_thread_pool_queue_capacity: int = key(100_000, low=1, high=INT_MAX)
     os_page_cache_busy_time_out_mills: int = key(1_000, updatable=True)
 
-    # Gantry's own: usual sends go through the compiled kernel, where there is one.
+    # Gantry's own: common-case requests take the compiled fast path where the kernel is built.
     kernel_enable: bool = key(True, updatable=True)
 
     # Pulling.
@@ -192,7 +91,7 @@ class BrokerConfig(Settings):
     slave_read_enable: bool = key(False, updatable=True)
     disable_consume_if_consumer_read_slowly: bool = key(False, updatable=True)
     consumer_fallbehind_threshold: int = key(16 * 1024**3, updatable=True)
-    transfer_msg_by_heap: bool = key(True, updatable=True)
+    transfer_msg_by_heap: bool = key(True, no_effect="the broker has one way to answer a pull")
     max_transfer_bytes_on_message_in_memory: int = key(262_144, low=1, updatable=True)
     max_transfer_count_on_message_in_memory: int = key(32, low=1, updatable=True)
     max_transfer_bytes_on_message_in_disk: int = key(65_536, low=1, updatable=True)
@@ -202,11 +101,15 @@ class BrokerConfig(Settings):
 
     # Filters.
     enable_property_filter: bool = key(False, updatable=True)
-    enable_calc_filter_bit_map: bool = False
+    enable_calc_filter_bit_map: bool = key(
+        False, no_effect="filters are evaluated on message properties, not on bit maps"
+    )
     filter_support_retry: bool = key(False, updatable=True)
     expect_consumer_num_use_filter: int = key(32, low=1)
     max_error_rate_of_bloom_filter: int = key(20, low=1, high=99)  # percent
-    filter_server_nums: int = key(0, high=0)  # none any more, but mqadmin exportConfigs reads it
+    filter_server_nums: int = key(
+        0, high=0, no_effect="there are no filter servers; mqadmin exportConfigs reads the key"
+    )
 
     # Delayed, failed and transactional messages.
     message_delay_level: str = DELAY_LEVELS
@@ -216,11 +119,13 @@ class BrokerConfig(Settings):
     transaction_check_interval: int = key(60_000, low=1, updatable=True)
 
     # Files.
-    store_path_root_dir: str = computed(lambda: _under_home("store"), important=True)
-    store_path_commit_log: str = key("", important=True)  # empty: storePathRootDir/commitlog
+    store_path_root_dir: str = computed(lambda: str(Path.home() / "store"), important=True)
+    store_path_commit_log: str = key("", important=True)  # "": storePathRootDir/commitlog
     mapped_file_size_commit_log: int = key(1024**3, low=1024, high=INT_MAX)
     mapped_file_size_consume_queue: int = key(6_000_000, low=20, high=INT_MAX)
-    enable_consume_queue_ext: bool = False
+    enable_consume_queue_ext: bool = key(
+        False, no_effect="filters are evaluated on message properties, not on bit maps"
+    )
     message_index_enable: bool = key(True, updatable=True)
     message_index_safe: bool = False
     max_hash_slot_num: int = key(5_000_000, low=1, high=INT_MAX)
@@ -228,25 +133,35 @@ class BrokerConfig(Settings):
     default_query_max_num: int = key(32, low=1, high=1_000, updatable=True)
     max_msgs_num_batch: int = key(64, low=1, high=1_000, updatable=True)
     check_crc_on_recover: bool = True
-    duplication_enable: bool = False
-    transient_store_pool_enable: bool = key(False, important=True)
-    warm_maped_file_enable: bool = False
+    duplication_enable: bool = key(
+        False, no_effect="RocketMQ abandoned the replication protocol of this key"
+    )
+    transient_store_pool_enable: bool = key(
+        False, important=True, no_effect="messages are written to the commit log file directly"
+    )
+    warm_maped_file_enable: bool = key(
+        False, no_effect="the commit log is written with pwrite(), not through a memory mapping"
+    )
     enable_lmq: bool = False
     enable_multi_dispatch: bool = False
 
     # Flushing.
     flush_disk_type: FlushDiskType = key("ASYNC_FLUSH", important=True)  # noqa: RUF009
     sync_flush_timeout: int = key(5_000, low=1, updatable=True)
-    flush_commit_log_timed: bool = key(True, updatable=True)
+    flush_commit_log_timed: bool = key(
+        True, no_effect="the commit log is always flushed at fixed intervals"
+    )
     flush_interval_commit_log: int = key(500, low=1, updatable=True)
     flush_commit_log_least_pages: int = key(4, updatable=True)
     flush_commit_log_thorough_interval: int = key(10_000, low=1, updatable=True)
-    commit_interval_commit_log: int = key(200, low=1, updatable=True)
+    commit_interval_commit_log: int = key(
+        200, low=1, no_effect="only transientStorePoolEnable reads it, which has no effect"
+    )
     flush_interval_consume_queue: int = key(1_000, low=1, updatable=True)
     flush_consume_queue_least_pages: int = key(2, updatable=True)
     flush_consume_queue_thorough_interval: int = key(60_000, low=1, updatable=True)
 
-    # Retention. Ratios are percentages of the disk.
+    # Retention. Ratios are percentages of the disk's capacity.
     delete_when: str = key("04", updatable=True)  # hours of the day, separated by ";"
     file_reserved_time: int = key(72, updatable=True)  # hours
     disk_max_used_space_ratio: int = key(75, updatable=True)
@@ -258,13 +173,13 @@ class BrokerConfig(Settings):
     delete_consume_queue_files_interval: int = key(100, updatable=True)
 
     # Replication.
-    ha_master_address: str = ""
-    ha_send_heartbeat_interval: int = key(5_000, low=1)
-    ha_housekeeping_interval: int = key(20_000, low=1)
-    ha_transfer_batch_size: int = key(32_768, low=1)
-    ha_slave_fallbehind_max: int = key(256 * 1024 * 1024, updatable=True)
-    slave_timeout: int = key(3_000, low=1, updatable=True)
-    offset_check_in_slave: bool = False
+    ha_master_address: str = key("", no_effect=NO_REPLICATION)
+    ha_send_heartbeat_interval: int = key(5_000, low=1, no_effect=NO_REPLICATION)
+    ha_housekeeping_interval: int = key(20_000, low=1, no_effect=NO_REPLICATION)
+    ha_transfer_batch_size: int = key(32_768, low=1, no_effect=NO_REPLICATION)
+    ha_slave_fallbehind_max: int = key(256 * 1024 * 1024, no_effect=NO_REPLICATION)
+    slave_timeout: int = key(3_000, low=1, no_effect=NO_REPLICATION)
+    offset_check_in_slave: bool = key(False, no_effect=NO_REPLICATION)
 
     # Access control.
     acl_enable: bool = key(False, important=True)
@@ -273,27 +188,5 @@ class BrokerConfig(Settings):
 
     @property
     def commit_log_dir(self) -> str:
-        """The folder of the commit log, which may lie on a disk of its own."""
+        """Folder of the commit log; it may lie on another disk than the store folder."""
         return self.store_path_commit_log or str(Path(self.store_path_root_dir) / "commitlog")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamesrvConfig(Settings):
-    """Every setting of a name server."""
-
-    rocketmq_home: str = ""
-    kv_config_path: str = computed(lambda: _under_home("namesrv", "kvConfig.json"))
-    config_store_path: str = computed(lambda: _under_home("namesrv", "namesrv.properties"))
-    product_env_name: str = "center"
-    cluster_test: bool = False
-    order_message_enable: bool = key(False, updatable=True)
-    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
-
-    listen_port: int = key(9876, high=65535)  # 0 takes any free port
-    bind_address: str = "0.0.0.0"  # noqa: S104 - a name server is reached from other machines
-    http_port: int = key(NAMESRV_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1 switches it off
-    server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
-
-    # From RocketMQ 5, with the behaviour of 4.9.8 as default.
-    return_order_topic_config_to_broker: bool = key(True, updatable=True)
-    scan_not_active_broker_interval: int = key(10_000, low=1)

@@ -1,0 +1,29 @@
+"""Settings of a broker and of a name server.
+
+settings.py        how a setting is declared: key, default, limits, updatable, no_effect
+broker.py          the settings of a broker          namesrv.py  those of a name server
+unused.py          keys of RocketMQ that have no effect here, with reasons
+unsupported.py     values that are refused, with reasons
+loading.py         settings of a start: sources, checks, warnings, print-outs
+updating.py        settings of a running process: request codes 25 and 318
+options.py         the command line         sources.py   file and environment
+conversion.py      text to typed values     listings.py  -p, -m and --check
+property_files.py  the syntax of .properties
+"""
+
+from core_broker.config.addresses import local_address
+from core_broker.config.broker import DELAY_LEVELS, PERM_READ_WRITE, BrokerConfig
+from core_broker.config.namesrv import NamesrvConfig
+from core_broker.config.settings import LONG_MAX, Settings, java_key, property_text
+
+__all__ = [
+    "DELAY_LEVELS",
+    "LONG_MAX",
+    "PERM_READ_WRITE",
+    "BrokerConfig",
+    "NamesrvConfig",
+    "Settings",
+    "java_key",
+    "local_address",
+    "property_text",
+]

@@ -1,0 +1,107 @@
+"""Sources of settings: the settings file, and variables of the environment.
+
+Each source returns the assignments to known keys. Unknown keys are warned about with the nearest
+known key, because RocketMQ ignores them. Keys without effect are warned about when the value
+differs from the default: a file that a broker has written back contains every key.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING
+from pathlib import Path
+
+from core_broker.config.assignments import Assignment, nearest_key
+from core_broker.config.broker import BrokerConfig
+from core_broker.config.namesrv import NamesrvConfig
+from core_broker.config.property_files import parse_properties
+from core_broker.config.settings import Settings, property_text
+from core_broker.config.unsupported import REFUSED_KEYS, refusal
+from core_broker.config.unused import KEYS_WITHOUT_EFFECT
+from core_broker.errors import SettingProblem
+
+ENVIRONMENT_PREFIX = "ROCKETMQ_"
+# Variables that containers of RocketMQ set for its virtual machine.
+_JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
+# Variables of RocketMQ with that prefix that are not settings.
+_OTHER_VARIABLES = {"SERIALIZETYPE", "ZONE", "ZONEMODE"}
+
+
+def from_default_address(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
+    """Yield the name servers of NAMESRV_ADDR, which is only a default, as in RocketMQ."""
+    address = environ.get("NAMESRV_ADDR", "")
+    if address and "namesrvAddr" in kind.keys():  # noqa: SIM118
+        yield Assignment("namesrvAddr", address, "environment NAMESRV_ADDR")
+
+
+def from_file(
+    kind: type[Settings], file: Path, problems: list[SettingProblem], warnings: list[str]
+) -> list[Assignment]:
+    """Return the assignments of a settings file; an unreadable file is a problem."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        option = Assignment("-c", str(file), "option -c")
+        problems.append(option.problem(f"a readable settings file ({reason})"))
+        return []
+    known = kind.keys()
+    assignments: list[Assignment] = []
+    useless: list[str] = []
+    for entry in parse_properties(text):
+        assignment = Assignment(entry.key, entry.value, str(file), entry.line)
+        if entry.key in known or refusal(entry.key, entry.value):
+            assignments.append(assignment)
+        elif entry.key not in KEYS_WITHOUT_EFFECT and entry.key not in REFUSED_KEYS:
+            nearest = nearest_key(entry.key, known)
+            warnings.append(_unknown(assignment.location, entry.key, nearest))
+        if _is_useless(kind, entry.key, entry.value):
+            useless.append(entry.key)
+    if useless:
+        warnings.append(f"{file}: without effect here (-p tells why): {', '.join(useless)}")
+    return assignments
+
+
+def from_environment(
+    kind: type[Settings], environ: Mapping[str, str], warnings: list[str]
+) -> list[Assignment]:
+    """Return the assignments of the variables ROCKETMQ_<KEY>."""
+    own = {_plain(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
+    others = {_plain(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
+    others |= {_plain(name) for name in KEYS_WITHOUT_EFFECT} | _OTHER_VARIABLES
+    assignments: list[Assignment] = []
+    useless = [variable for variable in _JAVA_VARIABLES if environ.get(variable)]
+    for variable in sorted(environ):
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        plain = _plain(variable.removeprefix(ENVIRONMENT_PREFIX))
+        value = environ[variable]
+        if plain in own:
+            assignments.append(Assignment(own[plain], value, f"environment {variable}"))
+            if _is_useless(kind, own[plain], value):
+                useless.append(variable)
+        elif plain not in others:
+            close = difflib.get_close_matches(plain, own, 1)
+            warnings.append(_unknown("environment", variable, own[close[0]] if close else ""))
+    warnings.extend(f"environment: {variable} has no effect here" for variable in useless)
+    return assignments
+
+
+def _is_useless(kind: type[Settings], key: str, value: str) -> bool:
+    """Return whether an assignment asks for a behaviour that its key does not have here."""
+    if key in KEYS_WITHOUT_EFFECT:
+        return True
+    if key not in kind.no_effect_keys():
+        return False
+    default = kind.keys()[key].default
+    assert default is not MISSING
+    return value.strip() != property_text(default)
+
+
+def _plain(name: str) -> str:
+    """Return a key without case and underscores: LISTEN_PORT and listenPort are the same key."""
+    return name.replace("_", "").upper()
+
+
+def _unknown(location: str, key: str, nearest: str) -> str:
+    hint = f"; did you mean {nearest}?" if nearest else ""
+    return f"{location}: {key} is not a known key and is ignored{hint}"

@@ -1,0 +1,27 @@
+"""Values of settings that the process refuses, because the feature is not available here.
+
+Running without the feature would be dangerous: an open broker, or a master that does not
+replicate. The process therefore refuses to start.
+"""
+
+#: (key, value in lower case) -> the value to use instead, and the reason.
+REFUSED_VALUES = {
+    ("aclEnable", "true"): "false; access control is not available in this version",
+    ("authenticationEnabled", "true"): "false; access control is not available in this version",
+    ("authorizationEnabled", "true"): "false; access control is not available in this version",
+    ("brokerRole", "slave"): "ASYNC_MASTER; replication is not available in this version",
+    ("brokerRole", "sync_master"): "ASYNC_MASTER; replication is not available in this version",
+    ("clusterTest", "true"): "false; forwarding to another environment is not available",
+    ("enableControllerInNamesrv", "true"): "false; controllers are not available in this version",
+    ("enableControllerMode", "true"): "false; controller mode is not available in this version",
+    ("enableDLegerCommitLog", "true"): "false; DLedger is not available in this version",
+    ("enableLmq", "true"): "false; light queues are not available in this version",
+    ("enableMultiDispatch", "true"): "false; light queues are not available in this version",
+    ("useTLS", "true"): "false; encryption is not available in this version",
+}
+REFUSED_KEYS = frozenset(key for key, _ in REFUSED_VALUES)
+
+
+def refusal(key: str, value: str) -> str:
+    """Return the value to use instead and the reason, or "" for an accepted value."""
+    return REFUSED_VALUES.get((key, value.strip().lower()), "")

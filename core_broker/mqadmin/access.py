@@ -1,4 +1,4 @@
-"""Access control of RocketMQ 4: accounts, white list, versions of the files (codes 50-53)."""
+"""Access control (ACL 1.0): accounts, white list, versions of the ACL files (codes 50-53)."""
 
 from core_broker.client.admin import AccessAccount
 from core_broker.mqadmin.command import command, flag, text
@@ -48,8 +48,11 @@ async def update_acl_config(
     topic_perms: str | None,
     group_perms: str | None,
 ) -> None:
-    """On one broker, or on all masters and slaves of a cluster. -a and -s are the account's: with
-    which key the request is signed is told by conf/tools.yml or the variables."""
+    """Works on one broker, or on all masters and slaves of a cluster.
+
+    -a and -s are the keys of the account. The key that signs the request comes from conf/tools.yml
+    or from MQADMIN_ACCESS_KEY and MQADMIN_SECRET_KEY.
+    """
     account = AccessAccount(
         access_key,
         secret_key,
@@ -63,7 +66,7 @@ async def update_acl_config(
     addrs = await _targets(session, broker_addr, cluster_name)
     for addr in addrs:
         await session.admin.update_access_account(addr, account)
-        session.out.say(f"create or update plain access config to {addr} success.")
+        session.out.show_text(f"create or update plain access config to {addr} success.")
     session.out.show({"accessKey": access_key, "updated": addrs}, [account_text(account)])
 
 
@@ -80,7 +83,7 @@ async def update_acl_config(
 async def delete_acl_config(
     session: Session, broker_addr: str | None, cluster_name: str | None, access_key: str
 ) -> None:
-    """From one broker, or from all masters and slaves of a cluster."""
+    """Deletes the account from one broker, or from all masters and slaves of a cluster."""
     addrs = await _targets(session, broker_addr, cluster_name)
     for addr in addrs:
 
@@ -115,13 +118,13 @@ async def update_global_white_addr(
     global_white_remote_addresses: str,
     acl_file_full_path: str | None,
 ) -> None:
-    """Clients at these addresses need no key."""
+    """Clients at white-listed addresses need no key."""
     addrs = await _targets(session, broker_addr, cluster_name)
     for addr in addrs:
         await session.admin.update_white_list(
             addr, global_white_remote_addresses, acl_file_full_path
         )
-        session.out.say(f"update global white remote addresses to {addr} success.")
+        session.out.show_text(f"update global white remote addresses to {addr} success.")
     addresses = global_white_remote_addresses.split(",")
     session.out.show_json({"globalWhiteRemoteAddresses": addresses, "updated": addrs})
 
@@ -133,23 +136,23 @@ async def update_global_white_addr(
 async def cluster_acl_config_version(
     session: Session, broker_addr: str | None, cluster_name: str | None
 ) -> None:
-    """Of each file of one broker, or of each master of a cluster."""
+    """Lists each ACL file of one broker, or of each master of a cluster."""
     records: list[Record] = []
     for addr in await masters(session.admin, broker_addr, cluster_name):
-        found = await session.admin.access_version(addr)
-        place = {
-            "clusterName": found.cluster,
-            "brokerName": found.broker_name,
-            "brokerAddr": found.broker_addr,
+        reply = await session.admin.access_version(addr)
+        broker = {
+            "clusterName": reply.cluster,
+            "brokerName": reply.broker_name,
+            "brokerAddr": reply.broker_addr,
         }
-        for file, version in sorted(found.versions.items()):
+        for file, version in sorted(reply.versions.items()):
             state = {"counter": version.counter, "timestamp": version.timestamp}
-            records.append(place | {"aclFile": file} | state)
-    # Java has no header for one broker.
+            records.append(broker | {"aclFile": file} | state)
+    # Java prints no header for one broker.
     header = [] if broker_addr else [_VERSIONS.header()]
-    whose = "broker's" if broker_addr else "cluster's"
-    done = f"get {whose} plain access config version success."
-    lines = [*header, *map(_VERSIONS.row, records), done]
+    owner = "broker's" if broker_addr else "cluster's"
+    result = f"get {owner} plain access config version success."
+    lines = [*header, *map(_VERSIONS.row, records), result]
     session.out.show({"aclFiles": records}, lines)
 
 
@@ -160,4 +163,4 @@ async def _targets(
 
 
 def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [each.strip() for each in text.split(",") if each.strip()]
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]

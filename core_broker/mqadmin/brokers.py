@@ -1,4 +1,4 @@
-"""Brokers: figures, settings, and how far all groups of one broker are."""
+"""Brokers: runtime statistics, settings, and the lag of all groups of one broker."""
 
 from functools import partial
 
@@ -35,7 +35,7 @@ _CONSUME_STATS = Table(
 async def broker_status(
     session: Session, broker_addr: str | None, cluster_name: str | None
 ) -> None:
-    """The figures of one broker, or of all masters and slaves of a cluster."""
+    """Prints the runtime statistics of one broker, or of all masters and slaves of a cluster."""
     if broker_addr:
         table = await session.admin.runtime_info(broker_addr)
         lines = ["%-32s: %s" % entry for entry in sorted(table.items())]  # noqa: UP031
@@ -60,7 +60,7 @@ async def broker_status(
 async def get_broker_config(
     session: Session, broker_addr: str | None, cluster_name: str | None
 ) -> None:
-    """The settings of one broker, or of each master of a cluster and its slaves."""
+    """Prints the settings of one broker, or of all masters and slaves of a cluster."""
     titles: dict[str, str] = {}
     if broker_addr:
         titles[broker_addr] = f"============{broker_addr}============"
@@ -88,8 +88,11 @@ async def get_broker_config(
 async def update_broker_config(
     session: Session, broker_addr: str | None, cluster_name: str | None, key: str, value: str
 ) -> None:
-    """On one broker, or on all masters of a cluster; one that refuses does not stop the others."""
-    done = []
+    """Works on one broker, or on all masters of a cluster.
+
+    After a broker refuses the change, the command goes on with the next broker.
+    """
+    updated = []
     for addr in await masters(session.admin, broker_addr, cluster_name):
         update = partial(session.admin.update_broker_config, addr, {key: value})
         try:
@@ -97,8 +100,8 @@ async def update_broker_config(
         except GantryError as error:
             session.failed(error)
         else:
-            done.append(addr)
-    document = {"updated": done, "key": key, "value": value, "dryRun": session.dry_run}
+            updated.append(addr)
+    document = {"updated": updated, "key": key, "value": value, "dryRun": session.dry_run}
     session.out.show_json(document)
 
 
@@ -117,13 +120,13 @@ async def update_broker_config(
 async def broker_consume_stats(
     session: Session, broker_addr: str, timeout_millis: int, level: int, order: bool
 ) -> None:
-    """Every queue that a group has consumed from; the total is over all of them."""
+    """Lists the queues with consumer offsets by group; the total also counts omitted queues."""
     groups = await session.admin.broker_consume_stats(
         broker_addr, is_order=order, timeout_ms=timeout_millis
     )
     records, total = [], 0
     for group, stats in groups.items():
-        for queue, entry in sorted(it for each in stats for it in each.offset_table.items()):
+        for queue, entry in sorted(item for part in stats for item in part.offset_table.items()):
             diff = entry.broker_offset - entry.consumer_offset
             total += diff
             if diff < level or entry.last_timestamp <= 0:

@@ -1,15 +1,15 @@
-"""Every command: its name, where it is, and the line that the list of commands shows.
+"""The catalogue of commands: name, module and summary of each command.
 
-The list is printed from here, and a command's file is only read when it is asked for, so that the
-tool starts fast. Names, aliases and lines are those of RocketMQ 4.9.8; case does not matter. The
-last four have classes in RocketMQ but are not among its commands.
+`mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
+Names and aliases are RocketMQ 4.9.8's; upper and lower case are equal. RocketMQ has classes for the
+last four commands, but does not register the classes.
 """
 
 from typing import Final, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A command is the object `<module>.<name in snake_case>`."""
+    """One command. Its click object is `<module>.<name in snake_case>`."""
 
     module: str
     help: str
@@ -90,7 +90,7 @@ ALIASES: Final = {"deleteaccessconfig": "deleteAclConfig"}
 
 
 def find_name(name: str) -> str | None:
-    """The command's own spelling; None when there is no such command."""
+    """Return the command name in RocketMQ's spelling; None for an unknown command."""
     return _BY_LOWER_CASE.get(name.lower())
 
 

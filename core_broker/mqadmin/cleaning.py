@@ -1,4 +1,4 @@
-"""Having brokers delete what is no longer needed."""
+"""Deletion of expired consume queues, unused topics and expired commit-log files by brokers."""
 
 from collections.abc import Awaitable, Callable
 
@@ -12,7 +12,7 @@ from core_broker.mqadmin.session import Session
 @text("-b", "--brokerAddr", help="Broker address")
 @text("-c", "--cluster", help="clustername")
 async def clean_expired_cq(session: Session, broker_addr: str | None, cluster: str | None) -> None:
-    """Consume-queue files that point before the commit log."""
+    """Deletes consume-queue files that point below the commit log's minimum offset."""
     await _clean(session, broker_addr, cluster, session.admin.clean_expired_consume_queue)
 
 
@@ -22,7 +22,7 @@ async def clean_expired_cq(session: Session, broker_addr: str | None, cluster: s
 async def clean_unused_topic(
     session: Session, broker_addr: str | None, cluster: str | None
 ) -> None:
-    """Queues of topics that the broker no longer has."""
+    """Deletes consume queues of topics without a topic configuration."""
     await _clean(session, broker_addr, cluster, session.admin.clean_unused_topic)
 
 
@@ -32,7 +32,7 @@ async def clean_unused_topic(
 async def delete_expired_commit_log(
     session: Session, broker_addr: str | None, cluster: str | None
 ) -> None:
-    """Commit-log files that are older than fileReservedTime."""
+    """Deletes commit-log files older than fileReservedTime."""
     await _clean(session, broker_addr, cluster, session.admin.delete_expired_commit_log)
 
 
@@ -42,9 +42,9 @@ async def _clean(
     cluster: str | None,
     clean: Callable[[str], Awaitable[None]],
 ) -> None:
-    """On one broker, a cluster's, or every one; one that fails does not stop the others."""
+    """Clean one broker, all brokers of a cluster, or all brokers; go on after a failure."""
     addrs = [broker_addr] if broker_addr else await cluster_addrs(session.admin, cluster)
-    done = []
+    cleaned = []
     for addr in addrs:
         try:
             if not session.dry_run:
@@ -52,7 +52,7 @@ async def _clean(
         except GantryError as error:
             session.failed(error)
         else:
-            done.append(addr)
-    word = "success" if done and len(done) == len(addrs) else "false"
-    line = f"[dry run] on {', '.join(done)}" if session.dry_run else word
-    session.out.show({"cleaned": done, "dryRun": session.dry_run}, [line])
+            cleaned.append(addr)
+    word = "success" if cleaned and len(cleaned) == len(addrs) else "false"
+    line = f"[dry run] on {', '.join(cleaned)}" if session.dry_run else word
+    session.out.show({"cleaned": cleaned, "dryRun": session.dry_run}, [line])

@@ -1,6 +1,6 @@
-"""`mqadmin <command> [options]`: finds the command, or prints what there is.
+"""`mqadmin <command> [options]`: command lookup and help.
 
-Exit codes are those of `session.ExitCode`. What goes wrong is one sentence on the error stream.
+Exit codes are those of `session.ExitCode`. A failure is one sentence on the error stream.
 """
 
 import io
@@ -18,7 +18,7 @@ EPILOG = "See 'mqadmin help <command>' for more information on a specific comman
 
 
 class Cli(click.Group):
-    """Commands are read from their files when they are asked for."""
+    """The group of all commands. A command's module is imported when the command is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(CATALOG)
@@ -37,7 +37,7 @@ class Cli(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names come from the catalogue: loading every command would be too slow for a key."""
+        """Complete names from the catalogue: importing all commands is too slow for a key press."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         start = incomplete.lower()
@@ -53,22 +53,22 @@ class Cli(click.Group):
 
 
 def load(name: str) -> click.Command:
-    """The command of a name in the catalogue."""
+    """Import and return the command of a name in the catalogue."""
     module = import_module(f"core_broker.mqadmin.{CATALOG[name].module}")
-    found: Any = getattr(module, attribute(name))
-    assert isinstance(found, click.Command)
-    return found
+    loaded: Any = getattr(module, attribute(name))
+    assert isinstance(loaded, click.Command)
+    return loaded
 
 
 def attribute(name: str) -> str:
-    """What a command's object is called in its file: `topic_status` for topicStatus."""
+    """Return the name of a command's object in its module: `topic_status` for topicStatus."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name.lower(), [each.lower() for each in CATALOG], n=1)
+    close = get_close_matches(name.lower(), [command.lower() for command in CATALOG], n=1)
     hint = f" Did you mean {find_name(close[0])}?" if close else ""
     return f"The sub command {name} not exist.{hint}"
 
@@ -81,7 +81,7 @@ def _unknown(name: str) -> str:
 )
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Look at a RocketMQ cluster and change it: Gantry's or Apache's."""
+    """Inspect and administer a RocketMQ cluster: Gantry's or Apache's."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -90,22 +90,22 @@ def cli(context: click.Context) -> None:
 @click.argument("name", required=False, metavar="[command]")
 @click.pass_context
 def help_command(context: click.Context, name: str | None) -> None:
-    """Print what a command does and its options."""
+    """Print the description and the options of a command."""
     group = context.parent
     assert group is not None
     if name is None:
         click.echo(group.get_help())
         return
-    found = find_name(name)
-    if found is None:
+    spelled = find_name(name)
+    if spelled is None:
         context.fail(_unknown(name))
-    with click.Context(load(found), info_name=found, parent=group) as inner:
+    with click.Context(load(spelled), info_name=spelled, parent=group) as inner:
         click.echo(inner.get_help())
 
 
 def main() -> None:
-    """Run the program; it ends with one of the documented exit codes."""
-    # A terminal that does not know a letter must not end the command.
+    """Run the program and exit with one of the documented exit codes."""
+    # A character missing from the terminal's encoding must not abort the command.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""clusterList: every broker with its load, its disk and its messages of the day."""
+"""clusterList: load, disk usage and daily message counts of every broker."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from core_broker.mqadmin.session import Session
 
 
 def _or_dash(layout: str) -> Callable[[Any], str]:
-    """What a broker did not tell is a dash, never a zero."""
+    """Format a value missing from the broker's answer as a dash, never as a zero."""
     return lambda value: "-" if value is None else layout % value
 
 
@@ -54,7 +54,7 @@ _LOADS = Table(
 async def cluster_list(
     session: Session, more_stats: bool, interval: int | None, rounds: int
 ) -> None:
-    """Once, or every so many seconds until it is interrupted."""
+    """Prints the list once, or every --interval seconds until Ctrl-C."""
     table, row = (_TOTALS, _totals) if more_stats else (_LOADS, _load)
     done = 0
     while True:
@@ -76,22 +76,22 @@ async def _rows(
         for broker in brokers_of_cluster(info, cluster):
             for broker_id, addr in sorted(broker.broker_addrs.items()):
                 try:
-                    figures = row(await session.admin.runtime_info(addr))
+                    columns = row(await session.admin.runtime_info(addr))
                 except GantryError as error:
                     session.failed(error)
-                    figures = row({})
-                place = {
+                    columns = row({})
+                broker_columns = {
                     "clusterName": cluster,
                     "brokerName": broker.broker_name,
                     "brokerId": broker_id,
                     "addr": addr,
                 }
-                records.append(place | figures)
+                records.append(broker_columns | columns)
     return records
 
 
 def _totals(table: Mapping[str, str]) -> dict[str, Any]:
-    """Differences of the counters that a broker takes at midnight."""
+    """Return differences between the counters that a broker records at midnight."""
 
     def between(kind: str, start: str, end: str) -> int | None:
         first, last = (_number(table, f"msg{kind}Total{moment}") for moment in (start, end))
@@ -131,13 +131,13 @@ def _load_text(tps: float | None, table: Mapping[str, str], queue: str) -> str:
 def _hours_since(moment_ms: float | None) -> float | None:
     if moment_ms is None:
         return None
-    if moment_ms < 0:  # an empty store
+    if moment_ms < 0:  # the store is empty
         return 0.0
     return round((time.time() * 1000 - moment_ms) / 3_600_000, 2)
 
 
 def _number(table: Mapping[str, str], key: str) -> float | None:
-    """The first number of a value, for rates are written as three."""
+    """Return the first number of a value: a rate has three numbers (10 s, 1 min, 10 min)."""
     try:
         return float(table[key].split()[0])
     except (KeyError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What commands are made of: options as RocketMQ names them, their types, and how one is run.
+"""Decorators that make commands: RocketMQ's options, option types, and the run of a command.
 
     @command("topicStatus")
     @text("-t", "--topic", required=True, help="topic name")
@@ -26,12 +26,12 @@ from core_broker.mqadmin.credentials import signing_hooks
 from core_broker.mqadmin.output import Output
 from core_broker.mqadmin.session import (
     ExitCode,
+    PartialFailure,
     Session,
-    SomeFailed,
     exit_code_of,
     sentence,
 )
-from core_broker.mqadmin.times import WrittenMoment, written_moment
+from core_broker.mqadmin.times import TimestampText, timestamp_with_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,19 +43,19 @@ NAMESRV_HELP: Final = "Name server address list, eg: '192.168.0.1:9876;192.168.0
 
 
 class Text(click.ParamType[str]):
-    """Any text but blanks; those around it are cut off, as RocketMQ does."""
+    """A text without leading and trailing blanks, stripped like in RocketMQ; blank text fails."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value).strip()
         if not text:
-            self.fail("expected a text, not only blanks", param, ctx)
+            self.fail("expected a text, got only blanks", param, ctx)
         return text
 
 
 class Flag(click.ParamType[bool]):
-    """true or false. RocketMQ takes every other word for false, which hides slips."""
+    """true or false. Other words fail, while RocketMQ reads other words as false."""
 
     name = "true|false"
 
@@ -78,18 +78,20 @@ class Number(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
-        # No underscores and no digits of other scripts, which int() would take.
+        # int() alone would also accept underscores and digits of other scripts.
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-            self.fail(f"{value!r} is no whole number", param, ctx)
+            self.fail(f"{value!r} is not a whole number", param, ctx)
         number = int(text)
         if not self._low <= number <= self._high:
             self.fail(f"{number} is not between {self._low} and {self._high}", param, ctx)
         return number
 
 
-class Moment(click.ParamType[WrittenMoment]):
-    """Milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS in local time; `now` where it makes
-    sense is -1, the end."""
+class Moment(click.ParamType[TimestampText]):
+    """Milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS in local time.
+
+    Options made with now=True also accept `now` and -1 for the end of the queue.
+    """
 
     name = "time"
 
@@ -98,14 +100,14 @@ class Moment(click.ParamType[WrittenMoment]):
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> WrittenMoment:
-        if isinstance(value, WrittenMoment):
+    ) -> TimestampText:
+        if isinstance(value, TimestampText):
             return value
-        moment = written_moment(str(value).strip(), now=self._now)
+        moment = timestamp_with_text(str(value).strip(), now=self._now)
         if moment is None:
             words = "now, " if self._now else ""
             expected = f"expected {words}milliseconds or yyyy-MM-dd#HH:mm:ss:SSS"
-            self.fail(f"{value!r} is no time; {expected}", param, ctx)
+            self.fail(f"{value!r} is not a time; {expected}", param, ctx)
         return moment
 
 
@@ -132,8 +134,8 @@ def moment(*names: str, now: bool = False, **settings: Any) -> Callable[[F], F]:
 
 
 def rounds() -> Callable[[F], F]:
-    """For commands that look again and again; RocketMQ's run until they are interrupted."""
-    return number("--rounds", default=0, help="stop after so many rounds | default 0: never")
+    """The option --rounds of polling commands; RocketMQ's commands poll until Ctrl-C."""
+    return number("--rounds", default=0, help="number of rounds | default 0: until Ctrl-C")
 
 
 def _option(names: tuple[str, ...], kind: click.ParamType[Any], settings: Any) -> Callable[[F], F]:
@@ -142,14 +144,14 @@ def _option(names: tuple[str, ...], kind: click.ParamType[Any], settings: Any) -
 
 
 def _parameter(names: Iterable[str]) -> list[str]:
-    """The names, and the Python parameter that they fill: that of the last one, in snake_case."""
+    """Return the Python parameter name, from the last option name, followed by all names."""
     names = list(names)
     words = re.sub(r"([a-z])([A-Z])", r"\1_\2", names[-1].lstrip("-").replace(" ", "_"))
     return [words.lower(), *names]
 
 
 class AdminCommand(click.Command):
-    """A command as RocketMQ reads it: a long option may stand behind one hyphen."""
+    """A command that, like RocketMQ's, also accepts a long option after a single hyphen."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = {name for param in self.params for name in param.opts if name.startswith("--")}
@@ -157,7 +159,7 @@ class AdminCommand(click.Command):
 
 
 def command(name: str, *, destructive: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Make a command of an async function that takes a Session and then its options."""
+    """Make a command of an async function; its parameters are a Session and the options."""
 
     def make(function: Callable[..., Awaitable[None]]) -> click.Command:
         def callback(**options: Any) -> None:
@@ -197,40 +199,40 @@ def _common_options(taken: set[str], *, destructive: bool) -> list[click.Option]
             type=timeout,
             default=REQUEST_TIMEOUT_MS_DEFAULT,
             metavar="<number>",
-            help=f"for each request | default {REQUEST_TIMEOUT_MS_DEFAULT}",
+            help=f"timeout of each request | default {REQUEST_TIMEOUT_MS_DEFAULT}",
         ),
         click.Option(
             ["sign_access_key", "--accessKey"],
             envvar="MQADMIN_ACCESS_KEY",
             metavar="<text>",
-            help="sign requests; else by conf/tools.yml  [MQADMIN_ACCESS_KEY]",
+            help="access key that signs requests | default: conf/tools.yml  [MQADMIN_ACCESS_KEY]",
         ),
         click.Option(
             ["sign_secret_key", "--secretKey"],
             envvar="MQADMIN_SECRET_KEY",
             metavar="<text>",
-            help="its secret  [MQADMIN_SECRET_KEY]",
+            help="secret key of the access key  [MQADMIN_SECRET_KEY]",
         ),
     ]
     for option in options:
-        # A command's own meaning of a name wins; the variable still works.
+        # A command's own option of the same name wins; the environment variable still works.
         option.opts = [opt for opt in option.opts if opt not in taken]
         option.hidden = not option.opts
     if destructive:
         options.append(
             click.Option(
-                ["dry_run", "--dry-run"], is_flag=True, help="print what would be done, do nothing"
+                ["dry_run", "--dry-run"], is_flag=True, help="print the changes, change nothing"
             )
         )
     return options
 
 
 class CommandError(click.ClickException):
-    """Ends the program with one sentence on the error stream and its exit code."""
+    """An error that ends the program with one sentence on the error stream and an exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
-        # click reads it from the object, though it declares it for the class.
+        # click declares exit_code as a class attribute, but reads the instance's value.
         vars(self)["exit_code"] = exit_code
 
     def show(self, file: Any = None) -> None:
@@ -238,10 +240,10 @@ class CommandError(click.ClickException):
 
 
 def run(function: Callable[..., Awaitable[None]], options: dict[str, Any]) -> None:
-    """Run a command to its end; CommandError tells why it could not."""
+    """Run a command to its end; raise CommandError, or Exit after partial failures."""
     try:
         asyncio.run(_run(function, options))
-    except SomeFailed as failed:
+    except PartialFailure as failed:
         raise click.exceptions.Exit(failed.exit_code) from None
     except GantryError as error:
         raise CommandError(sentence(error), exit_code_of(error)) from None
@@ -250,10 +252,10 @@ def run(function: Callable[..., Awaitable[None]], options: dict[str, Any]) -> No
 
 
 def _end_on_interrupt() -> None:
-    """Let Ctrl-C cancel the command.
+    """Let Ctrl-C cancel the command at once.
 
-    The handler of asyncio.run may come too late for a loop that is just beginning to wait: then it
-    would only be heard when the wait is over.
+    The SIGINT handler of asyncio.run does not wake an event loop that is entering its wait: the
+    cancellation would be delayed until the wait ends.
     """
     task = asyncio.current_task()
     if task is not None and threading.current_thread() is threading.main_thread():

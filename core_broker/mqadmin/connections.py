@@ -1,4 +1,4 @@
-"""Who is connected: consumers of a group, producers of a group, producers of a broker."""
+"""Client connections: consumers of a group, producers of a group, producers of a broker."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from core_broker.mqadmin.command import command, text
 from core_broker.mqadmin.java_texts import producer_text
 from core_broker.mqadmin.lookup import group_connection, topic_addrs
 from core_broker.mqadmin.output import Column, Record, Table
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.remoting.bodies import ClientConnection
 from core_broker.remoting.versions import version_name
 
@@ -40,9 +40,9 @@ def _client(connection: ClientConnection) -> Record:
 async def consumer_connection(
     session: Session, consumer_group: str, broker_addr: str | None
 ) -> None:
-    """Members, subscriptions, and how the group consumes."""
-    found = await group_connection(session.admin, consumer_group, broker_addr)
-    clients = [_client(each) for each in found.connection_set]
+    """Prints members, subscriptions, consume type and message model of the group."""
+    connections = await group_connection(session.admin, consumer_group, broker_addr)
+    clients = [_client(connection) for connection in connections.connection_set]
     subscriptions: list[dict[str, Any]] = [
         {
             "topic": topic,
@@ -50,15 +50,15 @@ async def consumer_connection(
             "expressionType": data.expression_type,
             "subVersion": data.sub_version,
         }
-        for topic, data in sorted(found.subscription_table.items())
+        for topic, data in sorted(connections.subscription_table.items())
     ]
     document = {
         "consumerGroup": consumer_group,
         "clients": clients,
         "subscriptions": subscriptions,
-        "consumeType": found.consume_type,
-        "messageModel": found.message_model,
-        "consumeFromWhere": found.consume_from_where,
+        "consumeType": connections.consume_type,
+        "messageModel": connections.message_model,
+        "consumeFromWhere": connections.consume_from_where,
     }
     lines = [
         *_CLIENTS.lines(clients),
@@ -66,9 +66,9 @@ async def consumer_connection(
         "Below is subscription:",
         *_SUBSCRIPTIONS.lines(subscriptions),
         "",
-        f"ConsumeType: {found.consume_type}",
-        f"MessageModel: {found.message_model}",
-        f"ConsumeFromWhere: {found.consume_from_where}",
+        f"ConsumeType: {connections.consume_type}",
+        f"MessageModel: {connections.message_model}",
+        f"ConsumeFromWhere: {connections.consume_from_where}",
     ]
     session.out.show(document, lines)
 
@@ -77,19 +77,21 @@ async def consumer_connection(
 @text("-g", "--producerGroup", required=True, help="producer group name")
 @text("-t", "--topic", required=True, help="topic name")
 async def producer_connection(session: Session, producer_group: str, topic: str) -> None:
-    """The producers of a group that a broker of the topic knows."""
+    """Lists the producers of the group that are connected to the topic's brokers."""
     refused: RequestRefused | None = None
-    found: dict[str, Record] = {}
+    by_client_id: dict[str, Record] = {}
     for addr in (await topic_addrs(session.admin, topic)).values():
         try:
             connections = await session.admin.producer_connections(addr, producer_group)
         except RequestRefused as error:
             refused = error
             continue
-        found |= {each.client_id: _client(each) for each in connections.connection_set}
-    if not found:
-        raise refused or NotThere(f"Not found the producer group connection of {producer_group}.")
-    clients = list(found.values())
+        by_client_id |= {
+            connection.client_id: _client(connection) for connection in connections.connection_set
+        }
+    if not by_client_id:
+        raise refused or NotFound(f"Not found the producer group connection of {producer_group}.")
+    clients = list(by_client_id.values())
     layout = "%04d  %-32s %-22s %-8s %s"
     lines = [layout % (n, *client.values()) for n, client in enumerate(clients, 1)]
     session.out.show({"producerGroup": producer_group, "clients": clients}, lines)
@@ -98,11 +100,13 @@ async def producer_connection(session: Session, producer_group: str, topic: str)
 @command("producer")
 @text("-b", "--broker", required=True, help="broker address")
 async def producer(session: Session, broker: str) -> None:
-    """Every producer that is connected to a broker."""
+    """Lists all producers connected to the broker."""
     groups = await session.admin.all_producers(broker)
     lines = []
     for group, producers in sorted(groups.items()):
         if not producers:
             lines.append(f"producer group ({group}) instances are empty")
-        lines += [f"producer group ({group}) instance : {producer_text(it)}" for it in producers]
+        lines += [
+            f"producer group ({group}) instance : {producer_text(client)}" for client in producers
+        ]
     session.out.show({"groups": groups}, lines)

@@ -1,4 +1,4 @@
-"""consumerStatus and its older form: the inside of consumers, in files or on the screen."""
+"""consumerStatus and consumer: running info of consumers, in files or on standard output."""
 
 import re
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from core_broker.mqadmin.files import write_file
 from core_broker.mqadmin.lookup import group_connection, running_info
 from core_broker.mqadmin.output import Column, Record, Table
 from core_broker.mqadmin.running_info import (
-    queue_complaints,
     running_info_lines,
     same_subscription,
+    stuck_queue_warnings,
 )
 from core_broker.mqadmin.session import Session
 from core_broker.remoting.bodies import ConsumerRunningInfo
@@ -43,7 +43,10 @@ async def consumer_status(
     broker_addr: str | None,
     jstack: bool,
 ) -> None:
-    """Of one client on the screen; of all into files below a folder named for the time."""
+    """Prints one client's running info, or writes one file for each client of the group.
+
+    The files go to a new folder below the working directory, named by the time in milliseconds.
+    """
     if client_id is not None:
         await _show_one(session, consumer_group, client_id, jstack=jstack)
         return
@@ -57,13 +60,14 @@ async def consumer_status(
 async def consumer(
     session: Session, consumer_group: str, client_id: str | None, jstack: bool
 ) -> None:
-    """As consumerStatus, without a header and with numbers of three digits."""
+    """Like consumerStatus, without a header and with three-digit numbers."""
     if client_id is not None:
         await _show_one(session, consumer_group, client_id, jstack=jstack)
         return
 
-    def row(it: Record) -> str:
-        return f"{it['index']:03d}  {it['clientId']:<40} {it['version']:<20} {it['file']}"
+    def row(client: Record) -> str:
+        number, client_id = client["index"], client["clientId"]
+        return f"{number:03d}  {client_id:<40} {client['version']:<20} {client['file']}"
 
     await _show_all(session, consumer_group, None, row, jstack=jstack, header=False)
 
@@ -82,11 +86,11 @@ async def _show_all(
     jstack: bool,
     header: bool,
 ) -> None:
-    found = await group_connection(session.admin, group, broker_addr)
+    connections = await group_connection(session.admin, group, broker_addr)
     folder = Path(str(now_ms()))
     infos: dict[str, ConsumerRunningInfo] = {}
     records: list[dict[str, Any]] = []
-    for client in found.connection_set:
+    for client in connections.connection_set:
         try:
             info = await running_info(session.admin, group, client.client_id, jstack=jstack)
         except GantryError as error:
@@ -101,32 +105,32 @@ async def _show_all(
                 await write_file(folder / _file_name(client.client_id), content.encode())
             )
     same = same_subscription(infos, now_ms())
-    complaints = [
+    warnings = [
         line
         for client_id in sorted(infos)
-        for line in queue_complaints(client_id, infos[client_id], now_ms())
+        for line in stuck_queue_warnings(client_id, infos[client_id], now_ms())
     ]
     document = {
         "consumerGroup": group,
-        "clients": [it | {"info": _document(infos[it["clientId"]])} for it in records],
+        "clients": [record | {"info": _document(infos[record["clientId"]])} for record in records],
         "sameSubscription": same,
-        "complaints": complaints,
+        "complaints": warnings,
     }
     lines = [_CLIENTS.header()] if header else []
     if not session.out.as_json:
         lines += map(row, records)
-    session.out.show(document, [*lines, *(_verdict(same, complaints) if infos else ())])
+    session.out.show(document, [*lines, *(_summary(same, warnings) if infos else ())])
 
 
-def _verdict(same: bool, complaints: list[str]) -> list[str]:
+def _summary(same: bool, warnings: list[str]) -> list[str]:
     if not same:
         return ["", "", "WARN: Different subscription in the same group of consumer!!!"]
-    agreed = "Same subscription in the same group of consumer"
-    return ["", "", agreed, "", "Rebalance OK", *complaints]
+    equal = "Same subscription in the same group of consumer"
+    return ["", "", equal, "", "Rebalance OK", *warnings]
 
 
 def _file_name(client_id: str) -> str:
-    """The client id comes from far away: it must name a file in the folder and nothing else."""
+    """Return a file name for a client id. The id is remote input and must not leave the folder."""
     return re.sub(r"[^\w.@#:-]", "_", client_id).lstrip(".") or "_"
 
 

@@ -1,9 +1,10 @@
-"""With which key requests are signed: options, variables, or RocketMQ's conf/tools.yml.
+"""The keys that sign requests: from options, environment variables, or RocketMQ's conf/tools.yml.
 
     accessKey: rocketmq2
     secretKey: 12345678
 
-The file is $ROCKETMQ_HOME/conf/tools.yml, or $MQADMIN_TOOLS_FILE. Without keys nothing is signed.
+The file is $MQADMIN_TOOLS_FILE, else $ROCKETMQ_HOME/conf/tools.yml. Without keys, requests are sent
+unsigned.
 """
 
 import os
@@ -14,18 +15,25 @@ from core_broker.errors import ClientError
 from core_broker.remoting.client import RpcHook
 
 TOOLS_FILE_VARIABLE: Final = "MQADMIN_TOOLS_FILE"
+#: Bytes read of tools.yml; the rest is ignored.
 TOOLS_FILE_BYTES_MAX: Final = 64 * 1024
 
 
 def signing_hooks(access_key: str | None, secret_key: str | None) -> list[RpcHook]:
-    """Raise ClientError when only one of the two keys is there, or the file cannot be read."""
+    """Return the hooks that sign requests, none without keys.
+
+    Raises ClientError for one key without the other, and for an unreadable tools.yml.
+    """
     if not (access_key or secret_key):
         access_key, secret_key = _keys_of_file()
     if not (access_key or secret_key):
         return []
     if not access_key or not secret_key:
         missing = "accessKey" if not access_key else "secretKey"
-        raise ClientError(f"Requests cannot be signed: {missing} is missing.")
+        raise ClientError(
+            f"Requests cannot be signed: {missing} is missing; "
+            f"set both keys by options, variables or conf/tools.yml."
+        )
     from core_broker.client.acl import AclRpcHook
 
     return [AclRpcHook(access_key, secret_key)]
@@ -48,12 +56,12 @@ def _tools_file() -> Path | None:
     if named:
         return Path(named)
     home = os.environ.get("ROCKETMQ_HOME")
-    usual = Path(home, "conf", "tools.yml") if home else None
-    return usual if usual is not None and usual.is_file() else None
+    default = Path(home, "conf", "tools.yml") if home else None
+    return default if default is not None and default.is_file() else None
 
 
 def read_flat_yaml(text: str) -> dict[str, str]:
-    """The ``key: value`` lines of a file without nesting; quotes and comments are taken off."""
+    """Return the ``key: value`` lines of a flat YAML file, without quotes and comments."""
     values = {}
     for line in text.splitlines():
         key, colon, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""exportMetadata and exportConfigs: what a cluster is made of, into files of JSON."""
+"""exportMetadata and exportConfigs: topics, groups and settings of a cluster as JSON files."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -23,14 +23,14 @@ from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 
 FILE_HELP: Final = "export {} path | default /tmp/rocketmq/export"
 
-#: The settings of a broker that another cluster is compared by.
+#: The broker settings that exportConfigs writes, for comparing clusters.
 CONFIG_KEYS: Final = (
     *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime"),
     *("filterServerNums", "flushDiskType", "maxMessageSize", "messageDelayLevel"),
     *("msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS"),
     *("autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
 )
-#: Groups of the tools themselves, beside those that the broker calls its own.
+#: Groups of RocketMQ's tools and clients, beside the system groups of `is_system_group`.
 _TOOL_GROUPS: Final = frozenset(
     {
         *("DEFAULT_CONSUMER", "DEFAULT_PRODUCER", "__MONITOR_CONSUMER", "SELF_TEST_P_GROUP"),
@@ -42,18 +42,20 @@ _TOOL_GROUPS: Final = frozenset(
 async def user_topics(
     admin: AdminClient, addr: str, *, special: bool = False
 ) -> dict[str, TopicConfig]:
-    """Topics that are not the broker's own; with ``special`` also those of retries and dead
-    letters."""
-    own = set(await admin.system_topics(addr))
+    """Return the topics except the broker's system topics, sorted by name.
+
+    Retry and dead-letter topics are included only with ``special``.
+    """
+    system = set(await admin.system_topics(addr))
     return {
         topic: config
         for topic, config in sorted((await admin.topic_configs(addr)).items())
-        if topic not in own and (special or not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)))
+        if topic not in system and (special or not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)))
     }
 
 
 async def user_groups(admin: AdminClient, addr: str) -> dict[str, SubscriptionGroupConfig]:
-    """Groups that are not the broker's or the tools' own."""
+    """Return the groups except those of the broker and of RocketMQ's tools, sorted by name."""
     return {
         group: config
         for group, config in sorted((await admin.group_configs(addr)).items())
@@ -66,7 +68,7 @@ def export_path(folder: str | None, name: str) -> Path:
 
 
 async def export(session: Session, path: Path, content: Any) -> None:
-    """Write a document that people can read, and print where it is."""
+    """Write a document as indented JSON and print the path."""
     await write_file(path, (pretty(content) + "\n").encode())
     session.out.show({"path": str(path)}, [f"export {path} success"])
 
@@ -87,7 +89,7 @@ async def export_metadata(
     subscription_group: bool,
     special_topic: bool,
 ) -> None:
-    """Topics and groups. Those of a cluster have the queues of all its brokers together."""
+    """Exports topics and groups. For a cluster, the queue counts are summed over all masters."""
     if not cluster_name and not broker_addr:
         raise ClientError("Give one of -b/--brokerAddr and -c/--clusterName.")
     addrs = (
@@ -141,7 +143,7 @@ async def _all_groups(admin: AdminClient, addrs: list[str]) -> dict[str, Subscri
 @text("-c", "--clusterName", required=True, help="choose a cluster to export")
 @text("-f", "--filePath", help=FILE_HELP.format("configs.json"))
 async def export_configs(session: Session, cluster_name: str, file_path: str | None) -> None:
-    """The settings of the masters that matter to clients, and the size of the cluster."""
+    """Exports the masters' settings relevant to clients, and the size of the cluster."""
     brokers = brokers_of_cluster(await session.admin.cluster_info(), cluster_name)
     configs = {}
     for broker in brokers:

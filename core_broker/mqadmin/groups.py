@@ -1,4 +1,4 @@
-"""Consumer groups: their configuration on each broker."""
+"""Consumer groups: create, update, delete, and print the configuration on each broker."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from core_broker.message.topics import dlq_topic, retry_topic, validate_group
 from core_broker.mqadmin.command import LONG_MAX, command, flag, number, text
 from core_broker.mqadmin.java_texts import group_config_members, group_config_text, java
 from core_broker.mqadmin.lookup import masters
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.targets import broker_or_cluster
 from core_broker.mqadmin.topic_changes import remove_topic
 from core_broker.remoting.bodies import SubscriptionGroupConfig
@@ -47,7 +47,10 @@ async def update_sub_group(
     which_broker_when_consume_slowly: int,
     notify_consumer_ids_changed: bool,
 ) -> None:
-    """On one broker, or on all masters of a cluster; one that refuses does not stop the others."""
+    """Works on one broker, or on all masters of a cluster.
+
+    After a broker refuses the change, the command goes on with the next broker.
+    """
     config = SubscriptionGroupConfig(
         group_name=group_name,
         consume_enable=consume_enable,
@@ -60,18 +63,18 @@ async def update_sub_group(
         notify_consumer_ids_changed_enable=notify_consumer_ids_changed,
     )
     validate_group(group_name)
-    done = []
+    created = []
     for addr in await masters(session.admin, broker_addr, cluster_name):
         try:
             await session.admin.create_group(addr, config)
         except GantryError as error:
             session.failed(error)
         else:
-            done.append(addr)
-    lines = [f"create subscription group to {addr} success." for addr in done]
-    if done:
+            created.append(addr)
+    lines = [f"create subscription group to {addr} success." for addr in created]
+    if created:
         lines.append(group_config_text(config))
-    session.out.show({"created": done, "subscriptionGroupConfig": config}, lines)
+    session.out.show({"created": created, "subscriptionGroupConfig": config}, lines)
 
 
 @command("deleteSubGroup", destructive=True)
@@ -88,7 +91,7 @@ async def delete_sub_group(
     group_name: str,
     remove_offset: bool,
 ) -> None:
-    """From a whole cluster, its retry and dead-letter topics go with it."""
+    """With -c, the command also deletes the group's retry and dead-letter topics."""
     addrs = await masters(session.admin, broker_addr, cluster_name)
     where = f" in cluster [{cluster_name}]" if cluster_name else ""
     for addr in addrs:
@@ -105,19 +108,21 @@ async def delete_sub_group(
 @command("getConsumerConfig")
 @text("-g", "--groupName", required=True, help="subscription group name")
 async def get_consumer_config(session: Session, group_name: str) -> None:
-    """As every broker has it."""
+    """Prints the configuration of the group on every broker set."""
     info = await session.admin.cluster_info()
-    found, lines = [], []
+    configs, lines = [], []
     for name, broker in sorted(info.broker_addr_table.items()):
         addr = broker.master_addr or next(iter(broker.broker_addrs.values()))
         config = (await session.admin.group_configs(addr)).get(group_name)
         if config is None:
             continue
-        cluster = next((each for each, of in info.cluster_addr_table.items() if name in of), None)
-        found.append({"clusterName": cluster, "brokerName": name, "config": config})
+        cluster = next(
+            (cluster for cluster, names in info.cluster_addr_table.items() if name in names), None
+        )
+        configs.append({"clusterName": cluster, "brokerName": name, "config": config})
         lines.append(f"{'=' * 29}{cluster}:{name}{'=' * 29}")
         members = group_config_members(config)
         lines += ["%-40s=  %s" % (key, java(value)) for key, value in members]  # noqa: UP031
-    if not found:
-        raise NotThere(f"No broker has a subscription group {group_name}.")
-    session.out.show({"groupName": group_name, "brokers": found}, lines)
+    if not configs:
+        raise NotFound(f"No broker has a subscription group {group_name}.")
+    session.out.show({"groupName": group_name, "brokers": configs}, lines)

@@ -1,4 +1,4 @@
-"""Values as Java's toString prints them, for lines that scripts may know. Pure."""
+"""Values in the format of Java's toString, for output lines that scripts may parse. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ from core_broker.remoting.bodies import (
 
 
 def java(value: object) -> str:
-    """null, true and false as Java writes them."""
+    """Return the text of a value, with Java's null, true and false."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -70,7 +70,7 @@ def topic_config_text(config: TopicConfig) -> str:
 
 
 def group_config_members(config: SubscriptionGroupConfig) -> list[tuple[str, object]]:
-    """Its fields in Java's order; those of 5.x only where a broker sent them."""
+    """Return the fields in Java's order; fields of 5.x only when the broker has sent them."""
     known: list[tuple[str, object]] = [
         ("groupName", config.group_name),
         ("consumeEnable", config.consume_enable),
@@ -95,7 +95,7 @@ def group_config_text(config: SubscriptionGroupConfig) -> str:
 
 
 def account_text(account: AccessAccount) -> str:
-    """The secret key is left out: terminals and logs keep what they are shown."""
+    """Return the account without the secret key: terminals and logs keep their output."""
     return "PlainAccessConfig{{{}}}".format(
         members(
             ("accessKey", f"'{account.access_key}'"),
@@ -138,7 +138,7 @@ def directly_text(result: ConsumeMessageDirectlyResult) -> str:
 
 
 def producer_text(producer: ProducerInfo) -> str:
-    # Java has a blank after each comma but the first.
+    # Java prints no blank after the first comma.
     return (
         f"clientId={producer.client_id},remoteIP={producer.remote_ip}, "
         f"language={producer.language}, version={producer.version}, "
@@ -182,7 +182,7 @@ def unit_text(unit: ConsumeQueueData) -> str:
 
 
 def message_text(message: MessageExt, body: bytes) -> str:
-    """One line with everything, the body as numbers from -128 to 127."""
+    """Return all fields in one line, the body as Java's signed bytes (-128 to 127)."""
     numbers = ", ".join(str(byte - 256 if byte > 127 else byte) for byte in body)
     inner = (
         f"Message{{topic='{message.topic}', flag={message.flag}, "

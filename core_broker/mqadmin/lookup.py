@@ -1,4 +1,4 @@
-"""Where things are: brokers of a cluster, brokers of a topic, what all brokers say about a group.
+"""Lookups: brokers of a cluster, brokers of a topic, offsets and connections of a group.
 
 Compatible in outcome with RocketMQ's CommandUtil and DefaultMQAdminExtImpl.
 """
@@ -9,7 +9,7 @@ from core_broker.client.admin import AdminClient
 from core_broker.client.routes import broker_addr
 from core_broker.errors import RequestRefused
 from core_broker.message.topics import retry_topic
-from core_broker.mqadmin.session import NotThere
+from core_broker.mqadmin.session import NotFound
 from core_broker.remoting.bodies import (
     BrokerData,
     ClusterInfo,
@@ -28,22 +28,22 @@ NO_SUCH_CLUSTER = (
 
 
 def brokers_of_cluster(info: ClusterInfo, cluster: str) -> list[BrokerData]:
-    """The broker sets of a cluster by name; NotThere when the name server knows no such cluster."""
+    """Return a cluster's broker sets, sorted by name; raise NotFound for an unknown cluster."""
     names = info.cluster_addr_table.get(cluster)
     if names is None:
-        raise NotThere(NO_SUCH_CLUSTER.format(cluster))
-    found = (info.broker_addr_table.get(name) for name in sorted(names))
-    return [broker for broker in found if broker is not None]
+        raise NotFound(NO_SUCH_CLUSTER.format(cluster))
+    brokers = (info.broker_addr_table.get(name) for name in sorted(names))
+    return [broker for broker in brokers if broker is not None]
 
 
 async def cluster_masters(admin: AdminClient, cluster: str) -> list[str]:
-    """The addresses of a cluster's masters."""
+    """Return the addresses of a cluster's masters."""
     brokers = brokers_of_cluster(await admin.cluster_info(), cluster)
     return [broker.master_addr for broker in brokers if broker.master_addr]
 
 
 async def cluster_addrs(admin: AdminClient, cluster: str | None = None) -> list[str]:
-    """The addresses of all masters and slaves, of one cluster or of all."""
+    """Return the addresses of all masters and slaves, of one cluster or of all clusters."""
     info = await admin.cluster_info()
     clusters = sorted(info.cluster_addr_table) if cluster is None else [cluster]
     return [
@@ -57,7 +57,7 @@ async def cluster_addrs(admin: AdminClient, cluster: str | None = None) -> list[
 async def masters(
     admin: AdminClient, broker_addr: str | None, cluster_name: str | None
 ) -> list[str]:
-    """The one broker of -b, else the masters of the cluster of -c."""
+    """Return the broker of -b, else the masters of the cluster of -c."""
     if broker_addr:
         return [broker_addr]
     assert cluster_name
@@ -68,32 +68,38 @@ async def broker_name_at(admin: AdminClient, addr: str) -> str:
     for name, broker in (await admin.cluster_info()).broker_addr_table.items():
         if addr in broker.broker_addrs.values():
             return name
-    raise NotThere(f"The name server knows no broker at {addr}.")
+    raise NotFound(f"The name server knows no broker at {addr}.")
 
 
 def addrs_of_route(route: TopicRouteData) -> dict[str, str]:
-    """The address to ask on each broker set, by broker name: the master, else the lowest slave."""
+    """Return one address of each broker set, by broker name.
+
+    The address is the master's, else that of the slave with the lowest broker id.
+    """
     addrs = {broker.broker_name: broker_addr(broker.broker_addrs) for broker in route.broker_datas}
     return {name: addr for name, addr in sorted(addrs.items()) if addr}
 
 
 async def topic_addrs(admin: AdminClient, topic: str) -> dict[str, str]:
-    """The address to ask on each broker set that has the topic, by broker name."""
+    """Return one address of each broker set with the topic, by broker name."""
     return addrs_of_route(await admin.topic_route(topic))
 
 
 async def group_addrs(admin: AdminClient, group: str) -> dict[str, str]:
-    """The brokers that have the group's retry topic, which every consumer makes when it comes."""
+    """Return the brokers with the group's retry topic; a consumer's first heartbeat creates it."""
     try:
         return await topic_addrs(admin, retry_topic(group))
     except RequestRefused as refused:
         if refused.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
-        raise NotThere(f"No consumer of a group {group} was ever here.") from None
+        raise NotFound(f"The group {group} has no retry topic: no consumer has joined.") from None
 
 
 async def group_stats(admin: AdminClient, group: str, topic: str | None = None) -> ConsumeStats:
-    """How far a group is, on all brokers together; NotThere when it has consumed nothing."""
+    """Return the offsets and rates of a group, merged from all brokers.
+
+    Raises NotFound for a group without offsets.
+    """
     table: dict[MessageQueue, OffsetWrapper] = {}
     tps = 0.0
     for addr in (await group_addrs(admin, group)).values():
@@ -101,7 +107,7 @@ async def group_stats(admin: AdminClient, group: str, topic: str | None = None) 
         table |= stats.offset_table
         tps += stats.consume_tps
     if not table:
-        raise NotThere(
+        raise NotFound(
             "Not found the consumer group consume stats, because return offset table is empty, "
             f"maybe the consumer {group} not consume any message."
         )
@@ -109,24 +115,24 @@ async def group_stats(admin: AdminClient, group: str, topic: str | None = None) 
 
 
 def total_diff(table: Mapping[MessageQueue, OffsetWrapper]) -> int:
-    """The messages that a group has still to consume."""
+    """Return the lag: the number of messages between consumer offset and broker offset."""
     return sum(entry.broker_offset - entry.consumer_offset for entry in table.values())
 
 
 async def group_connection(
     admin: AdminClient, group: str, addr: str | None = None
 ) -> ConsumerConnection:
-    """Members and subscriptions, from the given broker or the first that knows any member."""
+    """Return members and subscriptions, from the given broker or the first with a member."""
     refused: RequestRefused | None = None
     addrs = [addr] if addr else list((await group_addrs(admin, group)).values())
-    for each in addrs:
+    for broker in addrs:
         try:
-            found = await admin.consumer_connections(each, group)
+            connections = await admin.consumer_connections(broker, group)
         except RequestRefused as error:
             refused = error
             continue
-        if found.connection_set:
-            return found
+        if connections.connection_set:
+            return connections
     raise refused or RequestRefused(
         ResponseCode.CONSUMER_NOT_ONLINE, f"Not found the consumer group connection of {group}."
     )
@@ -135,11 +141,11 @@ async def group_connection(
 async def running_info(
     admin: AdminClient, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """What one member says about itself, by way of the first broker that reaches it."""
+    """Return the running info of one member, through the first broker that answers."""
     refused: RequestRefused | None = None
     for addr in (await group_addrs(admin, group)).values():
         try:
             return await admin.consumer_running_info(addr, group, client_id, jstack)
         except RequestRefused as error:
             refused = error
-    raise refused or NotThere(f"No broker has the group {group}.")
+    raise refused or NotFound(f"No broker has the group {group}.")

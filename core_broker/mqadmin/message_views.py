@@ -1,4 +1,4 @@
-"""A message as lines, as a JSON document, and as a file of its body."""
+"""Views of a message: lines, a JSON document, and a file with the body."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ from core_broker.mqadmin.times import date_time_ms
 
 
 def message_lines(message: MessageExt, body_path: Path, *, offset_id: bool) -> Iterator[str]:
-    """Everything but the body; the offset id only where RocketMQ's command prints it."""
+    """Yield all fields except the body; the offset id only for commands that print OffsetID."""
     keys = " ".join(message.keys) or None
     entries: list[tuple[str, object]] = [
         ("Topic:", message.topic),
@@ -63,7 +63,7 @@ def message_document(message: MessageExt, *, with_body: bool = True) -> dict[str
 
 
 def unpacked(message: MessageExt) -> bytes:
-    """The body as it was sent; as stored, when it does not unpack."""
+    """Return the decompressed body; the stored body when decompression fails."""
     try:
         return message.decompressed_body()
     except ProtocolError:
@@ -77,8 +77,8 @@ def printed_line(message: MessageExt, charset: str, *, with_body: bool) -> str:
 
 
 async def write_body(message: MessageExt, number: int = 0) -> Path:
-    """Write the body below ``/tmp/rocketmq/msgbodys``, named for the message."""
-    # The id is a property that any producer can set: it must not lead out of the folder.
+    """Write the body to ``/tmp/rocketmq/msgbodys/<message id>`` and return the path."""
+    # Producers can set the id property to any text: the path must not leave the folder.
     name = re.sub(r"[^0-9A-Za-z_-]", "_", message.msg_id)[:128]
     suffix = f"_{number}" if number else ""
     return await write_file(default_folder("msgbodys") / f"{name}{suffix}", unpacked(message))

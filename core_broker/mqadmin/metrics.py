@@ -1,4 +1,4 @@
-"""exportMetrics: rates, counts, disk and clients of a cluster, into a file of JSON."""
+"""exportMetrics: rates, counts, disk usage and clients of a cluster as a JSON file."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from core_broker.remoting.versions import version_name
 @text("-c", "--clusterName", required=True, help="choose a cluster to export")
 @text("-f", "--filePath", help=FILE_HELP.format("metrics.json"))
 async def export_metrics(session: Session, cluster_name: str, file_path: str | None) -> None:
-    """Of each master; a broker that does not answer is left out and told."""
+    """Exports the metrics of each master. Unreachable brokers are reported and left out."""
     reports: dict[str, Any] = {}
     total_tps: Counter[str] = Counter()
     total_day: Counter[str] = Counter()
@@ -89,7 +89,7 @@ async def _rates(admin: AdminClient, addr: str, table: Mapping[str, str]) -> dic
 
 
 async def _topic(admin: AdminClient, addr: str, topic: str) -> tuple[float, int]:
-    """Rate and count of a topic; a broker that has counted nothing yet refuses."""
+    """Return rate and count of a topic; zeroes for a broker without statistics of the topic."""
     try:
         data = await admin.broker_stats(addr, TOPIC_PUT_NUMS, topic)
     except RequestRefused:
@@ -98,19 +98,22 @@ async def _topic(admin: AdminClient, addr: str, topic: str) -> tuple[float, int]
 
 
 async def _clients(admin: AdminClient, groups: Mapping[str, object]) -> list[str]:
-    """Language and version of every consumer, each once."""
-    found: set[str] = set()
+    """Return the distinct languages and versions of all consumers, sorted."""
+    clients: set[str] = set()
     for group in groups:
         try:
             connection = await group_connection(admin, group)
         except GantryError:
-            continue  # offline
-        found |= {f"{it.language}%{version_name(it.version)}" for it in connection.connection_set}
-    return sorted(found)
+            continue  # the group is offline
+        clients |= {
+            f"{client.language}%{version_name(client.version)}"
+            for client in connection.connection_set
+        }
+    return sorted(clients)
 
 
 def _first(rates: str | None) -> float:
-    """The first of the three rates, that of the last ten seconds."""
+    """Return the first of the three rates: the rate of the last ten seconds."""
     try:
         return float((rates or "0").split()[0])
     except (ValueError, IndexError):

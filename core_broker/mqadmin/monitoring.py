@@ -1,6 +1,6 @@
-"""startMonitoring: round after round what groups have still to do, and which are in trouble.
+"""startMonitoring: lag of all groups and warnings about stuck consumers, in rounds.
 
-Compatible with RocketMQ's MonitorService, which writes the same to its log.
+Compatible with RocketMQ's MonitorService, except that MonitorService writes to a log file.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from core_broker.errors import GantryError
 from core_broker.message.topics import OFFSET_MOVED_EVENT_TOPIC, RETRY_PREFIX
 from core_broker.mqadmin.command import command, number, rounds
 from core_broker.mqadmin.lookup import group_connection, group_stats, running_info, topic_addrs
-from core_broker.mqadmin.running_info import queue_complaints, same_subscription
+from core_broker.mqadmin.running_info import same_subscription, stuck_queue_warnings
 from core_broker.mqadmin.session import Session
 from core_broker.remoting.bodies import ConsumerRunningInfo, MessageQueue, OffsetWrapper
 
@@ -30,7 +30,7 @@ _RULE: Final = "=" * 41
 
 @dataclass(frozen=True, slots=True)
 class UndoneMsgs:
-    """What a group has still to consume of one topic."""
+    """The lag of a group in one topic: messages in all queues and in the worst queue."""
 
     group: str
     topic: str
@@ -59,7 +59,7 @@ class UndoneMsgs:
 @number("--interval", high=86_400, default=ROUND_S_DEFAULT, help="seconds between two rounds")
 @rounds()
 async def start_monitoring(session: Session, interval: int, rounds: int) -> None:
-    """Until it is interrupted. As JSON one document for each round and each deletion."""
+    """Runs until Ctrl-C. JSON output is one document for each round and each deletion event."""
     consumer = PushConsumer(MONITOR_GROUP, session.namesrv_addr, rpc_hooks=session.rpc_hooks)
     consumer.subscribe(OFFSET_MOVED_EVENT_TOPIC)
 
@@ -80,7 +80,7 @@ async def start_monitoring(session: Session, interval: int, rounds: int) -> None
 
 
 def _show_deletion(session: Session, message: MessageExt) -> None:
-    """A group asked for messages that the broker had deleted already."""
+    """Print an OFFSET_MOVED_EVENT: a group has pulled messages that the broker has deleted."""
     try:
         event = msgspec.json.decode(message.body)
     except msgspec.DecodeError:
@@ -95,7 +95,7 @@ def _show_deletion(session: Session, message: MessageExt) -> None:
 
 
 async def _round(session: Session) -> None:
-    session.out.say(f"{_PREFIX}{_RULE}beginRound")
+    session.out.show_text(f"{_PREFIX}{_RULE}beginRound")
     undone: list[UndoneMsgs] = []
     notices: list[dict[str, str]] = []
     for topic in await session.admin.topic_list():
@@ -106,16 +106,16 @@ async def _round(session: Session) -> None:
             infos = await _running_infos(session.admin, group)
             undone += await _undone(session.admin, group)
         except GantryError:
-            continue  # offline, or nothing was consumed yet
+            continue  # the group is offline or has no offsets
         notices += _notices(group, infos)
-    document = {"undone": [each.record() for each in undone], "notices": notices}
-    lines = [each.line() for each in undone]
+    document = {"undone": [lag.record() for lag in undone], "notices": notices}
+    lines = [lag.line() for lag in undone]
     lines += [f"{_NOTIFY}reportConsumerRunningInfo: {notice['text']}" for notice in notices]
     session.out.show(document, [*lines, f"{_PREFIX}{_RULE}endRound"])
 
 
 async def _running_infos(admin: AdminClient, group: str) -> dict[str, ConsumerRunningInfo]:
-    """What the members say that answer; clients in other languages may not."""
+    """Return the running info by client id; clients in other languages may not answer."""
     infos = {}
     for client in (await group_connection(admin, group)).connection_set:
         try:
@@ -132,8 +132,8 @@ def _notices(group: str, infos: dict[str, ConsumerRunningInfo]) -> list[dict[str
         text = f"ConsumerGroup: {group}, Subscription different"
         notices.append({"consumerGroup": group, "text": text})
     for client_id, info in sorted(infos.items()):
-        for complaint in queue_complaints(client_id, info, now):
-            text = f"ConsumerGroup: {group}, ClientId: {client_id}, {complaint}"
+        for warning in stuck_queue_warnings(client_id, info, now):
+            text = f"ConsumerGroup: {group}, ClientId: {client_id}, {warning}"
             notices.append({"consumerGroup": group, "clientId": client_id, "text": text})
     return notices
 
@@ -158,12 +158,12 @@ async def _undone(admin: AdminClient, group: str) -> list[UndoneMsgs]:
 async def _delay_ms(
     admin: AdminClient, addr: str, queue: MessageQueue, entry: OffsetWrapper
 ) -> int:
-    """From the last message that was consumed to the last one that was stored."""
+    """Return the time between the last consumed and the last stored message, ms."""
     if entry.last_timestamp <= 0 or entry.broker_offset <= 0:
         return 0
-    place = (addr, queue.topic, queue.queue_id)
+    last_offset = entry.broker_offset - 1
     try:
-        pull = await admin.pull(*place, entry.broker_offset - 1, 1)
+        pull = await admin.pull(addr, queue.topic, queue.queue_id, last_offset, 1)
     except GantryError:
         return 0
     newest = (message.store_timestamp for message in pull.messages[:1])

@@ -1,6 +1,6 @@
-"""Name servers: key-value settings, their own settings, write permission of brokers.
+"""Name servers: KV configuration, name server settings, write permission of brokers.
 
-They do not tell each other, so a change goes to each one that -n lists.
+Name servers do not replicate changes: a change goes to each name server of -n.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ async def delete_kv_config(session: Session, namespace: str, key: str) -> None:
 
 @command("getNamesrvConfig")
 async def get_namesrv_config(session: Session) -> None:
-    """The settings of each name server."""
+    """Prints the settings of each name server."""
     configs, lines = {}, []
     for addr in session.admin.namesrv_addrs:
         try:
@@ -51,10 +51,10 @@ async def get_namesrv_config(session: Session) -> None:
 @text("-k", "--key", required=True, help="config key")
 @text("-v", "--value", required=True, help="config value")
 async def update_namesrv_config(session: Session, key: str, value: str) -> None:
-    """On each name server."""
+    """Changes the setting on each name server."""
     addrs = session.admin.namesrv_addrs
-    done = f"update name server config success![{', '.join(addrs)}]\n{key} : {value}"
-    await session.change(done, partial(session.admin.update_namesrv_config, {key: value}))
+    text = f"update name server config success![{', '.join(addrs)}]\n{key} : {value}"
+    await session.change(text, partial(session.admin.update_namesrv_config, {key: value}))
     document = {"updated": addrs, "key": key, "value": value, "dryRun": session.dry_run}
     session.out.show_json(document)
 
@@ -62,7 +62,7 @@ async def update_namesrv_config(session: Session, key: str, value: str) -> None:
 @command("wipeWritePerm", destructive=True)
 @text("-b", "--brokerName", required=True, help="broker name")
 async def wipe_write_perm(session: Session, broker_name: str) -> None:
-    """Producers stop sending to the broker as soon as they fetch their routes again."""
+    """Producers stop sending to the broker after their next route update."""
     await _change_perm(session, "wipe", broker_name, session.admin.wipe_write_perm)
 
 

@@ -1,4 +1,4 @@
-"""Offsets of groups: set back or forward by time, clone, look at those of consumers."""
+"""Consumer offsets: reset by time, skip, clone, and print the offsets held by consumers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,8 +7,8 @@ from core_broker.mqadmin.command import command, flag, moment, switch, text
 from core_broker.mqadmin.lookup import group_connection, group_stats, topic_addrs
 from core_broker.mqadmin.output import Column, Record, Table
 from core_broker.mqadmin.rollback import roll_back
-from core_broker.mqadmin.session import NotThere, Session
-from core_broker.mqadmin.times import END, WrittenMoment
+from core_broker.mqadmin.session import NotFound, Session
+from core_broker.mqadmin.times import END, TimestampText
 from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import ResponseCode
 
@@ -54,11 +54,11 @@ _CONSUMERS = Table(
 @flag("-f", "--force", default=True, help=FORCE_HELP)
 @switch("-c", "--cplus", help="reset c++ client offset")
 async def reset_offset_by_time(
-    session: Session, group: str, topic: str, timestamp: WrittenMoment, force: bool, cplus: bool
+    session: Session, group: str, topic: str, timestamp: TimestampText, force: bool, cplus: bool
 ) -> None:
-    """Consumers that are online are told; of a group that is offline the broker's offsets change.
+    """Resets an online group through its consumers, an offline group in the broker's offset table.
 
-    Without force offsets only go back. --dry-run shows where each queue would go.
+    With -f false offsets only move back. --dry-run prints the target offset of each queue.
     """
     table = None
     if not session.dry_run:
@@ -77,9 +77,10 @@ async def reset_offset_by_time(
 @moment("-s", "--timestamp", now=True, required=True, help=TIME_HELP)
 @flag("-f", "--force", default=True, help=FORCE_HELP)
 async def reset_offset_by_time_old(
-    session: Session, group: str, topic: str, timestamp: WrittenMoment, force: bool
+    session: Session, group: str, topic: str, timestamp: TimestampText, force: bool
 ) -> None:
-    """Only the broker's offsets change; consumers must be stopped, for they overwrite them."""
+    """Changes only the broker's offset table. Stop the consumers first: consumers commit their own
+    offsets and would overwrite the reset."""
     title = _title("consumerGroup", group, topic, timestamp, force=force)
     await _reset_offline(session, group, topic, timestamp, force=force, title=[title])
 
@@ -89,7 +90,7 @@ async def reset_offset_by_time_old(
 @text("-t", "--topic", required=True, help="set the topic")
 @flag("-f", "--force", default=True, help=FORCE_HELP)
 async def skip_accumulated_message(session: Session, group: str, topic: str, force: bool) -> None:
-    """The group goes on with what is sent from now on."""
+    """Moves the group's offsets to the end of all queues: messages sent so far are skipped."""
     table = None
     if not session.dry_run:
         table = await _reset_online(session, group, topic, END, force=force, cplus=False)
@@ -99,7 +100,7 @@ async def skip_accumulated_message(session: Session, group: str, topic: str, for
         _show_reset(session, group, topic, table, [])
 
 
-def _title(kind: str, group: str, topic: str, timestamp: WrittenMoment, *, force: bool) -> str:
+def _title(kind: str, group: str, topic: str, timestamp: TimestampText, *, force: bool) -> str:
     return (
         f"rollback consumer offset by specified {kind}[{group}], topic[{topic}], "
         f"force[{'true' if force else 'false'}], timestamp(string)[{timestamp.written}], "
@@ -110,7 +111,7 @@ def _title(kind: str, group: str, topic: str, timestamp: WrittenMoment, *, force
 async def _reset_online(
     session: Session, group: str, topic: str, timestamp: int, *, force: bool, cplus: bool
 ) -> dict[MessageQueue, int] | None:
-    """Through the brokers, which tell the consumers; None when the group is offline."""
+    """Let the brokers notify the consumers; return the new offsets, None for an offline group."""
     table: dict[MessageQueue, int] = {}
     try:
         for addr in (await topic_addrs(session.admin, topic)).values():
@@ -118,7 +119,7 @@ async def _reset_online(
                 addr, group, topic, timestamp, force=force, cplus=cplus
             )
     except RequestRefused as refused:
-        # A broker of 4.9 calls a group without offsets a system error before it looks for members.
+        # RocketMQ 4.9 answers SYSTEM_ERROR for a group without offsets, before the member check.
         if refused.code == ResponseCode.CONSUMER_NOT_ONLINE or await _is_offline(session, group):
             return None
         raise
@@ -128,7 +129,7 @@ async def _reset_online(
 async def _is_offline(session: Session, group: str) -> bool:
     try:
         await group_connection(session.admin, group)
-    except NotThere:
+    except NotFound:
         return True
     except RequestRefused as refused:
         return refused.code == ResponseCode.CONSUMER_NOT_ONLINE
@@ -149,8 +150,8 @@ async def _reset_offline(
         "queues": records,
         "dryRun": session.dry_run,
     }
-    mark = ["[dry run]"] if session.dry_run else []
-    session.out.show(document, [*mark, *title, *_ROLLBACK.lines(records)])
+    prefix = ["[dry run]"] if session.dry_run else []
+    session.out.show(document, [*prefix, *title, *_ROLLBACK.lines(records)])
 
 
 def _show_reset(
@@ -176,9 +177,9 @@ def _show_reset(
 async def clone_group_offset(
     session: Session, src_group: str, dest_group: str, topic: str, offline: bool
 ) -> None:
-    """The destination group goes on in the topic where the source group is.
+    """Copies the source group's offsets in the topic to the destination group.
 
-    -o is taken for RocketMQ's sake: the offsets are read from the brokers in either case.
+    -o has no effect and exists for compatibility: the offsets always come from the brokers.
     """
     admin = session.admin
     stats = await group_stats(admin, src_group, topic)
@@ -192,10 +193,10 @@ async def clone_group_offset(
             await admin.update_consumer_offset(
                 addr, dest_group, topic, queue.queue_id, entry.consumer_offset
             )
-        place = {"brokerName": queue.broker_name, "queueId": queue.queue_id}
-        records.append(place | {"offset": entry.consumer_offset})
+        record = {"brokerName": queue.broker_name, "queueId": queue.queue_id}
+        records.append(record | {"offset": entry.consumer_offset})
     if not records:
-        raise NotThere(f"The group {src_group} has no offset in {topic}.")
+        raise NotFound(f"The group {src_group} has no offset in {topic}.")
     names = {"srcGroup": src_group, "destGroup": dest_group, "topic": topic}
     document = names | {"queues": records, "dryRun": session.dry_run}
     line = (
@@ -213,7 +214,7 @@ async def clone_group_offset(
 async def get_consumer_status(
     session: Session, group: str, topic: str, origin_client_id: str | None
 ) -> None:
-    """The offsets that the consumers hold themselves, which may be ahead of the broker's."""
+    """Prints the offsets in the consumers' memory, which can be ahead of the broker's offsets."""
     records: list[Record] = []
     for addr in (await topic_addrs(session.admin, topic)).values():
         table = await session.admin.consumer_status(addr, group, topic, origin_client_id)
@@ -228,7 +229,7 @@ async def get_consumer_status(
             for queue, offset in sorted(queues.items())
         ]
         if records:
-            break  # every consumer holds the offsets of all brokers
+            break  # one broker suffices: a consumer reports the offsets of all brokers
     title = (
         f"get consumer status from client. group={group}, topic={topic}, "
         f"originClientId={origin_client_id or ''}"

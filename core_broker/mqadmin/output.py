@@ -1,7 +1,7 @@
-"""What a command prints: lines for people, or JSON for programs.
+"""Output of commands: lines for people, or JSON for programs.
 
-JSON is one document a line and nothing else. Most commands print one; those that look again and
-again, and those that print messages, print one for each look and for each message.
+JSON output has one document per line and nothing else. Most commands print one document; polling
+commands print one document per round, and message queries print one per message.
 """
 
 import json
@@ -15,12 +15,12 @@ from core_broker.remoting.bodies import encode_body
 Record = Mapping[str, Any]
 
 
-#: What a message or a name may hold to make a terminal do things; tabs and line ends are harmless.
+#: Control characters except tab and newline: escape sequences in messages could steer a terminal.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Column(NamedTuple):
-    """A column of a table under RocketMQ's header; the key is that of the JSON document."""
+    """A column of a table: the key in the JSON document, and RocketMQ's column header."""
 
     key: str
     header: str
@@ -28,8 +28,11 @@ class Column(NamedTuple):
 
 
 class Table:
-    """Columns in RocketMQ's order and widths. The layout is that of its rows; where RocketMQ lays
-    out the header otherwise, so is it here, for scripts know the lines by their bytes."""
+    """Columns in RocketMQ's order and widths.
+
+    `layout` formats the rows, `header_layout` the header, where RocketMQ's header differs from the
+    rows. The lines are byte-equal with RocketMQ's, for scripts that parse RocketMQ's output.
+    """
 
     def __init__(
         self, layout: str, columns: Iterable[Column], header_layout: str | None = None
@@ -50,7 +53,7 @@ class Table:
 
 
 class Output:
-    """Where a command prints; `show` takes both forms and prints the one that was asked for."""
+    """The output stream of a command, in the form that --output chose: table or JSON."""
 
     def __init__(self, stream: TextIO, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -58,7 +61,7 @@ class Output:
         self._is_terminal = stream.isatty()
 
     def show(self, document: Any, lines: Iterable[str]) -> None:
-        """Print the document as JSON, or the lines, which are made only when they are wanted."""
+        """Print the document as JSON, or the lines; JSON output does not iterate over `lines`."""
         if self.as_json:
             self._write(encode_body(document).decode())
         else:
@@ -66,22 +69,22 @@ class Output:
                 self._write(line)
         self._stream.flush()
 
-    def say(self, line: str) -> None:
-        """Print a line that is for people only."""
+    def show_text(self, line: str) -> None:
+        """Print a line of table output; JSON output omits the line."""
         if not self.as_json:
             self._write(line)
 
     def show_json(self, document: Any) -> None:
-        """Print the document where JSON was asked for; people have been told in lines."""
+        """Print the document of JSON output; table output omits the document."""
         self.show(document, ())
 
     def _write(self, line: str) -> None:
         if self._is_terminal:
-            line = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+            line = _CONTROLS.sub(lambda control: f"\\x{ord(control[0]):02x}", line)
         self._stream.write(line + "\n")
 
 
 def pretty(document: Any) -> str:
-    """JSON for people, over many lines, as RocketMQ lays it out."""
+    """Return indented JSON in RocketMQ's layout."""
     plain = json.loads(encode_body(document))
     return json.dumps(plain, indent="\t", separators=(",", ":"), sort_keys=True, ensure_ascii=False)

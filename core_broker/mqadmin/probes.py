@@ -1,4 +1,4 @@
-"""Sending: one message, or many to see how long it takes."""
+"""Sending: one message, or many messages with the response time of each."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ from core_broker.mqadmin.command import command, flag, number, rounds, text
 from core_broker.mqadmin.java_texts import send_result_text
 from core_broker.mqadmin.lookup import NO_SUCH_CLUSTER
 from core_broker.mqadmin.output import Column, Table
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.remoting.bodies import MessageQueue
 
 GROUP: Final = "PID_SMSC"
 AMOUNT_MAX: Final = 1_000_000
 SIZE_MAX: Final = 4 * 1024 * 1024
-#: The first message opens the connection and is not counted.
+#: Body size of the first, unmeasured message, bytes; the first send opens the connection.
 FIRST_SIZE: Final = 16
 #: The time zone of RocketMQ's tlog lines.
 _TLOG_ZONE: Final = timezone(timedelta(hours=8))
@@ -69,7 +69,7 @@ def _producer(session: Session, hooks: Sequence[ClientHook] = ()) -> Producer:
 
 
 def _average(elapsed_ms: Sequence[int]) -> float | None:
-    """Without the first, which also opens connections; None when there is no other."""
+    """Return the mean without the first send, which opens connections; None for a single send."""
     counted = elapsed_ms[1:]
     return sum(counted) / len(counted) if counted else None
 
@@ -96,7 +96,7 @@ async def send_message(
     qid: int | None,
     msg_trace_enable: bool,
 ) -> None:
-    """To a queue of the topic, or with -b and -i to the chosen one."""
+    """Sends to a queue of the topic, or with -b and -i to the given broker and queue."""
     if qid is not None and broker is None:
         raise ClientError("Broker name must be set if the queue is chosen!")
     validate_topic(topic)
@@ -132,16 +132,16 @@ def _sent(result: SendResult) -> dict[str, Any]:
 @number("-a", "--amount", low=1, high=AMOUNT_MAX, default=100, help="message amount | default 100")
 @number("-s", "--size", low=1, high=SIZE_MAX, default=128, help="message size | default 128 Byte")
 async def check_msg_send_rt(session: Session, topic: str, amount: int, size: int) -> None:
-    """Messages to the queues of a topic in turn, and the time of each."""
+    """Sends to the queues of a topic in round-robin order and prints the time of each send."""
     body = b"a" * size
     records: list[dict[str, Any]] = []
-    session.out.say(_TIMES.header())
+    session.out.show_text(_TIMES.header())
     async with _producer(session) as producer:
         queues = await producer.queues(topic)
         if not queues:
-            raise NotThere(f"The topic {topic} has no queue that can be written to.")
-        for turn in range(amount):
-            queue = queues[turn % len(queues)]
+            raise NotFound(f"The topic {topic} has no writable queue.")
+        for index in range(amount):
+            queue = queues[index % len(queues)]
             began_s = time.monotonic()
             try:
                 await producer.send_to(Message(topic, body), queue)
@@ -149,9 +149,9 @@ async def check_msg_send_rt(session: Session, topic: str, amount: int, size: int
             except GantryError as error:
                 session.failed(error)
                 success = False
-            place = {"brokerName": queue.broker_name, "queueId": queue.queue_id}
-            records.append(place | {"success": success, "rt": _elapsed_ms(began_s)})
-            session.out.say(_TIMES.row(records[-1]))
+            record = {"brokerName": queue.broker_name, "queueId": queue.queue_id}
+            records.append(record | {"success": success, "rt": _elapsed_ms(began_s)})
+            session.out.show_text(_TIMES.row(records[-1]))
     average = _average([record["rt"] for record in records])
     document = {"sends": records, "averageRt": average}
     session.out.show(document, [f"Avg RT: {_average_text(average)}"])
@@ -164,19 +164,19 @@ async def check_msg_send_rt(session: Session, topic: str, amount: int, size: int
 async def send_msg_status(
     session: Session, broker_name: str, message_size: int, count: int
 ) -> None:
-    """To the topic that bears the broker's name. As JSON one document for each message."""
+    """Sends to the topic named after the broker. JSON output is one document for each message."""
     async with _producer(session) as producer:
-        await producer.send(Message(broker_name, _greeting(FIRST_SIZE)))
+        await producer.send(Message(broker_name, _hello_body(FIRST_SIZE)))
         for _ in range(count):
             began_s = time.monotonic()
-            result = await producer.send(Message(broker_name, _greeting(message_size)))
+            result = await producer.send(Message(broker_name, _hello_body(message_size)))
             elapsed_ms = _elapsed_ms(began_s)
             line = f"rt={elapsed_ms}ms, SendResult={send_result_text(result)}"
             session.out.show(_sent(result) | {"rt": elapsed_ms}, [line])
 
 
-def _greeting(size: int) -> bytes:
-    """Whole words, so a little more than the size, as RocketMQ sends."""
+def _hello_body(size: int) -> bytes:
+    """Return a body of whole words like RocketMQ's, at least `size` bytes long."""
     word = b"hello jodie"
     return word * -(-size // len(word))
 
@@ -205,22 +205,22 @@ async def cluster_rt(
     interval: int,
     rounds: int,
 ) -> None:
-    """Round after round to the topic of each broker's name, until it is interrupted.
+    """Sends, in rounds until Ctrl-C, to the topics named after the brokers.
 
-    As JSON one document for each broker and round.
+    JSON output is one document for each broker and round.
     """
     members = (await session.admin.cluster_info()).cluster_addr_table
     if cluster is not None and cluster not in members:
-        raise NotThere(NO_SUCH_CLUSTER.format(cluster))
+        raise NotFound(NO_SUCH_CLUSTER.format(cluster))
     if not print_log:
-        session.out.say(_CLUSTERS.header())
+        session.out.show_text(_CLUSTERS.header())
     async with _producer(session) as producer:
         done = 0
         while True:
             for name in [cluster] if cluster else sorted(members):
                 for broker in sorted(members[name]):
-                    place = {"clusterName": name, "brokerName": broker}
-                    record = place | await _time_sends(producer, broker, amount, b"a" * size)
+                    times = await _time_sends(producer, broker, amount, b"a" * size)
+                    record = {"clusterName": name, "brokerName": broker} | times
                     line = _tlog(record, machine_room) if print_log else _CLUSTERS.row(record)
                     session.out.show(record, [line])
             done += 1

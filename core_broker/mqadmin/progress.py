@@ -1,4 +1,4 @@
-"""consumerProgress: how far groups are behind."""
+"""consumerProgress: offsets and lag of consumer groups."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ _QUEUES_WITH_CLIENT = Table(
 @text("-g", "--groupName", help="consumer group name")
 @flag("-s", "--showClientIP", default=False, help="Show Client IP per Queue")
 async def consumer_progress(session: Session, group_name: str | None, show_client_ip: bool) -> None:
-    """Every queue of one group, or one line for each group."""
+    """Prints every queue of one group, or one line for each group."""
     if group_name is None:
         records = await _all_groups(session)
         session.out.show({"groups": records}, _GROUPS.lines(records))
@@ -81,19 +81,19 @@ async def consumer_progress(session: Session, group_name: str | None, show_clien
 
 
 async def _clients_by_queue(session: Session, group: str) -> dict[MessageQueue, str]:
-    """The address of whoever has the queue; what nobody answers for is left out."""
-    found: dict[MessageQueue, str] = {}
+    """Return the IP address of each queue's client; queues of unanswering clients are absent."""
+    addresses: dict[MessageQueue, str] = {}
     try:
         for client in (await group_connection(session.admin, group)).connection_set:
             info = await running_info(session.admin, group, client.client_id)
-            found |= dict.fromkeys(info.mq_table, client.client_id.partition("@")[0])
+            addresses |= dict.fromkeys(info.mq_table, client.client_id.partition("@")[0])
     except GantryError as error:
-        session.warn(f"Not all clients of {group} told their queues: {error}")
-    return found
+        session.warn(f"Some clients of {group} did not report their queues: {error}")
+    return addresses
 
 
 async def _all_groups(session: Session) -> list[dict[str, Any]]:
-    """Groups by name; a group is known by its retry topic."""
+    """Return one record for each group, sorted by name; groups are found by their retry topics."""
     records = []
     for topic in await session.admin.topic_list():
         if topic.startswith(RETRY_PREFIX):
@@ -105,7 +105,8 @@ async def _all_groups(session: Session) -> list[dict[str, Any]]:
 async def _of_group(
     session: Session, group: str
 ) -> tuple[ConsumeStats | None, ConsumerConnection | None]:
-    """A group that is offline, or has consumed nothing, lacks the one or the other."""
+    """Return None for the statistics of a group without offsets, and for an offline group's
+    connection."""
     stats = connection = None
     try:
         stats = await group_stats(session.admin, group)

@@ -1,4 +1,4 @@
-"""Finding messages: by id, key, unique key, place; and what a queue and an id say."""
+"""Message queries: by id, key, unique key or offset; consume-queue units; decoding of ids."""
 
 from core_broker.client import Producer
 from core_broker.client.admin import AdminClient
@@ -11,13 +11,15 @@ from core_broker.mqadmin.java_texts import directly_text, host_text, send_result
 from core_broker.mqadmin.lookup import topic_addrs
 from core_broker.mqadmin.message_views import message_document, message_lines, unpacked, write_body
 from core_broker.mqadmin.output import Column, Table, pretty
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.times import date_time_ms
 from core_broker.mqadmin.tracks import MessageTrack, message_tracks
 
 RESEND_GROUP = "ReSendMsgById"
+#: Results requested from each broker, messages.
 FOUND_BY_KEY_MAX = 64
 FOUND_BY_UNIQUE_KEY_MAX = 32
+#: Upper bound of queryCq's --count, units.
 UNITS_MAX = 10_000
 _RULE = "======================================"
 
@@ -45,17 +47,17 @@ async def query_msg_by_id(
     send_message: bool | None,
     unit_name: str | None,
 ) -> None:
-    """By the id that tells where the broker stored it (OffsetID).
+    """Takes offset message ids (OffsetID), which encode broker address and commit-log offset.
 
-    With -g and -d a consumer consumes it again; with -s true it is sent again. -u is taken for
-    RocketMQ's sake.
+    With -g and -d a consumer consumes the message again; -s true resends the message. -u has no
+    effect and exists for compatibility.
     """
-    for each in filter(None, map(str.strip, msg_id.split(","))):
-        addr, message = await _view(session.admin, each)
+    for offset_msg_id in filter(None, map(str.strip, msg_id.split(","))):
+        addr, message = await _view(session.admin, offset_msg_id)
         if consumer_group and client_id:
             await _consume_directly(session, addr, consumer_group, client_id, message)
         elif send_message:
-            await _send_again(session, message)
+            await _resend(session, message)
         elif send_message is None:
             await _show(session, message, offset_id=True)
 
@@ -66,7 +68,7 @@ async def _view(admin: AdminClient, msg_id: str) -> tuple[str, MessageExt]:
     try:
         return addr, await admin.view_message(addr, offset)
     except ProtocolError as error:
-        raise NotThere(f"{addr} has no message at {offset}: {error}.") from None
+        raise NotFound(f"{addr} has no message at {offset}: {error}.") from None
 
 
 async def _consume_directly(
@@ -78,7 +80,7 @@ async def _consume_directly(
     session.out.show(result, [directly_text(result)])
 
 
-async def _send_again(session: Session, message: MessageExt) -> None:
+async def _resend(session: Session, message: MessageExt) -> None:
     line = f"prepare resend msg. originalMsgId={message.offset_msg_id}"
     copy = Message(
         message.topic, unpacked(message), flag=message.flag, properties=message.properties
@@ -97,15 +99,15 @@ async def _send_again(session: Session, message: MessageExt) -> None:
 
 
 async def _show(session: Session, message: MessageExt, *, offset_id: bool, number: int = 0) -> None:
-    """The message, and what each group has done with it."""
+    """Print the message, and the consumption state of each group."""
     tracks: list[MessageTrack] | None = None
     try:
         tracks = await message_tracks(session.admin, message)
     except GantryError as error:
-        session.warn(f"The message's consumers are not known: {error}")
+        session.warn(f"The consumption state of the message is unknown: {error}")
     if session.out.as_json:
-        known = None if tracks is None else [track.record() for track in tracks]
-        session.out.show_json(message_document(message) | {"tracks": known})
+        records = None if tracks is None else [track.record() for track in tracks]
+        session.out.show_json(message_document(message) | {"tracks": records})
         return
     path = await write_body(message, number)
     lines = list(message_lines(message, path, offset_id=offset_id))
@@ -118,13 +120,13 @@ async def _show(session: Session, message: MessageExt, *, offset_id: bool, numbe
 @text("-t", "--topic", required=True, help="topic name")
 @text("-k", "--msgKey", required=True, help="Message Key")
 async def query_msg_by_key(session: Session, topic: str, msg_key: str) -> None:
-    """At most 64 of each broker."""
-    found = []
+    """Lists at most 64 messages of each broker."""
+    messages = []
     for name, addr in (await topic_addrs(session.admin, topic)).items():
         for message in await session.admin.query_message(addr, topic, msg_key, FOUND_BY_KEY_MAX):
             message.broker_name = name
-            found.append(message)
-    records = [message_document(message, with_body=False) for message in found]
+            messages.append(message)
+    records = [message_document(message, with_body=False) for message in messages]
     session.out.show({"messages": records}, _BY_KEY.lines(records))
 
 
@@ -142,21 +144,21 @@ async def query_msg_by_unique_key(
     client_id: str | None,
     show_all: bool,
 ) -> None:
-    """By the id that the producer gave it: the oldest one, or with -a every one that bears it."""
-    found: list[MessageExt] = []
+    """Finds messages by the unique key set by the producer: the oldest message, or all with -a."""
+    messages: list[MessageExt] = []
     for addr in (await topic_addrs(session.admin, topic)).values():
-        found += await session.admin.query_message(
+        messages += await session.admin.query_message(
             addr, topic, msg_id, FOUND_BY_UNIQUE_KEY_MAX, unique=True
         )
-    if not found:
-        raise NotThere(f"No message of {topic} has the id {msg_id}.")
-    found.sort(key=lambda message: message.store_timestamp)
+    if not messages:
+        raise NotFound(f"No message of {topic} has the id {msg_id}.")
+    messages.sort(key=lambda message: message.store_timestamp)
     if consumer_group and client_id:
-        addr = host_text(found[0].store_host)
-        await _consume_directly(session, addr, consumer_group, client_id, found[0])
+        addr = host_text(messages[0].store_host)
+        await _consume_directly(session, addr, consumer_group, client_id, messages[0])
         return
-    for place, message in enumerate(found if show_all else found[:1]):
-        await _show(session, message, offset_id=False, number=place)
+    for index, message in enumerate(messages if show_all else messages[:1]):
+        await _show(session, message, offset_id=False, number=index)
 
 
 @command("queryMsgByOffset")
@@ -167,19 +169,19 @@ async def query_msg_by_unique_key(
 async def query_msg_by_offset(
     session: Session, topic: str, broker_name: str, queue_id: int, offset: int
 ) -> None:
-    """The message in one place of one queue."""
+    """Prints the message at one offset of one queue."""
     addr = (await topic_addrs(session.admin, topic)).get(broker_name)
     if addr is None:
-        raise NotThere(f"The topic {topic} has no queues on a broker {broker_name}.")
+        raise NotFound(f"The topic {topic} has no queues on a broker {broker_name}.")
     pull = await session.admin.pull(addr, topic, queue_id, offset, 1)
     if not pull.messages or pull.messages[0].queue_offset != offset:
-        raise NotThere(
-            f"There is no message at offset {offset}: {broker_name} has {pull.min_offset} to "
-            f"{pull.max_offset} in queue {queue_id} of {topic}."
+        raise NotFound(
+            f"No message at offset {offset}: queue {queue_id} of {topic} on {broker_name} holds "
+            f"offsets {pull.min_offset} to {pull.max_offset}."
         )
     (message,) = pull.messages[:1]
     message.broker_name = broker_name
-    # Java's client adds these to what it pulls.
+    # Java's client adds both properties to pulled messages.
     message.properties |= {"MIN_OFFSET": str(pull.min_offset), "MAX_OFFSET": str(pull.max_offset)}
     await _show(session, message, offset_id=True)
 
@@ -200,10 +202,10 @@ async def query_cq(
     broker: str | None,
     consumer: str | None,
 ) -> None:
-    """Units of a consume queue; with -g also whether that group's filter takes each."""
+    """Prints units of a consume queue; with -g also the result of the group's filter per unit."""
     addr = broker or next(iter((await topic_addrs(session.admin, topic)).values()), None)
     if addr is None:
-        raise NotThere(f"No broker that can be asked has the topic {topic}.")
+        raise NotFound(f"No reachable broker has the topic {topic}.")
     body = await session.admin.consume_queue(addr, topic, queue, index, count, consumer)
     lines = []
     if body.subscription_data is not None:
@@ -211,19 +213,19 @@ async def query_cq(
     if body.filter_data is not None:
         lines += ["Filter data: ", body.filter_data, _RULE]
     lines += ["Queue data: ", f"max: {body.max_queue_index}, min: {body.min_queue_index}", _RULE]
-    for place, unit in enumerate(body.queue_data, index):
-        lines += [f"idx: {place}", unit_text(unit), _RULE]
+    for unit_index, unit in enumerate(body.queue_data, index):
+        lines += [f"idx: {unit_index}", unit_text(unit), _RULE]
     session.out.show(body, lines)
 
 
 @command("DecodeMessageId")
 @text("-i", "--messageId", required=True, help="unique message ID")
 async def decode_message_id(session: Session, message_id: str) -> None:
-    """Address and time that a unique key holds; no server is asked."""
+    """Prints IP address and time encoded in a unique key, without a request to a server."""
     try:
         key = parse_uniq_key(message_id, now_ms())
     except (OverflowError, ValueError) as error:
-        raise ClientError(f"{message_id!r} is no unique key: {error}.") from None
+        raise ClientError(f"{message_id!r} is not a unique key: {error}.") from None
     document = {"ip": key.ip, "pid": key.pid, "createdTimestamp": key.created_ms}
     date = date_time_ms(key.created_ms).replace(" ", "#").replace(",", ":")
     session.out.show(document, [f"ip={key.ip}", f"date={date}"])

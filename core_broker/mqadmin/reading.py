@@ -1,4 +1,4 @@
-"""Reading queues as a tool: printMsg, printMsgByQueue, consumeMessage. Nothing is committed."""
+"""printMsg, printMsgByQueue and consumeMessage: print messages of queues, commit no offset."""
 
 import codecs
 from collections import Counter
@@ -19,13 +19,14 @@ from core_broker.mqadmin.command import LONG_MAX, command, flag, moment, number,
 from core_broker.mqadmin.java_texts import queue_text
 from core_broker.mqadmin.lookup import addrs_of_route
 from core_broker.mqadmin.message_views import message_document, printed_line
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.remoting.bodies import MessageQueue
 
 BEGIN_HELP: Final = "Begin timestamp[currentTimeMillis|yyyy-MM-dd#HH:mm:ss:SSS]"
 END_HELP: Final = "End timestamp[currentTimeMillis|yyyy-MM-dd#HH:mm:ss:SSS]"
 TAGS_HELP: Final = "Subscribe Expression(eg: TagA || TagB)"
 CHARSET_HELP: Final = "CharsetName(eg: UTF-8,GBK)"
+#: Batch size of one pull, messages.
 PULL_COUNT: Final = 32
 CONSUME_COUNT_DEFAULT: Final = 128
 _RULE: Final = "-" * 56
@@ -35,12 +36,12 @@ def _charset(_context: click.Context, _parameter: click.Parameter, name: str) ->
     try:
         return codecs.lookup(name).name
     except LookupError:
-        raise click.BadParameter(f"{name!r} is no charset") from None
+        raise click.BadParameter(f"{name!r} is not a charset") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of one queue: from `begin` up to, but without, `end`."""
+    """An offset range of one queue, from `begin` up to but not including `end`."""
 
     queue: MessageQueue
     addr: str
@@ -50,20 +51,21 @@ class Slice:
     async def pulls(
         self, admin: AdminClient, tags: str, group: str = TOOLS_CONSUMER_GROUP
     ) -> AsyncIterator[PullResult]:
-        """Pull after pull, without what lies behind the end."""
+        """Pull the range in batches; messages from `end` on are removed from the last batch."""
         offset = self.begin
         while offset < self.end:
             count = min(PULL_COUNT, self.end - offset)
             pull = await admin.pull(
                 self.addr, self.queue.topic, self.queue.queue_id, offset, count, tags, group
             )
-            inside = [self._named(it) for it in pull.messages if it.queue_offset < self.end]
-            pull.messages[:] = inside
+            pull.messages[:] = [
+                self._named(message) for message in pull.messages if message.queue_offset < self.end
+            ]
             yield pull
             if pull.status in {PullStatus.NO_NEW_MSG, PullStatus.OFFSET_ILLEGAL}:
                 return
             if pull.next_offset <= offset:
-                return  # a broker that does not get on must not keep us for ever
+                return  # a next offset without progress would loop forever
             offset = pull.next_offset
 
     def _named(self, message: MessageExt) -> MessageExt:
@@ -74,20 +76,20 @@ class Slice:
 async def _slice(
     admin: AdminClient, queue: MessageQueue, addr: str, begin_ms: int | None, end_ms: int | None
 ) -> Slice:
-    place = (addr, queue.topic, queue.queue_id)
+    target = (addr, queue.topic, queue.queue_id)
     if begin_ms is None:
-        begin = await admin.min_offset(*place)
+        begin = await admin.min_offset(*target)
     else:
-        begin = await admin.search_offset(*place, begin_ms)
+        begin = await admin.search_offset(*target, begin_ms)
     if end_ms is None:
-        end = await admin.max_offset(*place)
+        end = await admin.max_offset(*target)
     else:
-        end = await admin.search_offset(*place, end_ms)
+        end = await admin.search_offset(*target, end_ms)
     return Slice(queue, addr, begin, end)
 
 
 async def _readable(admin: AdminClient, topic: str) -> dict[MessageQueue, str]:
-    """The queues that can be read, with the address of each broker."""
+    """Return the readable queues of a topic, sorted, with the address of each broker."""
     route = await admin.topic_route(topic)
     addrs = addrs_of_route(route)
     queues = sorted(subscribe_queues(topic, route))
@@ -99,7 +101,7 @@ async def _only(
 ) -> dict[MessageQueue, str]:
     addr = addrs_of_route(await admin.topic_route(topic)).get(broker_name)
     if addr is None:
-        raise NotThere(f"The topic {topic} has no queues on a broker {broker_name}.")
+        raise NotFound(f"The topic {topic} has no queues on a broker {broker_name}.")
     return {MessageQueue(topic=topic, broker_name=broker_name, queue_id=queue_id): addr}
 
 
@@ -120,16 +122,16 @@ async def print_msg(
     end_timestamp: int | None,
     print_body: bool,
 ) -> None:
-    """Every message of a topic, queue after queue. As JSON one document for each message."""
+    """Prints all messages of a topic, queue by queue. JSON output is one document per message."""
     out, admin = session.out, session.admin
     for queue, addr in (await _readable(admin, topic)).items():
         part = await _slice(admin, queue, addr, begin_timestamp, end_timestamp)
-        out.say(f"minOffset={part.begin}, maxOffset={part.end}, {queue_text(queue)}")
+        out.show_text(f"minOffset={part.begin}, maxOffset={part.end}, {queue_text(queue)}")
         async for pull in part.pulls(admin, sub_expression):
             for message in pull.messages:
                 _print(session, message, charset_name, with_body=print_body)
             _say_status(session, queue, pull)
-        out.say(_RULE)
+        out.show_text(_RULE)
 
 
 @command("printMsgByQueue")
@@ -157,9 +159,9 @@ async def print_msg_by_queue(
     print_body: bool,
     calculate: bool,
 ) -> None:
-    """The messages of one queue with -p true, how many bear each tag with -f true.
+    """Prints the messages of one queue with -p true, and the message count per tag with -f true.
 
-    As JSON one document for each message, then one with the tags.
+    JSON output is one document for each message, then one document with the tag counts.
     """
     admin = session.admin
     counts: Counter[str] = Counter()
@@ -202,8 +204,8 @@ async def consume_message(
     begin_timestamp: int | None,
     end_timestamp: int | None,
 ) -> None:
-    """The oldest messages of a topic or of one queue; no offset is committed."""
-    _check_place(broker_name, queue_id, offset)
+    """Prints the oldest messages of a topic or of one queue, and commits no offset."""
+    _check_queue_options(broker_name, queue_id, offset)
     _check_times(begin_timestamp, end_timestamp)
     admin = session.admin
     if broker_name is not None and queue_id is not None:
@@ -215,11 +217,11 @@ async def consume_message(
         part = await _slice(admin, queue, addr, begin_timestamp, end_timestamp)
         begin = max(part.begin, offset or 0)
         if offset is not None and offset > part.end:
-            session.out.say(f"{queue_text(queue)} no matched msg, offset={offset}")
+            session.out.show_text(f"{queue_text(queue)} no matched msg, offset={offset}")
         part = Slice(queue, addr, begin, min(part.end, begin + left))
         async for pull in part.pulls(admin, "*", consumer_group):
             if pull.messages:
-                session.out.say("Consume ok")
+                session.out.show_text("Consume ok")
             for message in pull.messages:
                 _print(session, message, "utf-8", with_body=True)
             left -= len(pull.messages)
@@ -228,7 +230,7 @@ async def consume_message(
             return
 
 
-def _check_place(broker_name: str | None, queue_id: int | None, offset: int | None) -> None:
+def _check_queue_options(broker_name: str | None, queue_id: int | None, offset: int | None) -> None:
     if queue_id is not None and broker_name is None:
         raise ClientError("Please set the brokerName before queueId!")
     if offset is not None and queue_id is None:
@@ -260,10 +262,10 @@ def _print(session: Session, message: MessageExt, charset: str, *, with_body: bo
 def _say_status(session: Session, queue: MessageQueue, pull: PullResult) -> None:
     match pull.status:
         case PullStatus.NO_MATCHED_MSG:
-            what = "no matched msg"
+            outcome = "no matched msg"
         case PullStatus.NO_NEW_MSG | PullStatus.OFFSET_ILLEGAL:
-            what = "print msg finished"
+            outcome = "print msg finished"
         case _:
             return
     status = f"status={pull.status.value}, offset={pull.next_offset}"
-    session.out.say(f"{queue_text(queue)} {what}. {status}")
+    session.out.show_text(f"{queue_text(queue)} {outcome}. {status}")

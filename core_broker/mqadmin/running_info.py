@@ -1,4 +1,4 @@
-"""What a consumer tells about itself, as text, and what is wrong in it. Pure.
+"""The running info of a consumer as text, and warnings about stuck queues. Pure.
 
 Compatible with ConsumerRunningInfo.formatString, analyzeSubscription and analyzeProcessQueue.
 """
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from core_broker.mqadmin.java_texts import process_queue_text, queue_text
 from core_broker.remoting.bodies import ConsumerRunningInfo, ConsumeType, SubscriptionData
 
-#: A group that has just started need not agree on its subscriptions yet.
+#: Grace period after a consumer's start in which subscriptions of a group may differ, ms.
 SETTLING_MS = 120_000
-#: A queue with messages from which none was consumed for so long may be stuck.
+#: Time without consumption after which a queue with cached messages may be stuck, ms.
 STUCK_MS = 60_000
 
 _QUEUES = "%-64s  %-32s  %-4s  %-20s"
@@ -26,7 +26,7 @@ def running_info_lines(info: ConsumerRunningInfo) -> Iterator[str]:
     for entry in info.properties.items():
         yield _PROPERTY % entry
     yield from ("", "", "#Consumer Subscription#")
-    for number, data in enumerate(sorted(info.subscription_set, key=lambda it: it.topic), 1):
+    for number, data in enumerate(sorted(info.subscription_set, key=lambda data: data.topic), 1):
         mode = "true" if data.class_filter_mode else "false"
         yield (
             f"{number:03d} Topic: {data.topic:<40} ClassFilter: {mode:<8} "
@@ -76,32 +76,32 @@ def _status_lines(info: ConsumerRunningInfo) -> Iterator[str]:
 
 
 def same_subscription(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """True when all members subscribe alike, or have started too recently to be judged."""
+    """Return True for equal subscriptions of all members, and during the grace period."""
     members = [infos[client_id] for client_id in sorted(infos)]
     if not members or not _is_push(members[0]):
         return True
     started = members[0].properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
     if not started.isascii() or not started.isdigit() or now_ms - int(started) <= SETTLING_MS:
         return True
-    wanted = [_subscriptions(member.subscription_set) for member in members]
-    return bool(wanted[0]) and all(each == wanted[0] for each in wanted)
+    first, *others = (_subscriptions(member.subscription_set) for member in members)
+    return bool(first) and all(subscriptions == first for subscriptions in others)
 
 
-def queue_complaints(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> Iterator[str]:
-    """A sentence for each queue that does not get on."""
+def stuck_queue_warnings(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> Iterator[str]:
+    """Yield a sentence for each queue that is stuck or cannot be locked."""
     if not _is_push(info):
         return
     orderly = info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"
     for queue, state in sorted(info.mq_table.items()):
-        who = f"{client_id} {queue_text(queue)}"
+        subject = f"{client_id} {queue_text(queue)}"
         if not orderly:
             silent_ms = now_ms - state.last_consume_timestamp
             if silent_ms > STUCK_MS and state.cached_msg_count > 0:
-                yield f"{who} can't consume for a while, maybe blocked, {silent_ms}ms"
+                yield f"{subject} can't consume for a while, maybe blocked, {silent_ms}ms"
         elif not state.locked:
-            yield f"{who} can't lock for a while, {now_ms - state.last_lock_timestamp}ms"
+            yield f"{subject} can't lock for a while, {now_ms - state.last_lock_timestamp}ms"
         elif state.droped and state.try_unlock_times > 0:
-            yield f"{who} unlock {state.try_unlock_times} times, still failed"
+            yield f"{subject} unlock {state.try_unlock_times} times, still failed"
 
 
 def _is_push(info: ConsumerRunningInfo) -> bool:
@@ -109,4 +109,4 @@ def _is_push(info: ConsumerRunningInfo) -> bool:
 
 
 def _subscriptions(data: list[SubscriptionData]) -> set[tuple[str, str, str]]:
-    return {(each.topic, each.sub_string, each.expression_type) for each in data}
+    return {(item.topic, item.sub_string, item.expression_type) for item in data}

@@ -1,4 +1,4 @@
-"""What a command works with while it runs: the admin client, the output, failures, --dry-run."""
+"""The state of one run of a command: admin client, output, failures, --dry-run; exit codes."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
@@ -12,29 +12,29 @@ from core_broker.remoting.codes import ResponseCode
 
 
 class ExitCode(IntEnum):
-    """How the tool ends; documented in docs/mqadmin.md."""
+    """The exit codes of mqadmin; documented in docs/mqadmin.md."""
 
     DONE = 0
-    #: A server refused, or what was asked for is not there.
+    #: A server refused the request, or the named object does not exist.
     FAILED = 1
-    #: The command line or a setting is wrong; nothing was asked.
+    #: The command line or a setting is wrong; no request was sent.
     USAGE = 2
-    #: A server cannot be reached or is silent; it may have done what was asked.
+    #: A server is unreachable or did not answer; the request may have been executed.
     NO_ANSWER = 3
-    #: Ctrl-C, as shells count it.
+    #: Ctrl-C: the exit code of shells.
     INTERRUPTED = 130
 
 
-class NotThere(GantryError):
-    """What the command line names does not exist."""
+class NotFound(GantryError):
+    """An object named on the command line does not exist, or a file cannot be written."""
 
 
-class SomeFailed(GantryError):
-    """Each failure was told when it happened; the rest was done."""
+class PartialFailure(GantryError):
+    """Some requests of the command failed; `Session.failed` has reported each failure."""
 
     def __init__(self, exit_code: ExitCode) -> None:
         self.exit_code = exit_code
-        super().__init__("Not all of it was done.")
+        super().__init__("Some requests failed.")
 
 
 def exit_code_of(error: GantryError) -> ExitCode:
@@ -48,10 +48,10 @@ def exit_code_of(error: GantryError) -> ExitCode:
 
 
 def sentence(error: GantryError) -> str:
-    """What happened and, where it is known, what to do about it."""
+    """Return the error text, with a hint about the remedy where there is one."""
     text = str(error)
     hint = ""
-    # A broker that failed has said why in its remark, or nothing helps but its log.
+    # SYSTEM_ERROR has no general remedy: the reason is in the broker's remark or log.
     if isinstance(error, RequestRefused) and error.code != ResponseCode.SYSTEM_ERROR:
         hint = error.hint
     elif isinstance(error, TransportError):
@@ -62,7 +62,11 @@ def sentence(error: GantryError) -> str:
 
 
 class Session:
-    """One run of a command. `namesrv_addr` and `rpc_hooks` are for clients beside the admin's."""
+    """One run of a command.
+
+    `namesrv_addr` and `rpc_hooks` configure the producers and consumers that a command starts
+    beside the admin client.
+    """
 
     def __init__(
         self,
@@ -82,24 +86,24 @@ class Session:
         self._errors = errors
         self._exit_code = ExitCode.DONE
 
-    async def change(self, done: str, act: Callable[[], Awaitable[Any]]) -> None:
-        """Do it and print that it is done; with --dry-run only print what would be done."""
+    async def change(self, text: str, action: Callable[[], Awaitable[Any]]) -> None:
+        """Run the action and print the text; with --dry-run only print the text, marked."""
         if self.dry_run:
-            self.out.say(f"[dry run] {done}")
+            self.out.show_text(f"[dry run] {text}")
             return
-        await act()
-        self.out.say(done)
+        await action()
+        self.out.show_text(text)
 
     def warn(self, text: str) -> None:
-        """Tell people something beside the answer, on the error stream."""
+        """Print a warning on the error stream; the exit code stays."""
         self._errors.write(f"mqadmin: {text}\n")
 
     def failed(self, error: GantryError) -> None:
-        """Tell a failure and go on; the command ends with the exit code of the first one."""
+        """Print a failure and return; the program will end with the first failure's exit code."""
         self.warn(sentence(error))
         self._exit_code = self._exit_code or exit_code_of(error)
 
     def finish(self) -> None:
-        """Raise SomeFailed when something failed on the way."""
+        """Raise PartialFailure after any reported failure."""
         if self._exit_code is not ExitCode.DONE:
-            raise SomeFailed(self._exit_code)
+            raise PartialFailure(self._exit_code)

@@ -1,4 +1,4 @@
-"""statsAll: what comes into each topic, and what each group takes out of it."""
+"""statsAll: produce rate of each topic, consume rate and lag of each group of the topic."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from core_broker.mqadmin.command import command, switch, text
 from core_broker.mqadmin.lookup import addrs_of_route, group_stats, total_diff
 from core_broker.mqadmin.output import Column, Table
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.remoting.bodies import BrokerStatsData, TopicRouteData
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -34,47 +34,50 @@ _STATS = Table(
 @switch("-a", "--activeTopic", help="print active topic only")
 @text("-t", "--topic", help="print select topic only")
 async def stats_all(session: Session, active_topic: bool, topic: str | None) -> None:
-    """Rates of the last minute, sums of the last day (of the last hour in the first one)."""
+    """Prints rates of the last minute and sums of the last 24 hours.
+
+    The sums of a broker running for less than a day are those of the last hour or minute.
+    """
     topics = [
-        each
-        for each in await session.admin.topic_list()
-        if not each.startswith((RETRY_PREFIX, DLQ_PREFIX)) and topic in {None, each}
+        name
+        for name in await session.admin.topic_list()
+        if not name.startswith((RETRY_PREFIX, DLQ_PREFIX)) and topic in {None, name}
     ]
     if topic is not None and not topics:
-        raise NotThere(f"The name server knows no topic {topic}.")
+        raise NotFound(f"The name server knows no topic {topic}.")
     records = []
-    for each in topics:
+    for name in topics:
         try:
-            records += await _topic_records(session.admin, each)
+            records += await _topic_records(session.admin, name)
         except GantryError as error:
             session.failed(error)
     if active_topic:
-        records = [it for it in records if it["inMsg24Hour"] or it["outMsg24Hour"]]
+        records = [row for row in records if row["inMsg24Hour"] or row["outMsg24Hour"]]
     session.out.show({"topics": records}, _STATS.lines(records))
 
 
 async def _topic_records(admin: AdminClient, topic: str) -> list[dict[str, Any]]:
-    """One for each group, or one without a group."""
+    """Return one record for each group of the topic, or one record without a group."""
     route = await admin.topic_route(topic)
     groups: set[str] = set()
     for addr in addrs_of_route(route).values():
         groups |= set(await admin.groups_of_topic(addr, topic))
     in_tps, in_count = await _sums(admin, route, TOPIC_PUT_NUMS, topic)
-    comes_in = {"topic": topic, "inTps": in_tps, "inMsg24Hour": in_count}
+    produced = {"topic": topic, "inTps": in_tps, "inMsg24Hour": in_count}
     if not groups:
-        nothing = {"consumerGroup": None, "accumulation": 0, "outTps": None, "outMsg24Hour": None}
-        return [comes_in | nothing]
+        no_group = {"consumerGroup": None, "accumulation": 0, "outTps": None, "outMsg24Hour": None}
+        return [produced | no_group]
     records = []
     for group in sorted(groups):
         out_tps, out_count = await _sums(admin, route, GROUP_GET_NUMS, f"{topic}@{group}")
-        goes_out = {"consumerGroup": group, "outTps": out_tps, "outMsg24Hour": out_count}
-        behind = {"accumulation": await _accumulation(admin, group, topic)}
-        records.append(comes_in | goes_out | behind)
+        consumed = {"consumerGroup": group, "outTps": out_tps, "outMsg24Hour": out_count}
+        lag = {"accumulation": await _accumulation(admin, group, topic)}
+        records.append(produced | consumed | lag)
     return records
 
 
 async def _accumulation(admin: AdminClient, group: str, topic: str) -> int | None:
-    """None for a group of which no broker knows an offset."""
+    """Return the lag of a group in a topic; None for a group without offsets."""
     try:
         return max(total_diff((await group_stats(admin, group, topic)).offset_table), 0)
     except GantryError:
@@ -84,7 +87,10 @@ async def _accumulation(admin: AdminClient, group: str, topic: str) -> int | Non
 async def _sums(
     admin: AdminClient, route: TopicRouteData, name: str, key: str
 ) -> tuple[float, int]:
-    """Rate and count of all masters; a broker that has counted nothing yet refuses."""
+    """Return rate and count, summed over the masters with the statistics item.
+
+    A broker refuses the request for an item without data.
+    """
     tps, count = 0.0, 0
     for broker in route.broker_datas:
         if broker.master_addr is None:
@@ -99,5 +105,5 @@ async def _sums(
 
 
 def day_count(data: BrokerStatsData) -> int:
-    """The day's sum; a broker that runs for less has only that of the hour or minute."""
+    """Return the sum of 24 hours; a young broker has only the sum of the last hour or minute."""
     return data.stats_day.sum or data.stats_hour.sum or data.stats_minute.sum

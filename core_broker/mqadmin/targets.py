@@ -14,7 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def broker_or_cluster(
     broker_help: str, cluster_help: str, *, cluster_option: str = "--clusterName"
 ) -> Callable[[F], F]:
-    """Exactly one of the two must be given; the parameters are broker_addr and cluster_name."""
+    """Add both options as parameters broker_addr and cluster_name.
+
+    A command line with both options or without one of them ends with a UsageError.
+    """
 
     def wrap(function: F) -> F:
         @wraps(function)

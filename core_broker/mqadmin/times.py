@@ -1,33 +1,33 @@
-"""Times as RocketMQ's tools read and print them, in the machine's time zone."""
+"""Timestamps in the formats of RocketMQ's mqadmin, in local time."""
 
 import re
 from datetime import datetime
 
 _WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}#\d{2}:\d{2}:\d{2}:\d{3}", re.ASCII)
-#: The time that stands for the end of a queue.
+#: Pseudo timestamp for the end of a queue.
 END = -1
 
 
-class WrittenMoment(int):
-    """Milliseconds, which remember how they were written on the command line."""
+class TimestampText(int):
+    """A timestamp in milliseconds with the text of the command line in `written`."""
 
     written: str
 
 
-def written_moment(text: str, *, now: bool = False) -> WrittenMoment | None:
-    """As ``parse_moment``, with the text kept."""
+def timestamp_with_text(text: str, *, now: bool = False) -> TimestampText | None:
+    """Parse a timestamp like ``parse_moment`` and keep the text."""
     moment_ms = parse_moment(text, now=now)
     if moment_ms is None:
         return None
-    moment = WrittenMoment(moment_ms)
+    moment = TimestampText(moment_ms)
     moment.written = text
     return moment
 
 
 def parse_moment(text: str, *, now: bool = False) -> int | None:
-    """Milliseconds of ``yyyy-MM-dd#HH:mm:ss:SSS`` or of the number itself; None when it is none.
+    """Return the milliseconds of ``yyyy-MM-dd#HH:mm:ss:SSS`` or of a number; None for other texts.
 
-    ``now`` and -1 mean the end of the queue, where they are allowed.
+    With ``now`` the texts ``now`` and ``-1`` stand for the end of the queue.
     """
     if now and text in {"now", "-1"}:
         return END
@@ -61,4 +61,4 @@ def _format(moment_ms: int, layout: str) -> str:
     try:
         return datetime.fromtimestamp(moment_ms // 1000).astimezone().strftime(layout)
     except (ValueError, OverflowError, OSError):
-        return str(moment_ms)  # a time that no calendar has, as a damaged record may
+        return str(moment_ms)  # out of the calendar's range, for example in a damaged record

@@ -1,4 +1,4 @@
-"""Changing topics: queues, permissions, the order of ordered ones, removal."""
+"""Changes of topics: create, update, permission, order configuration, delete."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from core_broker.mqadmin.command import command, flag, number, text
 from core_broker.mqadmin.java_texts import topic_config_text
 from core_broker.mqadmin.lookup import broker_name_at, brokers_of_cluster, cluster_masters
 from core_broker.mqadmin.output import Record
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.targets import broker_or_cluster
 from core_broker.remoting.bodies import TopicConfig, TopicRouteData
 
@@ -45,7 +45,7 @@ async def update_topic(
     unit: bool,
     has_unit_sub: bool,
 ) -> None:
-    """On one broker, or on all masters of a cluster."""
+    """Creates or updates the topic on one broker, or on all masters of a cluster."""
     config = TopicConfig(
         topic_name=topic,
         read_queue_nums=read_queue_nums,
@@ -74,7 +74,10 @@ async def update_topic(
 async def _order_conf(
     admin: AdminClient, config: TopicConfig, broker_addr: str | None, cluster_name: str | None
 ) -> str:
-    """The queues of each broker; one broker changes its own part of what is there."""
+    """Return the order configuration `broker:queues;…`.
+
+    For one broker, the entries of other brokers stay as configured.
+    """
     nums = config.write_queue_nums
     if broker_addr is None:
         brokers = brokers_of_cluster(await admin.cluster_info(), cluster_name or "")
@@ -98,7 +101,7 @@ async def _order_conf(
 async def update_topic_perm(
     session: Session, topic: str, perm: int, broker_addr: str | None, cluster_name: str | None
 ) -> None:
-    """Everything else about the topic stays as each broker has it."""
+    """Changes only the permission; the rest of each broker's topic configuration stays."""
     admin = session.admin
     route = await admin.topic_route(topic)
     addrs = [_own_master(route, broker_addr)] if broker_addr else []
@@ -107,7 +110,7 @@ async def update_topic_perm(
     for addr in addrs or await cluster_masters(admin, cluster_name or ""):
         config = (await admin.topic_configs(addr)).get(topic)
         if config is None or config.perm == perm:
-            continue  # a broker of the cluster without the topic must not get it by this
+            continue  # the command must not create the topic on a broker without the topic
         after = replace(config, perm=perm)
         await admin.create_topic(addr, after)
         changed.append({"brokerAddr": addr, "oldPerm": config.perm, "newPerm": perm})
@@ -120,7 +123,7 @@ async def update_topic_perm(
 
 def _own_master(route: TopicRouteData, addr: str) -> str:
     if all(broker.master_addr != addr for broker in route.broker_datas):
-        raise NotThere("updateTopicPerm error broker not exit or broker is not master!.")
+        raise NotFound("updateTopicPerm error broker not exit or broker is not master!.")
     return addr
 
 
@@ -128,13 +131,13 @@ def _own_master(route: TopicRouteData, addr: str) -> str:
 @text("-t", "--topic", required=True, help="topic name")
 @text("-c", "--clusterName", required=True, help="delete topic from which cluster")
 async def delete_topic(session: Session, topic: str, cluster_name: str) -> None:
-    """On the masters of a cluster, then on the name servers."""
+    """Deletes the topic on the masters of the cluster, then on the name servers."""
     await remove_topic(session, topic, cluster_name)
     session.out.show_json({"topic": topic, "clusterName": cluster_name, "dryRun": session.dry_run})
 
 
 async def remove_topic(session: Session, topic: str, cluster: str) -> None:
-    """The brokers first: a broker that still has a topic brings its route back."""
+    """Delete on the brokers first: a broker registers the route of an existing topic again."""
     admin = session.admin
     addrs = await cluster_masters(admin, cluster)
 
@@ -154,13 +157,13 @@ async def remove_topic(session: Session, topic: str, cluster: str) -> None:
 async def update_order_conf(
     session: Session, topic: str, order_conf: str | None, method: str
 ) -> None:
-    """The queues of an ordered topic, kept by the name servers."""
+    """Prints or changes the queues of an ordered topic in the name servers' KV configuration."""
     admin = session.admin
     match method:
         case "get":
             order_conf = await admin.kv_get(ORDER_NAMESPACE, topic)
             if order_conf is None:
-                raise NotThere(f"The topic {topic} has no order conf.")
+                raise NotFound(f"The topic {topic} has no order conf.")
             line = f"get orderConf success. topic=[{topic}], orderConf=[{order_conf}] "
         case "put":
             if order_conf is None:
@@ -172,5 +175,5 @@ async def update_order_conf(
             await admin.kv_delete(ORDER_NAMESPACE, topic)
             line = f"delete orderConf success. topic=[{topic}]"
         case _:
-            raise ClientError(f"The method {method!r} is none of put, get, delete; see -m.")
+            raise ClientError(f"The method {method!r} is unknown: set -m to put, get or delete.")
     session.out.show({"topic": topic, "orderConf": order_conf}, [line])

@@ -1,4 +1,4 @@
-"""Looking at topics: where they live, what their queues hold, who gets which queue."""
+"""Topic queries: list, routes, clusters, offsets of the queues, queue allocation."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from core_broker.mqadmin.command import command, switch, text
 from core_broker.mqadmin.java_texts import map_text
 from core_broker.mqadmin.lookup import addrs_of_route, topic_addrs
 from core_broker.mqadmin.output import Column, Record, Table, pretty
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.times import date_time_ms
 from core_broker.remoting.bodies import (
     ClusterInfo,
@@ -58,12 +58,12 @@ _RULE = "-" * 158
 @command("topicStatus")
 @text("-t", "--topic", required=True, help="topic name")
 async def topic_status(session: Session, topic: str) -> None:
-    """The extent of every queue."""
+    """Prints minimum and maximum offset of every queue."""
     table: dict[MessageQueue, TopicOffset] = {}
     for addr in (await topic_addrs(session.admin, topic)).values():
         table |= await session.admin.topic_stats(addr, topic)
     if not table:
-        raise NotThere(f"Not found the topic stats info of {topic}.")
+        raise NotFound(f"Not found the topic stats info of {topic}.")
     records = [
         {
             "brokerName": queue.broker_name,
@@ -81,7 +81,7 @@ async def topic_status(session: Session, topic: str) -> None:
 @text("-t", "--topic", required=True, help="topic name")
 @switch("-l", "--list", help="Use list format to print data")
 async def topic_route(session: Session, topic: str, list: bool) -> None:  # noqa: A002 - Java's name
-    """As JSON that is meant to be read, or as a table."""
+    """Prints the route as indented JSON, or with -l as a table."""
     route = await session.admin.topic_route(topic)
     if list:
         session.out.show(route, _route_lines(route))
@@ -117,7 +117,7 @@ def _route_lines(route: TopicRouteData) -> list[str]:
 @command("topicClusterList")
 @text("-t", "--topic", required=True, help="topic name")
 async def topic_cluster_list(session: Session, topic: str) -> None:
-    """The clusters that have queues of the topic."""
+    """Lists the clusters with queues of the topic."""
     route = await session.admin.topic_route(topic)
     names = _clusters_of(await session.admin.cluster_info(), route)
     session.out.show({"topic": topic, "clusters": names}, names)
@@ -126,7 +126,7 @@ async def topic_cluster_list(session: Session, topic: str) -> None:
 @command("topicList")
 @switch("-c", "--clusterModel", help="clusterModel")
 async def topic_list(session: Session, cluster_model: bool) -> None:
-    """Names only, or with the clusters and the groups of each."""
+    """Lists topic names, with -c also the cluster and the groups of each topic."""
     topics = await session.admin.topic_list()
     if not cluster_model:
         session.out.show({"topics": topics}, topics)
@@ -140,7 +140,7 @@ async def topic_list(session: Session, cluster_model: bool) -> None:
 
 
 async def _memberships(session: Session, info: ClusterInfo, topic: str) -> list[dict[str, Any]]:
-    """One row for each group of the topic, or one without a group."""
+    """Return one row for each group of the topic, or one row without a group."""
     cluster: str | None = None
     groups: list[str] = []
     try:
@@ -149,7 +149,7 @@ async def _memberships(session: Session, info: ClusterInfo, topic: str) -> list[
         addr = next(iter(addrs_of_route(route).values()), None)
         groups = await session.admin.groups_of_topic(addr, topic) if addr else []
     except GantryError as error:
-        # Topics come and go while the list is made; the row says what is known.
+        # The topic can be deleted meanwhile: the row then lacks cluster and groups.
         session.warn(str(error))
     return [
         {"clusterName": cluster, "topic": topic, "consumerGroup": group}
@@ -172,7 +172,7 @@ def _clusters_of(info: ClusterInfo, route: TopicRouteData) -> list[str]:
 @text("-t", "--topic", required=True, help="topic name")
 @text("-i", "--ipList", required=True, help="ipList")
 async def allocate_mq(session: Session, topic: str, ip_list: str) -> None:
-    """Which queues each of the given clients would get, averagely."""
+    """Prints the queues of each given client under the averaging allocation strategy."""
     clients = [ip.strip() for ip in ip_list.split(",") if ip.strip()]
     queues = sorted(subscribe_queues(topic, await session.admin.topic_route(topic)))
     document = {"result": {ip: averagely(ip, queues, clients) for ip in clients}}

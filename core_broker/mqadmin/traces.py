@@ -1,6 +1,6 @@
-"""queryMsgTraceById: the journey of one message, from its trace records.
+"""queryMsgTraceById: sends and consume attempts of one message, from its trace records.
 
-This is why the package lies above `trace` in the layers.
+The import of `trace` places the package above `trace` in the layers.
 """
 
 from collections import defaultdict
@@ -13,10 +13,11 @@ from core_broker.mqadmin.command import command, text
 from core_broker.mqadmin.lookup import topic_addrs
 from core_broker.mqadmin.message_views import unpacked
 from core_broker.mqadmin.output import Column, Record, Table
-from core_broker.mqadmin.session import NotThere, Session
+from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.times import date_time
 from trace.codec import Pub, SubAfter, SubBefore, decode_trace
 
+#: Trace messages requested from each broker.
 TRACE_MESSAGES_MAX = 64
 
 _LAYOUT = "%-10s %-20s %-20s %-20s %-10s %-10s"
@@ -58,33 +59,39 @@ _CONSUMED = Table(
 @text("-i", "--msgId", required=True, help="Message Id")
 @text("-t", "--traceTopic", default=TRACE_TOPIC, help="The name value of message trace topic")
 async def query_msg_trace_by_id(session: Session, msg_id: str, trace_topic: str) -> None:
-    """Who sent the message, and each attempt of each group to consume it."""
-    found: list[MessageExt] = []
+    """Prints the producer of the message and every consume attempt of every group."""
+    messages: list[MessageExt] = []
     for addr in (await topic_addrs(session.admin, trace_topic)).values():
-        found += await session.admin.query_message(addr, trace_topic, msg_id, TRACE_MESSAGES_MAX)
-    produced, consumed = _records(found, msg_id)
+        messages += await session.admin.query_message(addr, trace_topic, msg_id, TRACE_MESSAGES_MAX)
+    produced, consumed = _records(messages, msg_id)
     if not produced and not consumed:
-        raise NotThere(
-            f"{trace_topic} has no trace of {msg_id}: clients trace only when they are told to."
+        raise NotFound(
+            f"{trace_topic} has no trace of {msg_id}: enable message tracing in the client "
+            f"(enableMsgTrace)."
         )
     document = {"msgId": msg_id, "produced": produced, "consumed": consumed}
     session.out.show(document, _lines(produced, consumed))
 
 
 def _records(
-    found: list[MessageExt], msg_id: str
+    messages: list[MessageExt], msg_id: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of the producer and of the consumers. An older client's SubAfter names no group and no time;
-    its SubBefore, which shares its request id, does."""
+    """Return the rows of the producer and of the consumers.
+
+    A SubAfter record of an older client has neither group nor time: both come from the SubBefore
+    record with the same request id.
+    """
     decoded = [
         (record, message.born_host[0])
-        for message in found
+        for message in messages
         for record in decode_trace(unpacked(message)).records
         if record.msg_id == msg_id
     ]
-    before = {each.request_id: each for each, _ in decoded if isinstance(each, SubBefore)}
-    produced = [_pub(each, host) for each, host in decoded if isinstance(each, Pub)]
-    consumed = [_sub(each, before, host) for each, host in decoded if isinstance(each, SubAfter)]
+    before = {record.request_id: record for record, _ in decoded if isinstance(record, SubBefore)}
+    produced = [_pub(record, host) for record, host in decoded if isinstance(record, Pub)]
+    consumed = [
+        _sub(record, before, host) for record, host in decoded if isinstance(record, SubAfter)
+    ]
     return produced, consumed
 
 

@@ -1,4 +1,4 @@
-"""Whether each group of a topic has consumed a message.
+"""Message tracks: the consumption state of a message in each group of the topic.
 
 Compatible with DefaultMQAdminExtImpl.messageTrackDetail.
 """
@@ -18,7 +18,7 @@ from core_broker.remoting.codes import ResponseCode
 class TrackType(StrEnum):
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
-    #: The group pulls by itself; brokers do not know how far it is.
+    #: A group of pull consumers: brokers do not know the group's position.
     PULL = "PULL"
     NOT_CONSUME_YET = "NOT_CONSUME_YET"
     NOT_ONLINE = "NOT_ONLINE"
@@ -46,11 +46,11 @@ class MessageTrack:
 
 
 async def message_tracks(admin: AdminClient, message: MessageExt) -> list[MessageTrack]:
-    """One for each group that consumes the topic."""
+    """Return one track for each group of the topic, sorted by group."""
     groups: set[str] = set()
     for addr in (await topic_addrs(admin, message.topic)).values():
         groups |= set(await admin.groups_of_topic(addr, message.topic))
-    # RocketMQ 5 lists a topic as a group of its own.
+    # RocketMQ 5 also lists the topic's own name as a group.
     return [await _track(admin, message, group) for group in sorted(groups - {message.topic})]
 
 
@@ -59,7 +59,7 @@ async def _track(admin: AdminClient, message: MessageExt, group: str) -> Message
         connection = await group_connection(admin, group)
         if connection.consume_type == ConsumeType.CONSUME_ACTIVELY:
             return MessageTrack(group, TrackType.PULL)
-        if not await _is_behind(admin, message, group):
+        if not await _has_passed(admin, message, group):
             return MessageTrack(group, TrackType.NOT_CONSUME_YET)
     except RequestRefused as refused:
         offline = refused.code == ResponseCode.CONSUMER_NOT_ONLINE
@@ -70,20 +70,21 @@ async def _track(admin: AdminClient, message: MessageExt, group: str) -> Message
     return MessageTrack(group, _consumed(connection, message))
 
 
-async def _is_behind(admin: AdminClient, message: MessageExt, group: str) -> bool:
-    """True when the group's offset has passed the message, on the broker that stored it."""
+async def _has_passed(admin: AdminClient, message: MessageExt, group: str) -> bool:
+    """Return True when the group's offset on the message's broker is beyond the message."""
     brokers = (await admin.cluster_info()).broker_addr_table
     stored_at = host_text(message.store_host)
     for queue, entry in (await group_stats(admin, group)).offset_table.items():
         broker = brokers.get(queue.broker_name)
-        here = broker is not None and broker.master_addr == stored_at
-        if here and (queue.topic, queue.queue_id) == (message.topic, message.queue_id):
+        is_broker = broker is not None and broker.master_addr == stored_at
+        if is_broker and (queue.topic, queue.queue_id) == (message.topic, message.queue_id):
             return entry.consumer_offset > message.queue_offset
     return False
 
 
 def _consumed(connection: ConsumerConnection, message: MessageExt) -> TrackType:
-    wanted = connection.subscription_table.get(message.topic)
-    if wanted is None or not wanted.tags_set or wanted.tags_set & {message.tags, SUBSCRIBE_ALL}:
+    subscription = connection.subscription_table.get(message.topic)
+    tags = subscription.tags_set if subscription is not None else None
+    if not tags or tags & {message.tags, SUBSCRIBE_ALL}:
         return TrackType.CONSUMED
     return TrackType.CONSUMED_BUT_FILTERED

@@ -18,7 +18,7 @@ from core_broker.mqadmin.lookup import (
     topic_addrs,
     total_diff,
 )
-from core_broker.mqadmin.session import NotThere
+from core_broker.mqadmin.session import NotFound
 from core_broker.remoting.bodies import (
     BrokerData,
     ClientConnection,
@@ -88,7 +88,7 @@ async def test_a_group_that_has_consumed_nothing(scene: Scene) -> None:
     empty = encode_body(ConsumeStats())
     for broker in (scene.a, scene.b):
         broker.on(RequestCode.GET_CONSUME_STATS, lambda _: ok(body=empty))
-    with pytest.raises(NotThere, match="not consume any message"):
+    with pytest.raises(NotFound, match="not consume any message"):
         await group_stats(scene.admin, GROUP)
 
 
@@ -129,9 +129,9 @@ async def test_brokers_of_a_cluster(scene: Scene) -> None:
     assert await cluster_addrs(scene.admin, "C") == ["a:1", "b:1", "slave:1"]
     assert await cluster_addrs(scene.admin) == ["a:1", "b:1", "slave:1", "orphan:1"]
     assert await broker_name_at(scene.admin, "slave:1") == "b"
-    with pytest.raises(NotThere, match="knows no broker at x:1"):
+    with pytest.raises(NotFound, match="knows no broker at x:1"):
         await broker_name_at(scene.admin, "x:1")
-    with pytest.raises(NotThere, match="clusterName exists"):
+    with pytest.raises(NotFound, match="clusterName exists"):
         await cluster_masters(scene.admin, "E")
 
 
@@ -139,5 +139,5 @@ async def test_unknown_topics_and_groups(scene: Scene) -> None:
     with pytest.raises(RequestRefused) as caught:
         await topic_addrs(scene.admin, "nope")
     assert caught.value.code == ResponseCode.TOPIC_NOT_EXIST
-    with pytest.raises(NotThere, match="No consumer of a group nope"):
+    with pytest.raises(NotFound, match="No consumer of a group nope"):
         await group_stats(scene.admin, "nope")

@@ -29,7 +29,7 @@ def test_a_table_has_javas_widths_and_cuts_nothing_off() -> None:
 def test_json_is_one_document_a_line_and_nothing_else() -> None:
     stream = io.StringIO()
     out = Output(stream, as_json=True)
-    out.say("for people")
+    out.show_text("for people")
     out.show({"b": None, "a": "ü"}, ["for people"])
     out.show({"c": 1}, ["for people"])
     first, second = stream.getvalue().splitlines()

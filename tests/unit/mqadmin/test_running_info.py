@@ -5,9 +5,9 @@ import pytest
 from core_broker.mqadmin.running_info import (
     SETTLING_MS,
     STUCK_MS,
-    queue_complaints,
     running_info_lines,
     same_subscription,
+    stuck_queue_warnings,
 )
 from core_broker.remoting.bodies import (
     ConsumerRunningInfo,
@@ -64,23 +64,23 @@ def test_members_that_cannot_be_judged(started: str) -> None:
 def test_pulling_consumers_are_not_judged() -> None:
     pulling = info("T", state=ProcessQueueInfo(), PROP_CONSUME_TYPE="CONSUME_ACTIVELY")
     assert same_subscription({"a": pulling, "b": info("U")}, NOW_MS)
-    assert not list(queue_complaints("a", pulling, NOW_MS))
+    assert not list(stuck_queue_warnings("a", pulling, NOW_MS))
 
 
 def test_a_queue_that_is_stuck() -> None:
     consumed_ms = NOW_MS - STUCK_MS - 1
     stuck = ProcessQueueInfo(cached_msg_count=1, last_consume_timestamp=consumed_ms)
-    (complaint,) = queue_complaints("c", info("TA", state=stuck), NOW_MS)
+    (complaint,) = stuck_queue_warnings("c", info("TA", state=stuck), NOW_MS)
     assert "can't consume for a while, maybe blocked, 60001ms" in complaint
     idle = ProcessQueueInfo(cached_msg_count=0, last_consume_timestamp=consumed_ms)
-    assert not list(queue_complaints("c", info("TA", state=idle), NOW_MS))
+    assert not list(stuck_queue_warnings("c", info("TA", state=idle), NOW_MS))
 
 
 def test_queues_of_orderly_consumers() -> None:
     def complaints(**state: int | bool) -> list[str]:
         queue = ProcessQueueInfo(**state)
         member = info("TA", state=queue, PROP_CONSUMEORDERLY="true")
-        return list(queue_complaints("c", member, NOW_MS))
+        return list(stuck_queue_warnings("c", member, NOW_MS))
 
     (complaint,) = complaints(locked=False, last_lock_timestamp=NOW_MS - 5)
     assert complaint.endswith("can't lock for a while, 5ms")

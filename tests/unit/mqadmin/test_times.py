@@ -10,7 +10,7 @@ from core_broker.mqadmin.times import (
     date_time,
     date_time_ms,
     parse_moment,
-    written_moment,
+    timestamp_with_text,
 )
 
 
@@ -50,11 +50,11 @@ def test_the_end() -> None:
 
 
 def test_a_moment_remembers_how_it_was_written() -> None:
-    moment = written_moment("1970-01-01#08:00:00:001")
+    moment = timestamp_with_text("1970-01-01#08:00:00:001")
     assert moment == 1
     assert moment is not None
     assert moment.written == "1970-01-01#08:00:00:001"
-    assert written_moment("x") is None
+    assert timestamp_with_text("x") is None
 
 
 def test_printed() -> None:

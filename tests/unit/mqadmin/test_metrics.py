@@ -4,7 +4,7 @@ import pytest
 
 from core_broker.mqadmin.clusters import _LOADS, _TOTALS, _load, _totals
 from core_broker.mqadmin.metrics import _first, _yesterday
-from core_broker.mqadmin.probes import _average, _average_text, _greeting
+from core_broker.mqadmin.probes import _average, _average_text, _hello_body
 from core_broker.mqadmin.statistics import day_count
 from core_broker.remoting.bodies import BrokerStatsData, BrokerStatsItem
 
@@ -61,7 +61,7 @@ def test_the_first_send_does_not_count() -> None:
 
 @pytest.mark.parametrize(("size", "length"), [(1, 11), (11, 11), (12, 22), (128, 132)])
 def test_greetings_are_whole_words(size: int, length: int) -> None:
-    assert len(_greeting(size)) == length
+    assert len(_hello_body(size)) == length
 
 
 def test_a_broker_that_is_young_counts_by_hour_or_minute() -> None:

@@ -1,4 +1,4 @@
-"""Running commands of mqadmin in the test's own process, and consumers beside them."""
+"""Runs of mqadmin's commands in the test process, and consumers beside the commands."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class Mqadmin:
         return self(*arguments).stdout.splitlines()
 
     def documents(self, *arguments: str) -> list[Any]:
-        """What it prints as JSON: each line must be a document."""
+        """Run the command with --output json and return the documents, one per line."""
         stdout = self(*arguments, "--output", "json").stdout
         return [json.loads(line) for line in stdout.splitlines()]
 
@@ -51,7 +51,7 @@ class Mqadmin:
 
 
 class OnlineConsumer:
-    """A push consumer on an event loop of its own, while tests run commands."""
+    """A push consumer on a separate event loop, while tests run commands."""
 
     def __init__(self, namesrv_addr: str, group: str, topic: str) -> None:
         self.group = group
@@ -109,13 +109,13 @@ class OnlineConsumer:
         await consumer.stop()
 
 
-def wait_until(look: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    """Look again and again; fail when the time is over."""
+def wait_until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    """Poll a condition until True; fail after `timeout_s`."""
     deadline = threading.Event()
     timer = threading.Timer(timeout_s, deadline.set)
     timer.start()
     try:
-        while not look():
-            assert not deadline.wait(0.02), "it did not come in time"
+        while not condition():
+            assert not deadline.wait(0.02), f"the condition was false for {timeout_s} s"
     finally:
         timer.cancel()

@@ -1,6 +1,6 @@
 """Every command of mqadmin against a real cluster: exit code, Java's header line, JSON keys.
 
-The header lines are those that the Java 4.9.8 tool prints.
+The header lines are those of the Java 4.9.8 tool.
 """
 
 import itertools
@@ -20,8 +20,8 @@ _numbers = itertools.count(1)
 _run = secrets.token_hex(3)
 
 
-class Place(NamedTuple):
-    """What the commands of this file are about."""
+class Targets(NamedTuple):
+    """The cluster objects that the commands of this file name."""
 
     mqadmin: Mqadmin
     broker: str
@@ -34,8 +34,8 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(quick_cluster: ClusterAddrs) -> Iterator[Place]:
-    """A topic of two queues with one message each, a group that consumes it, one that does not."""
+def targets(quick_cluster: ClusterAddrs) -> Iterator[Targets]:
+    """A topic with one message in each of two queues, an online group and an offline group."""
     mqadmin = Mqadmin(quick_cluster.namesrv_addr)
     broker = quick_cluster.broker_addr
     topic, group, offline = f"mq-{_run}", f"cg-{_run}", f"off-{_run}"
@@ -49,25 +49,25 @@ def place(quick_cluster: ClusterAddrs) -> Iterator[Place]:
         wait_until(lambda: has_committed(mqadmin, broker, group, topic))
         mqadmin("cloneGroupOffset", "-s", group, "-d", offline, "-t", topic)
         ids = (consumer.client_id, sent["msgId"], sent["offsetMsgId"])
-        yield Place(mqadmin, broker, topic, group, offline, *ids)
+        yield Targets(mqadmin, broker, topic, group, offline, *ids)
 
 
 def has_committed(mqadmin: Mqadmin, broker: str, group: str, topic: str) -> bool:
-    """True when the broker knows that the group has consumed both messages."""
+    """Return True when the group has committed the offsets of both messages."""
     queues = mqadmin.document("brokerConsumeStats", "-b", broker)["queues"]
-    done = [it for it in queues if (it["consumerGroup"], it["topic"]) == (group, topic)]
-    return len(done) == 2 and not any(it["diff"] for it in done)
+    committed = [row for row in queues if (row["consumerGroup"], row["topic"]) == (group, topic)]
+    return len(committed) == 2 and not any(row["diff"] for row in committed)
 
 
 @pytest.fixture(autouse=True)
 def files_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that leave files do so here."""
+    """Commands write their files below tmp_path."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 class Case(NamedTuple):
-    """A command with its arguments, the first line it prints, the keys of its document."""
+    """Arguments of a command, start of the first output line, keys of the JSON document."""
 
     arguments: str
     line: str
@@ -313,7 +313,7 @@ CASES = {
     "exportMetrics": Case("-c DefaultCluster", "export ", "path"),
 }
 
-#: These need a state of their own: see the other files.
+#: Commands tested in test_mqadmin_effects.py with a broker state of their own.
 ELSEWHERE = {
     *("producerConnection", "updateAclConfig", "deleteAclConfig"),
     *("clusterAclConfigVersion", "updateGlobalWhiteAddr"),
@@ -325,12 +325,12 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_command(name: str, place: Place) -> None:
-    case, values = CASES[name], place._asdict() | {"fresh": f"fresh-{_run}-{next(_numbers)}"}
+def test_the_command(name: str, targets: Targets) -> None:
+    case, values = CASES[name], targets._asdict() | {"fresh": f"fresh-{_run}-{next(_numbers)}"}
     arguments = [name.partition(" ")[0], *case.arguments.format(**values).split()]
-    lines = place.mqadmin.lines(*arguments)
+    lines = targets.mqadmin.lines(*arguments)
     if case.line:
         assert lines[0].startswith(case.line.format(**values)), lines[:3]
-    documents = place.mqadmin.documents(*arguments)
+    documents = targets.mqadmin.documents(*arguments)
     assert documents
     assert set(case.keys.split()) <= set(documents[0]), documents[0]

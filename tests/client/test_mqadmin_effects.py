@@ -1,4 +1,4 @@
-"""What commands of mqadmin do to a cluster, and what they say when they cannot."""
+"""Effects of mqadmin's commands on a cluster, and error texts of refused commands."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ def broker(quick_cluster: ClusterAddrs) -> str:
 
 @pytest.fixture
 def name() -> str:
-    """For a topic or a group of the test's own."""
+    """A topic or group name unique to the test."""
     return f"effect-{_run}-{next(_numbers)}"
 
 
@@ -58,14 +58,14 @@ def files_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def offset_of(mqadmin: Mqadmin, group: str, topic: str) -> int:
-    """Where a roll-back would find the group."""
-    there = ("-g", group, "-t", topic, "-s", "0", "--dry-run")
-    (queue,) = mqadmin.document("resetOffsetByTimeOld", *there)["queues"]
+    """Return the group's consumer offset, from the dry run of a reset."""
+    options = ("-g", group, "-t", topic, "-s", "0", "--dry-run")
+    (queue,) = mqadmin.document("resetOffsetByTimeOld", *options)["queues"]
     offset: int = queue["consumerOffset"]
     return offset
 
 
-def test_a_topic_from_its_making_to_its_end(mqadmin: Mqadmin, broker: str, name: str) -> None:
+def test_life_cycle_of_a_topic(mqadmin: Mqadmin, broker: str, name: str) -> None:
     made = ("-b", broker, "-t", name, "-r", "3", "-w", "2", "-o", "true", "-u", "true")
     assert mqadmin.document("updateTopic", *made)["orderConf"] == "broker-a:2"
     (queues,) = mqadmin.document("topicRoute", "-t", name)["queueDatas"]
@@ -85,7 +85,7 @@ def test_a_topic_from_its_making_to_its_end(mqadmin: Mqadmin, broker: str, name:
     mqadmin("updateOrderConf", "-t", name, "-m", "delete")
 
 
-def test_a_group_from_its_making_to_its_end(mqadmin: Mqadmin, broker: str, name: str) -> None:
+def test_life_cycle_of_a_group(mqadmin: Mqadmin, broker: str, name: str) -> None:
     mqadmin("updateSubGroup", "-c", "DefaultCluster", "-g", name, "-r", "3", "-s", "false")
     (found,) = mqadmin.document("getConsumerConfig", "-g", name)["brokers"]
     assert (found["config"]["retryMaxTimes"], found["config"]["consumeEnable"]) == (3, False)
@@ -96,9 +96,7 @@ def test_a_group_from_its_making_to_its_end(mqadmin: Mqadmin, broker: str, name:
     assert f"No broker has a subscription group {name}." in refused.stderr
 
 
-def test_offsets_of_a_group_that_is_offline(
-    mqadmin: Mqadmin, broker: str, topic: str, name: str
-) -> None:
+def test_offsets_of_an_offline_group(mqadmin: Mqadmin, broker: str, topic: str, name: str) -> None:
     group = f"g-{name}"
     mqadmin("updateSubGroup", "-b", broker, "-g", group)
     reset = ("-g", group, "-t", topic, "-s")
@@ -114,7 +112,7 @@ def test_offsets_of_a_group_that_is_offline(
     assert offset_of(mqadmin, group, topic) == 3
 
 
-def test_offsets_of_a_group_that_is_online(
+def test_offsets_of_an_online_group(
     quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str
 ) -> None:
     with OnlineConsumer(quick_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
@@ -147,7 +145,7 @@ def test_slices_of_a_topic(mqadmin: Mqadmin, topic: str) -> None:
     assert mqadmin.lines("printMsg", "-t", topic)[1].endswith(" BODY: one")
 
 
-def test_a_producer_is_seen(
+def test_a_producer_is_listed(
     quick_cluster: ClusterAddrs, mqadmin: Mqadmin, broker: str, topic: str, name: str
 ) -> None:
     async def look() -> tuple[str, list[str], Any]:
@@ -167,7 +165,7 @@ def test_a_producer_is_seen(
     assert [it["clientId"] for it in groups["groups"][f"p-{name}"]] == [client_id]
 
 
-def test_the_inside_of_consumers_in_files(
+def test_running_info_of_consumers_in_files(
     quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str, tmp_path: Path
 ) -> None:
     with OnlineConsumer(quick_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
@@ -181,7 +179,7 @@ def test_the_inside_of_consumers_in_files(
         assert "nobody" in refused.stderr
 
 
-def test_a_body_is_kept_where_its_id_cannot_lead_away(
+def test_a_hostile_message_id_cannot_move_the_body_file(
     quick_cluster: ClusterAddrs, mqadmin: Mqadmin, broker: str, topic: str, tmp_path: Path
 ) -> None:
     async def send() -> str:
@@ -238,8 +236,8 @@ def test_settings(mqadmin: Mqadmin, broker: str) -> None:
     mqadmin(*change, before)
 
 
-def test_a_setting_that_cannot_be_is_refused(shared_cluster: Cluster) -> None:
-    """An Apache broker takes it and goes on with what it had."""
+def test_an_invalid_setting_is_refused(shared_cluster: Cluster) -> None:
+    """An Apache broker accepts an invalid value and keeps the old value."""
     mqadmin, broker = Mqadmin(shared_cluster.namesrv_addr), shared_cluster.broker_addr
     change = ("-b", broker, "-k", "flushCommitLogLeastPages", "-v", "many")
     assert "flushCommitLogLeastPages" in mqadmin("updateBrokerConfig", *change, code=1).stderr
@@ -253,7 +251,7 @@ def test_a_setting_that_cannot_be_is_refused(shared_cluster: Cluster) -> None:
         ("statsAll -t nope", 1, "The name server knows no topic nope."),
         ("consumerProgress -g nope", 1, "The group nope has no retry topic"),
         ("consumerConnection -g nope", 1, "The group nope has no retry topic"),
-        ("cloneGroupOffset -s nope -d x -t TBW102", 1, "No consumer of a group nope"),
+        ("cloneGroupOffset -s nope -d x -t TBW102", 1, "The group nope has no retry topic"),
         ("producerConnection -g nope -t TBW102", 1, "nope"),
         ("deleteTopic -c nope -t T", 1, "Make sure the specified clusterName exists"),
         ("brokerStatus -c nope", 1, "Make sure the specified clusterName exists"),
@@ -274,7 +272,7 @@ def test_a_setting_that_cannot_be_is_refused(shared_cluster: Cluster) -> None:
         ("updateNamesrvConfig -k kvConfigPath -v x", 1, "Can not update config"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(
+def test_a_refused_command_prints_one_sentence(
     mqadmin: Mqadmin, arguments: str, code: int, said: str
 ) -> None:
     result = mqadmin(*arguments.split(), code=code)
@@ -291,7 +289,7 @@ def test_a_message_id_into_the_middle_of_a_record(
         assert mqadmin("queryMsgById", "-i", msg_id, code=1).stderr
 
 
-def test_one_name_server_of_two_is_away(quick_cluster: ClusterAddrs) -> None:
+def test_one_of_two_name_servers_is_unreachable(quick_cluster: ClusterAddrs) -> None:
     mqadmin = Mqadmin(f"{quick_cluster.namesrv_addr};127.0.0.1:1")
     assert "TBW102" in mqadmin.lines("topicList")
     refused = mqadmin("wipeWritePerm", "-b", "no-such-broker", code=3)
@@ -300,12 +298,12 @@ def test_one_name_server_of_two_is_away(quick_cluster: ClusterAddrs) -> None:
     assert failed.endswith("in name server[127.0.0.1:1] Failed")
 
 
-# ---- a peer that answers as it is told ----------------------------------------------------------
+# ---- a scripted peer ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def peer() -> Iterator[Callable[..., ScriptedPeer]]:
-    """Starts a scripted peer on an event loop of its own, beside the command's."""
+    """Starts a scripted peer on a separate event loop, beside the command's loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -367,11 +365,11 @@ def test_versions_of_access_files(
     lines = mqadmin.lines("clusterAclConfigVersion", "-b", broker.addr)
     assert lines[0].startswith("c                 b                       127.0.0.1:")
     assert lines[-1] == "get broker's plain access config version success."
-    found = mqadmin.document("clusterAclConfigVersion", "-b", broker.addr)["aclFiles"]
-    assert {it["aclFile"]: it["counter"] for it in found} == files
+    records = mqadmin.document("clusterAclConfigVersion", "-b", broker.addr)["aclFiles"]
+    assert {record["aclFile"]: record["counter"] for record in records} == files
 
 
-def test_a_peer_that_is_silent_or_talks_nonsense(peer: Callable[[], ScriptedPeer]) -> None:
+def test_a_silent_peer_and_a_malformed_body(peer: Callable[[], ScriptedPeer]) -> None:
     nobody = peer()
     nobody.on(RequestCode.GET_BROKER_CLUSTER_INFO, lambda _: None)
     mqadmin = Mqadmin(nobody.addr)

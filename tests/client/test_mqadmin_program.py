@@ -1,4 +1,4 @@
-"""mqadmin as a process: signals, pipes that close; and requests that it signs."""
+"""mqadmin as a process: signals, closed pipes, signed requests."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def start(addr: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_ctrl_c_ends_a_command_that_goes_on(quick_cluster: ClusterAddrs) -> None:
+def test_ctrl_c_ends_a_polling_command(quick_cluster: ClusterAddrs) -> None:
     process = start(quick_cluster.namesrv_addr, "clusterList", "-i", "3600")
     assert process.stdout is not None
     assert process.stdout.readline().startswith("#Cluster Name ")
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_a_command_that_goes_on(quick_cluster: ClusterAddrs) -> None
     assert errors == "mqadmin: interrupted\n"
 
 
-def test_a_reader_that_has_seen_enough(quick_cluster: ClusterAddrs) -> None:
+def test_the_reader_closes_the_pipe(quick_cluster: ClusterAddrs) -> None:
     process = start(quick_cluster.namesrv_addr, "topicList")
     assert process.stdout is not None
     assert process.stderr is not None
@@ -55,7 +55,7 @@ def test_a_reader_that_has_seen_enough(quick_cluster: ClusterAddrs) -> None:
 
 @pytest.fixture
 def peer() -> Iterator[ScriptedPeer]:
-    """A peer on an event loop beside the command's."""
+    """A scripted peer on a separate event loop, beside the command's loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -100,7 +100,7 @@ def test_requests_are_signed(
 
 
 def test_the_keys_of_an_account_do_not_sign(peer: ScriptedPeer) -> None:
-    """In updateAclConfig --accessKey is the account's own."""
+    """The option --accessKey of updateAclConfig names the account, not the signing key."""
     account = ["--accessKey", "the-access", "--secretKey", "the-secret"]
     env = {"NAMESRV_ADDR": peer.addr, "ROCKETMQ_HOME": None}
     result = CliRunner().invoke(cli, ["updateAclConfig", "-b", peer.addr, *account], env=env)

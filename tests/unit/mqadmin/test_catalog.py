@@ -14,7 +14,7 @@ from core_broker.mqadmin.cli import load
 
 DECLARED = Path(__file__).with_name("options-4.9.8.txt")
 
-#: RocketMQ fails without it, though it does not say so.
+#: Options required here only: RocketMQ declares the option optional, but fails without a value.
 STRICTER = {("DecodeMessageId", "-i")}
 
 
@@ -60,7 +60,7 @@ def test_options_are_those_of_rocketmq(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_no_option_stands_for_two_things(name: str) -> None:
+def test_option_names_are_unique(name: str) -> None:
     opts = [opt for param in load(name).params for opt in param.opts]
     assert len(opts) == len(set(opts))
     assert "-h" not in opts
@@ -73,8 +73,8 @@ def test_names_are_found_in_any_case() -> None:
     assert find_name("haStatus") is None
 
 
-def test_help_reads_no_command() -> None:
-    """The list of commands must come fast, so it is made without the client library."""
+def test_help_imports_no_command() -> None:
+    """The list of commands is printed without importing the client library: help must be fast."""
     program = (
         "import sys; from core_broker.mqadmin.cli import cli\n"
         "try: cli(['--help'])\n"

@@ -1,4 +1,4 @@
-"""What is typed: help, slips, hostile values. Nothing here asks a server."""
+"""The command line: help, typing errors, hostile values. No test needs a server."""
 
 from collections.abc import Mapping
 
@@ -96,7 +96,7 @@ def test_an_unknown_command() -> None:
         ("topicList", "--accessKey", "only-this"),
     ],
 )
-def test_slips_end_with_code_2_and_a_sentence(arguments: tuple[str, ...]) -> None:
+def test_usage_errors_end_with_code_2_and_a_sentence(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2, (result.stdout, result.stderr)
     assert result.stderr.strip()

@@ -1,4 +1,4 @@
-"""Which key signs the requests."""
+"""The source of the keys that sign requests: options, tools.yml, none."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_reading_tools_yml(text: str, values: dict[str, str]) -> None:
     assert read_flat_yaml(text) == values
 
 
-def test_nothing_is_signed_without_keys() -> None:
+def test_requests_are_unsigned_without_keys() -> None:
     assert signing_hooks(None, None) == []
 
 
@@ -39,7 +39,7 @@ def test_half_a_key_is_refused(access: str | None, secret: str | None) -> None:
         signing_hooks(access, secret)
 
 
-def test_keys_of_the_usual_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_the_default_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conf").mkdir()
     file = tmp_path / "conf" / "tools.yml"
     file.write_text("accessKey: rocketmq2\nsecretKey: 12345678\n")
@@ -52,9 +52,7 @@ def test_keys_of_the_usual_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(signing_hooks(None, None)) == 1
 
 
-def test_a_named_file_that_cannot_be_read_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQADMIN_TOOLS_FILE", str(tmp_path / "absent.yml"))
     with pytest.raises(ClientError, match=r"absent\.yml"):
         signing_hooks(None, None)

@@ -1,4 +1,4 @@
-"""Finding brokers, and putting together what several say."""
+"""Broker lookups, and merged answers of several brokers."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
@@ -38,7 +38,7 @@ GROUP = "G"
 
 @dataclass
 class Scene:
-    """A name server and two brokers that have the group's retry topic."""
+    """A name server and two brokers with the group's retry topic."""
 
     admin: AdminClient
     name_server: ScriptedPeer
@@ -78,13 +78,13 @@ def offline(_request: object) -> RequestRefused:
 async def test_offsets_of_all_brokers_together(scene: Scene) -> None:
     scene.a.on(RequestCode.GET_CONSUME_STATS, stats("a", 10, 4))
     scene.b.on(RequestCode.GET_CONSUME_STATS, stats("b", 3, 3))
-    found = await group_stats(scene.admin, GROUP)
-    assert len(found.offset_table) == 2
-    assert found.consume_tps == 3.0
-    assert total_diff(found.offset_table) == 6
+    merged = await group_stats(scene.admin, GROUP)
+    assert len(merged.offset_table) == 2
+    assert merged.consume_tps == 3.0
+    assert total_diff(merged.offset_table) == 6
 
 
-async def test_a_group_that_has_consumed_nothing(scene: Scene) -> None:
+async def test_a_group_without_offsets(scene: Scene) -> None:
     empty = encode_body(ConsumeStats())
     for broker in (scene.a, scene.b):
         broker.on(RequestCode.GET_CONSUME_STATS, lambda _: ok(body=empty))
@@ -92,12 +92,12 @@ async def test_a_group_that_has_consumed_nothing(scene: Scene) -> None:
         await group_stats(scene.admin, GROUP)
 
 
-async def test_members_are_asked_of_broker_after_broker(scene: Scene) -> None:
+async def test_the_next_broker_is_asked_for_members_after_a_refusal(scene: Scene) -> None:
     code = RequestCode.GET_CONSUMER_CONNECTION_LIST
     scene.a.on(code, offline)
     scene.b.on(code, connected(["c"]))
-    found = await group_connection(scene.admin, GROUP)
-    assert [each.client_id for each in found.connection_set] == ["c"]
+    connection = await group_connection(scene.admin, GROUP)
+    assert [client.client_id for client in connection.connection_set] == ["c"]
     with pytest.raises(RequestRefused, match="nobody"):
         await group_connection(scene.admin, GROUP, scene.a.addr)
     scene.b.on(code, connected([]))
@@ -106,7 +106,7 @@ async def test_members_are_asked_of_broker_after_broker(scene: Scene) -> None:
     assert caught.value.code == ResponseCode.CONSUMER_NOT_ONLINE
 
 
-async def test_a_member_is_reached_by_the_broker_that_knows_it(scene: Scene) -> None:
+async def test_running_info_comes_through_the_member_s_broker(scene: Scene) -> None:
     code = RequestCode.GET_CONSUMER_RUNNING_INFO
     scene.a.on(code, lambda _: refuse(ResponseCode.SYSTEM_ERROR, "not here"))
     body = encode_body(ConsumerRunningInfo(properties={"k": "v"}))
@@ -139,5 +139,5 @@ async def test_unknown_topics_and_groups(scene: Scene) -> None:
     with pytest.raises(RequestRefused) as caught:
         await topic_addrs(scene.admin, "nope")
     assert caught.value.code == ResponseCode.TOPIC_NOT_EXIST
-    with pytest.raises(NotFound, match="No consumer of a group nope"):
+    with pytest.raises(NotFound, match="The group nope has no retry topic"):
         await group_stats(scene.admin, "nope")

@@ -1,4 +1,4 @@
-"""Figures of brokers that do not tell everything."""
+"""Metrics of brokers whose answers lack values."""
 
 import pytest
 
@@ -8,15 +8,15 @@ from core_broker.mqadmin.probes import _average, _average_text, _hello_body
 from core_broker.mqadmin.statistics import day_count
 from core_broker.remoting.bodies import BrokerStatsData, BrokerStatsItem
 
-PLACE = {"clusterName": "c", "brokerName": "b", "brokerId": 0, "addr": "h:1"}
+BROKER = {"clusterName": "c", "brokerName": "b", "brokerId": 0, "addr": "h:1"}
 
 
-def test_a_broker_that_tells_nothing_has_dashes_and_no_zeroes() -> None:
-    assert _LOADS.row(PLACE | _load({})).split() == ["c", "b", "0", "h:1", *"------"]
-    assert _TOTALS.row(PLACE | _totals({})).split() == ["c", "b", *"----"]
+def test_missing_values_are_dashes_and_not_zeroes() -> None:
+    assert _LOADS.row(BROKER | _load({})).split() == ["c", "b", "0", "h:1", *"------"]
+    assert _TOTALS.row(BROKER | _totals({})).split() == ["c", "b", *"----"]
 
 
-def test_what_a_broker_tells() -> None:
+def test_values_of_a_broker() -> None:
     load = _load(
         {
             "putTps": "1.25 2 3",
@@ -43,7 +43,7 @@ def test_what_a_broker_tells() -> None:
 
 
 @pytest.mark.parametrize("rates", [None, "", "   ", "x 1 2", "nothing"])
-def test_rates_that_are_none(rates: str | None) -> None:
+def test_malformed_rates_count_as_none(rates: str | None) -> None:
     assert _first(rates) == 0.0
     assert _load({"putTps": rates or ""})["inTps"] is None
 
@@ -60,11 +60,11 @@ def test_the_first_send_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(("size", "length"), [(1, 11), (11, 11), (12, 22), (128, 132)])
-def test_greetings_are_whole_words(size: int, length: int) -> None:
+def test_bodies_are_whole_words(size: int, length: int) -> None:
     assert len(_hello_body(size)) == length
 
 
-def test_a_broker_that_is_young_counts_by_hour_or_minute() -> None:
+def test_a_young_broker_has_sums_by_hour_or_minute() -> None:
     minute, hour, day = BrokerStatsItem(sum=1), BrokerStatsItem(sum=2), BrokerStatsItem(sum=3)
     assert day_count(BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)) == 3
     assert day_count(BrokerStatsData(stats_minute=minute, stats_hour=hour)) == 2

@@ -37,7 +37,7 @@ def test_json_is_one_document_a_line_and_nothing_else() -> None:
     assert json.loads(second) == {"c": 1}
 
 
-def test_lines_are_made_only_when_they_are_wanted() -> None:
+def test_json_output_does_not_read_the_lines() -> None:
     def lines() -> Iterator[str]:
         yield from ()
         raise AssertionError("nobody wants lines")
@@ -48,12 +48,12 @@ def test_lines_are_made_only_when_they_are_wanted() -> None:
 @pytest.mark.parametrize(
     ("stream", "written"), [(Terminal(), "\\x1b]0;x\\x07"), (io.StringIO(), "\x1b]0;x\x07")]
 )
-def test_a_message_cannot_command_the_terminal(stream: io.StringIO, written: str) -> None:
+def test_control_characters_are_escaped_on_a_terminal(stream: io.StringIO, written: str) -> None:
     Output(stream, as_json=False).show(None, ["\x1b]0;x\x07"])
     assert stream.getvalue() == written + "\n"
 
 
-def test_pretty_json_is_laid_out_as_javas() -> None:
+def test_pretty_json_has_java_s_layout() -> None:
     route = TopicRouteData(broker_datas=[BrokerData(broker_name="b", broker_addrs={0: "h:1"})])
     text = pretty(route)
     assert '\t"brokerDatas":[\n\t\t{\n\t\t\t"brokerAddrs":{\n\t\t\t\t"0":"h:1"' in text

@@ -1,4 +1,4 @@
-"""Reading a slice of a queue: where it ends, whatever the broker answers."""
+"""Slices of a queue: the last message of a slice under any answer of the broker."""
 
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -21,15 +21,15 @@ def message(offset: int) -> MessageExt:
 
 @dataclass
 class Broker:
-    """Answers pulls from a script; remembers what was asked."""
+    """Answers pulls from a script and records offset and count of each request."""
 
     answers: list[PullResult]
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    requests: list[tuple[int, int]] = field(default_factory=list)
 
     async def pull(
         self, addr: str, topic: str, queue_id: int, offset: int, count: int, *rest: Any
     ) -> PullResult:
-        self.asked.append((offset, count))
+        self.requests.append((offset, count))
         return self.answers.pop(0)
 
 
@@ -44,13 +44,13 @@ async def read(broker: Broker, begin: int, end: int) -> list[int]:
     return [it.queue_offset async for pull in part.pulls(admin, "*") for it in pull.messages]
 
 
-async def test_it_ends_before_its_end() -> None:
+async def test_a_slice_excludes_its_end() -> None:
     broker = Broker([found(0, 32), found(32, 64)])
     assert await read(broker, 0, 40) == list(range(40))
-    assert broker.asked == [(0, 32), (32, 8)]
+    assert broker.requests == [(0, 32), (32, 8)]
 
 
-async def test_messages_bear_the_name_of_their_broker() -> None:
+async def test_messages_have_the_name_of_their_broker() -> None:
     part = Slice(QUEUE, "h:1", 0, 1)
     admin = cast(AdminClient, Broker([found(0, 1)]))
     assert [it.broker_name async for pull in part.pulls(admin, "*") for it in pull.messages] == [
@@ -58,23 +58,23 @@ async def test_messages_bear_the_name_of_their_broker() -> None:
     ]
 
 
-async def test_what_does_not_match_is_skipped() -> None:
+async def test_messages_without_a_match_are_skipped() -> None:
     skipped = PullResult(PullStatus.NO_MATCHED_MSG, [], 5, 0, 100)
     assert await read(Broker([skipped, found(5, 7)]), 0, 7) == [5, 6]
 
 
 @pytest.mark.parametrize("status", [PullStatus.NO_NEW_MSG, PullStatus.OFFSET_ILLEGAL])
-async def test_it_ends_where_the_queue_does(status: PullStatus) -> None:
+async def test_a_slice_ends_with_the_queue(status: PullStatus) -> None:
     ended = PullResult(status, [], 9, 0, 2)
     assert await read(Broker([found(0, 2), ended]), 0, 7) == [0, 1]
 
 
-async def test_a_broker_that_does_not_get_on_is_not_asked_for_ever() -> None:
+async def test_pulls_end_without_progress_of_the_offset() -> None:
     stuck = PullResult(PullStatus.NO_MATCHED_MSG, [], 3, 0, 100)
     assert await read(Broker([stuck]), 3, 7) == []
 
 
-async def test_an_empty_slice_asks_nothing() -> None:
+async def test_an_empty_slice_sends_no_request() -> None:
     broker = Broker([])
     assert await read(broker, 4, 4) == []
-    assert broker.asked == []
+    assert broker.requests == []

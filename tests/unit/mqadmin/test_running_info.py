@@ -1,4 +1,4 @@
-"""What consumers tell about themselves, and what is wrong in it."""
+"""Running info of consumers as text, and warnings about stuck queues."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_lines() -> None:
     assert lines[-1] == "a thread"
 
 
-def test_members_that_subscribe_alike() -> None:
+def test_members_with_equal_subscriptions() -> None:
     assert same_subscription({"a": info("T", "U"), "b": info("U", "T")}, NOW_MS)
     assert not same_subscription({"a": info("T"), "b": info("U")}, NOW_MS)
     assert not same_subscription({"a": info()}, NOW_MS)
@@ -56,18 +56,18 @@ def test_members_that_subscribe_alike() -> None:
 
 
 @pytest.mark.parametrize("started", [str(NOW_MS - SETTLING_MS), "", "x", "-1"])
-def test_members_that_cannot_be_judged(started: str) -> None:
+def test_members_in_the_grace_period_or_without_a_start_time(started: str) -> None:
     young = info("T", PROP_CONSUMER_START_TIMESTAMP=started)
     assert same_subscription({"a": young, "b": info("U")}, NOW_MS)
 
 
-def test_pulling_consumers_are_not_judged() -> None:
+def test_pull_consumers_are_not_checked() -> None:
     pulling = info("T", state=ProcessQueueInfo(), PROP_CONSUME_TYPE="CONSUME_ACTIVELY")
     assert same_subscription({"a": pulling, "b": info("U")}, NOW_MS)
     assert not list(stuck_queue_warnings("a", pulling, NOW_MS))
 
 
-def test_a_queue_that_is_stuck() -> None:
+def test_a_stuck_queue() -> None:
     consumed_ms = NOW_MS - STUCK_MS - 1
     stuck = ProcessQueueInfo(cached_msg_count=1, last_consume_timestamp=consumed_ms)
     (complaint,) = stuck_queue_warnings("c", info("TA", state=stuck), NOW_MS)

@@ -1,4 +1,4 @@
-"""Values as Java prints them, against lines of the Java 4.9.8 tool."""
+"""Values in Java's text format, compared with lines of the Java 4.9.8 tool."""
 
 from core_broker.client.admin import AccessAccount
 from core_broker.client.results import SendResult, SendStatus

@@ -1,4 +1,4 @@
-"""Times on the command line and in tables."""
+"""Timestamps on the command line and in tables."""
 
 import time
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def in_shanghai(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("1970-01-01#00:00:00:000", -28_800_000),
     ],
 )
-def test_moments(text: str, moment_ms: int) -> None:
+def test_parsed_timestamps(text: str, moment_ms: int) -> None:
     assert parse_moment(text) == moment_ms
 
 
@@ -41,7 +41,7 @@ def test_moments(text: str, moment_ms: int) -> None:
     "text",
     ["", "now", "-1", "+1", "1.0", "2026-11-21", "2026-02-30#00:00:00:000", "9" * 19, "\u0661"],
 )
-def test_what_is_no_moment(text: str) -> None:
+def test_invalid_timestamps(text: str) -> None:
     assert parse_moment(text) is None
 
 
@@ -49,7 +49,7 @@ def test_the_end() -> None:
     assert parse_moment("now", now=True) == parse_moment("-1", now=True) == -1
 
 
-def test_a_moment_remembers_how_it_was_written() -> None:
+def test_a_timestamp_keeps_its_text() -> None:
     moment = timestamp_with_text("1970-01-01#08:00:00:001")
     assert moment == 1
     assert moment is not None
@@ -65,5 +65,5 @@ def test_printed() -> None:
 
 
 @pytest.mark.parametrize("moment_ms", [2**63 - 1, -(2**63)])
-def test_a_time_that_no_calendar_has(moment_ms: int) -> None:
+def test_a_timestamp_out_of_the_calendar_s_range(moment_ms: int) -> None:
     assert date_time(moment_ms) == str(moment_ms)

@@ -110,7 +110,7 @@ def measure(home: Path, end_ms: int, rounds: int) -> dict[str, dict[str, float]]
     from django.core.management import call_command
     from django.test import Client
 
-    from console.analytics.summaries import summarise
+    from console.services.analytics.summaries import summarise
 
     call_command("migrate", verbosity=0)
     summarise(CLUSTER, lambda: None)  # as every job does in the end

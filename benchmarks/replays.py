@@ -55,12 +55,12 @@ def replay(namesrv_addr: str, rate: int) -> tuple[float, float, dict[str, int]]:
     django.setup()
     from django.core.management import call_command
 
-    from console.deadletters import replays
-    from console.deadletters.models import Replay
+    from console.areas.deadletters import replays
+    from console.areas.deadletters.models import Replay
     from console.gateway import gateway
     from console.gateway.dead_letters.search import LetterFilter, pieces
-    from console.jobs import ledger, runner
-    from console.jobs.models import Origin
+    from console.services.jobs import ledger, runner
+    from console.services.jobs.models import Origin
 
     call_command("migrate", verbosity=0)
     [name] = [each.name for each in gateway.clusters()]

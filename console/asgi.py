@@ -12,13 +12,13 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from console.areas.messages.tails import stop_tails  # noqa: E402
 from console.gateway import gateway  # noqa: E402
-from console.live.routing import feed_router  # noqa: E402
-from console.live.sampler import stop_samplers  # noqa: E402
-from console.messages.tails import stop_tails  # noqa: E402
-from console.security import SameOrigin  # noqa: E402
-from console.static_files import StaticFilesApp  # noqa: E402
-from console.sub_path import SubPath  # noqa: E402
+from console.web.live.routing import feed_router  # noqa: E402
+from console.web.live.sampler import stop_samplers  # noqa: E402
+from console.web.security import SameOrigin  # noqa: E402
+from console.web.static_files import StaticFilesApp  # noqa: E402
+from console.web.sub_path import SubPath  # noqa: E402
 
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:

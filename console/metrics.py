@@ -1,9 +1,5 @@
-"""The console's own measurements, as Prometheus reads them at /metrics."""
+"""The console's own metrics, as Prometheus reads them at /metrics."""
 
-from collections.abc import Callable
-from time import perf_counter
-
-from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
@@ -12,7 +8,7 @@ ProcessCollector(registry=REGISTRY)
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-_requests = Histogram(
+request_seconds = Histogram(
     "gantry_console_request_seconds",
     "Time to answer a page or a REST call.",
     ["method", "route", "status"],
@@ -43,22 +39,3 @@ feed_drops = Counter(
 def asked(cluster: str, question: str, outcome: str, seconds: float) -> None:
     """Note how long a cluster took over a question or a command."""
     _questions.labels(cluster, question, outcome).observe(seconds)
-
-
-class RequestMetrics:
-    """Middleware: times each request by its route, so that names of topics make no new series."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        started = perf_counter()
-        response = self.get_response(request)
-        match = request.resolver_match
-        route = match.route if match else "(none)"
-        method = request.method if request.method in _METHODS else "(other)"
-        _requests.labels(method, route, str(response.status_code)).observe(perf_counter() - started)
-        return response
-
-
-_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})

@@ -48,17 +48,18 @@ AUDIT_ROWS_MAX = 200_000
 
 # In the order of the navigation.
 AREAS = [
-    "console.clusters",
-    "console.topics",
-    "console.groups",
-    "console.clients",
-    "console.offsets",
-    "console.messages",
-    "console.deadletters",
-    "console.traces",
-    "console.analytics",
-    "console.exports",
-    "console.jobs",
+    "console.services.clusters",
+    "console.areas.topics",
+    "console.areas.groups",
+    "console.areas.clients",
+    "console.areas.offsets",
+    "console.areas.messages",
+    "console.areas.deadletters",
+    "console.areas.traces",
+    "console.services.search",
+    "console.services.analytics",
+    "console.services.exports",
+    "console.services.jobs",
     "console.accounts",
     "console.audit",
 ]
@@ -89,15 +90,17 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "console",
+    "console.frame",
+    "console.resources",
     "console.api",
     *AREAS,
 ]
 
 MIDDLEWARE = [
-    "console.request_ids.RequestIds",
+    "console.web.request_ids.RequestIds",
     "django.middleware.security.SecurityMiddleware",
-    "console.security.PolicyHeaders",
-    "console.metrics.RequestMetrics",
+    "console.web.security.PolicyHeaders",
+    "console.web.request_metrics.RequestMetrics",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -106,9 +109,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "console.accounts.zones.TimeZones",
-    "console.access.AccessMiddleware",
-    "console.messages.recent.RecentItemsMiddleware",
-    "console.pages.ClusterTroubleMiddleware",
+    "console.frame.access.AccessMiddleware",
+    "console.services.search.recent.RecentItemsMiddleware",
+    "console.web.error_pages.ClusterTroubleMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -125,13 +128,13 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.pages.page_context",
+                "console.frame.pages.page_context",
             ],
-            "builtins": ["console.templatetags.gantry"],
+            "builtins": ["console.frame.templatetags.gantry"],
         },
     }
 ]
-FORM_RENDERER = "console.forms.TablerRenderer"
+FORM_RENDERER = "console.frame.forms.TablerRenderer"
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
@@ -153,7 +156,7 @@ STATIC_URL = f"{PREFIX}/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "console.static_files.HashedUrlStorage"},
+    "staticfiles": {"BACKEND": "console.web.static_files.HashedUrlStorage"},
 }
 
 # ---- Languages and time -------------------------------------------------------------------------
@@ -205,7 +208,7 @@ CSRF_COOKIE_PATH = f"{PREFIX}/"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = ENVIRONMENT.https
-CSRF_FAILURE_VIEW = "console.pages.csrf_failure"
+CSRF_FAILURE_VIEW = "console.web.error_pages.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -221,7 +224,7 @@ REST_FRAMEWORK = {
         "console.accounts.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["console.access.ApiAccess"],
+    "DEFAULT_PERMISSION_CLASSES": ["console.frame.access.ApiAccess"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["console.api.parsers.BoundedJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "console.api.schema.AreaSchema",

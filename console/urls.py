@@ -4,10 +4,10 @@ from django.urls import include, path
 from django.views.decorators.cache import never_cache
 from django.views.i18n import set_language
 
-from console import health
-from console.access import Need, needs
-from console.areas import mounted
-from console.clusters.views import HomePage
+from console.frame.access import Need, needs
+from console.frame.areas import mounted
+from console.services.clusters.views import HomePage
+from console.web import health
 
 urlpatterns = [
     path("", HomePage.as_view(), name="home"),
@@ -23,6 +23,6 @@ urlpatterns = [
     *mounted("urls", "console"),
 ]
 
-handler400 = "console.pages.bad_request"
-handler404 = "console.pages.page_not_found"
-handler500 = "console.pages.page_failed"
+handler400 = "console.web.error_pages.bad_request"
+handler404 = "console.web.error_pages.page_not_found"
+handler500 = "console.web.error_pages.page_failed"

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models.signals import post_save
 from django.utils.translation import gettext_lazy as _
 
-from console.areas import AreaConfig
+from console.frame.areas import AreaConfig
 
 
 class AccountsConfig(AreaConfig):
@@ -28,8 +28,8 @@ class AccountsConfig(AreaConfig):
 def make_profile(instance: Any, created: bool, raw: bool = False, **_: Any) -> None:
     """Every new account gets its profile. Django's own flags say which role it starts with, so
     that `createsuperuser` makes an administrator."""
-    from console.access import Role
     from console.accounts.models import Profile
+    from console.frame.access import Role
 
     if not created or raw:
         return

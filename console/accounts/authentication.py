@@ -9,15 +9,15 @@ from drf_spectacular.contrib.knox_auth_token import KnoxTokenScheme
 from knox.auth import TokenAuthentication as KnoxAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
-from console.access import Role
 from console.accounts.models import TokenFacts
+from console.frame.access import Role
 
 #: A token that is used all the time writes to the database this often.
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class TokenAuthentication(KnoxAuthentication):
-    """Knox, and what the token may do. `user.token_role` is read by `console.access.role_of`."""
+    """Knox, and the role of the token: `console.frame.access.role_of` reads `user.token_role`."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
         try:

@@ -16,9 +16,9 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
-from console.access import Role, role_of
 from console.accounts.models import SignIn, TokenFacts
 from console.accounts.sessions import end
+from console.frame.access import Role, role_of
 from console.gateway import AlreadyThere, NotAllowedNow, NotThere, Unusable
 
 PASSWORD_BYTES = 15

@@ -6,11 +6,11 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.utils.translation import gettext_lazy as _
 
-from console.access import Role
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
 from console.accounts.models import TOKEN_NAME_CHARS_MAX
 from console.accounts.zones import zone_names
-from console.forms import TablerForm, dress
+from console.frame.access import Role
+from console.frame.forms import TablerForm, dress
 
 USERNAME_CHARS_MAX = 150
 

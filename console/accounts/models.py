@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from console.access import Role
+from console.frame.access import Role
 
 TOKEN_NAME_CHARS_MAX = 64
 

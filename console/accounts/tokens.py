@@ -7,13 +7,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.access import Need, Role, needs, role_of
 from console.accounts import changes
 from console.accounts.forms import TokenForm, ZoneForm
 from console.accounts.models import Profile
-from console.audit import audited
+from console.audit.recording import audited
+from console.frame.access import Need, Role, needs, role_of
+from console.frame.pages import Crumb, Page
 from console.gateway import GatewayError
-from console.pages import Crumb, Page
 
 
 @needs(Need.READ)

@@ -3,8 +3,8 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from console.access import Need, needs
 from console.accounts import tokens, users, views
+from console.frame.access import Need, needs
 
 app_name = "accounts"
 

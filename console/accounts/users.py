@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console.access import Need, Role, needs, role_of
 from console.accounts import changes
 from console.accounts.changes import user_of
 from console.accounts.forms import RoleForm, UserForm
 from console.accounts.sessions import end, sessions_of
-from console.audit import audited
+from console.audit.recording import audited
+from console.frame.access import Need, Role, needs, role_of
+from console.frame.pages import Crumb, Page
 from console.gateway import AlreadyThere, Unusable
-from console.pages import Crumb, Page
 
 PAGE_USERS = 50
 SEARCH_CHARS_MAX = 150

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from console.access import Need, needs
 from console.accounts.forms import NewPasswordForm, SignInForm
 from console.accounts.sessions import note_session
-from console.audit import audited
-from console.pages import THEME_COOKIE, THEMES
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.frame.pages import THEME_COOKIE, THEMES
 
 THEME_COOKIE_AGE_S = 365 * 24 * 3600
 

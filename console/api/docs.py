@@ -7,8 +7,8 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.access import Need, needs
-from console.security import CONTENT_POLICY
+from console.frame.access import Need, needs
+from console.frame.content_policy import CONTENT_POLICY
 
 #: Swagger UI writes style attributes; no other page needs that.
 DOCS_POLICY = f"{CONTENT_POLICY}; style-src 'self' 'unsafe-inline'"

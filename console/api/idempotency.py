@@ -21,8 +21,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.access import SAFE_METHODS
 from console.api.models import KEY_CHARS_MAX, KeptAnswer
+from console.frame.access import SAFE_METHODS
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"

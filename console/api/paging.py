@@ -17,7 +17,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 
-from console.tables import Columns, Named, TableQuery, compare_values
+from console.frame.tables import Columns, Named, TableQuery, compare_values
 
 R = TypeVar("R", bound=Named)
 

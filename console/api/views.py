@@ -7,7 +7,7 @@
             return self.listed(request, TopicRowSerializer, COLUMNS, answer)
 
 A resource that reads takes a viewer; POST, PUT, PATCH and DELETE take an operator, unless `@needs`
-says otherwise (see `console.access`), and are done once per `Idempotency-Key`. Errors of the
+says otherwise (see `console.frame.access`), and are done once per `Idempotency-Key`. Errors of the
 gateway become problems with their own status.
 """
 
@@ -23,9 +23,9 @@ from rest_framework.response import Response
 
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
+from console.frame.tables import Columns, TableQuery
 from console.gateway import Answer, Cluster, gateway
 from console.gateway.changes import BrokerOutcome
-from console.tables import Columns, TableQuery
 
 IF_MATCH = OpenApiParameter(
     "If-Match",

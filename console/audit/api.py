@@ -13,11 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.access import Need, needs
 from console.api.paging import LIMIT_DEFAULT, LIMIT_MAX, read_limit
 from console.audit.filters import EXACT, AuditFilter
 from console.audit.models import AuditRow, Result, Via
 from console.audit.views import NUMBER_MAX, read_cursor, row_dict
+from console.frame.access import Need, needs
 
 
 class AuditRowSerializer(serializers.Serializer[Any]):

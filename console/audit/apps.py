@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from console.areas import AreaConfig
+from console.frame.areas import AreaConfig
 
 
 class AuditConfig(AreaConfig):
@@ -12,3 +12,9 @@ class AuditConfig(AreaConfig):
     icon = "history"
     scope = "console"
     need = "admin"
+
+    def ready(self) -> None:
+        from console.audit.denials import record_denial
+        from console.frame.access import access_denied
+
+        access_denied.connect(record_denial, dispatch_uid="audit-denials")

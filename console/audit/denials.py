@@ -1,19 +1,19 @@
-"""Rows of what was refused: called by `console.access` when a role does not allow a request."""
+"""Audit rows of refused requests: receives the signal `console.frame.access.access_denied`."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest
+
+from console.audit.recording import facts_of, write_row
+from console.frame.access import Need
 
 #: Parts of an address that name what a request is about; the last one that is there counts.
 TARGETS = ("broker", "topic", "group", "client", "number", "offset_msg_id", "user", "name")
 
 
-def denied(request: HttpRequest, user: AbstractBaseUser | AnonymousUser, need: str) -> None:
-    """Keep a row of a request that was refused, under the action it would have been."""
-    from console.audit.recording import facts_of, write_row
-
+def record_denial(request: HttpRequest, need: Need, **_signal: Any) -> None:
+    """Keep a row of a refused request, under the action that the request asked for."""
     match = request.resolver_match
     arguments: Mapping[str, Any] = match.kwargs if match else {}
     named = [str(arguments[part]) for part in TARGETS if part in arguments]
@@ -22,7 +22,7 @@ def denied(request: HttpRequest, user: AbstractBaseUser | AnonymousUser, need: s
         "denied",
         cluster=str(arguments.get("cluster", ""))[:64],
         target=named[-1] if named else "",
-        reason=f"needs {need}",
+        reason=f"needs {need.value}",
         **facts_of(request),
     )
 

@@ -3,17 +3,19 @@
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils import timezone
+from rest_framework.request import Request
 
+from console.audit import models
 from console.audit.masking import kept
-
-if TYPE_CHECKING:  # this module is imported before Django's models can be
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-    from rest_framework.request import Request
+from console.audit.models import TARGET_CHARS_MAX, AuditRow
+from console.audit.retention import make_room
+from console.frame.access import role_of
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +53,6 @@ class Entry:
 
     def complete(self) -> None:
         """Write the result, once. The act is over: a database that fails now cannot undo it."""
-        from console.audit.models import TARGET_CHARS_MAX, AuditRow
-
         changes: dict[str, Any] = {
             "finished_at": timezone.now(),
             "after": kept(self.after),
@@ -70,7 +70,7 @@ class Entry:
 
 @contextmanager
 def audited(
-    request: "HttpRequest | Request",
+    request: HttpRequest | Request,
     action: str,
     *,
     cluster: str = "",
@@ -86,7 +86,7 @@ def audited(
 
 @contextmanager
 def audited_as(
-    user: "AbstractBaseUser | AnonymousUser | None",
+    user: AbstractBaseUser | AnonymousUser | None,
     action: str,
     *,
     cluster: str = "",
@@ -115,9 +115,6 @@ def write_row(
     action: str, result: str, *, target: str = "", before: Any = None, **facts: Any
 ) -> int:
     """Add a row; returns its number. The oldest make room now and then."""
-    from console.audit import models
-    from console.audit.retention import make_room
-
     row = models.AuditRow(
         at=timezone.now(),
         action=plain(action)[: models.ACTION_CHARS_MAX],
@@ -131,7 +128,7 @@ def write_row(
     return int(row.pk)
 
 
-def facts_of(request: "HttpRequest | Request") -> dict[str, Any]:
+def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
     """Who asks, in which role, with which token, from where, and by which request."""
     meta = request.META
     return {
@@ -142,9 +139,7 @@ def facts_of(request: "HttpRequest | Request") -> dict[str, Any]:
     }
 
 
-def facts_of_user(user: "AbstractBaseUser | AnonymousUser | None") -> dict[str, Any]:
-    from console.access import role_of
-
+def facts_of_user(user: AbstractBaseUser | AnonymousUser | None) -> dict[str, Any]:
     return {
         "username": user.get_username() if user is not None else "",
         "role": str(role_of(user) or ""),
@@ -152,7 +147,7 @@ def facts_of_user(user: "AbstractBaseUser | AnonymousUser | None") -> dict[str, 
     }
 
 
-def _via(request: "HttpRequest | Request") -> str:
+def _via(request: HttpRequest | Request) -> str:
     match = request.resolver_match
     return "classic" if match is not None and "classic" in match.app_names else "page"
 

@@ -16,11 +16,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.access import Need, needs
 from console.audit.filters import AuditFilter
 from console.audit.models import AuditRow, Result
-from console.forms import TablerForm
-from console.pages import Crumb, Page
+from console.frame.access import Need, needs
+from console.frame.forms import TablerForm
+from console.frame.pages import Crumb, Page
 
 PAGE_ROWS = 50
 EXPORT_ROWS_MAX = 100_000

@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.access import Need, needs
-from console.audit import audited
+from console.areas.deadletters.ledger import resend
+from console.audit.recording import audited
 from console.audit.views import csv_cell
 from console.classic.base import ClassicCall, told
 from console.classic.messages import message_view, one_message, page_of, read_body
-from console.deadletters.ledger import resend
+from console.frame.access import Need, needs
 from console.gateway import GatewayError, NotThere, Unusable
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Outcome, Plan, Result
 from core_broker.message.topics import dlq_topic

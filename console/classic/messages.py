@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.access import Need, needs
 from console.classic.base import ClassicCall, told
+from console.frame.access import Need, needs
 from console.gateway import Cluster, NotThere, Unusable
 from console.gateway.messages.lookup import by_key, find
 from console.gateway.messages.stored import (

@@ -9,11 +9,11 @@ from rest_framework.parsers import FormParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.access import Need, Role, needs, role_of
 from console.api.parsers import BoundedJSONParser
 from console.classic.base import ClassicCall, plain_request, told
+from console.frame.access import Need, Role, needs, role_of
 from console.gateway import Unusable
-from console.security import is_own_origin
+from console.web.security import is_own_origin
 
 #: Classic has two kinds of users.
 NORMAL, SUPER = 0, 1

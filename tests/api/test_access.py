@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
-from console.access import Role
+from console.frame.access import Role
 from tests.api.conftest import Api, browser
 from tests.support.calls import leads_to
 from tests.support.cluster import Cluster

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from console.jobs import spark
-from console.jobs.places import lake_of
-from console.jobs.spark import Availability
+from console.services.jobs import spark
+from console.services.jobs.places import lake_of
+from console.services.jobs.spark import Availability
 from tests.api.conftest import Api
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, Lake, Snapshot, part_path

@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from console.audit import audited_as
 from console.audit.models import AuditRow, RowsStay
+from console.audit.recording import audited_as
 from console.audit.retention import prune
 from tests.api.conftest import Api, browser
 from tests.support.cluster import Cluster

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from console.clusters.models import Change
 from console.gateway.brokers.secrets import HIDDEN, shown
 from console.gateway.brokers.settings import CHANGEABLE, DEFAULTS, Setting
+from console.resources.models import Change
 from tests.api.conftest import Api
 from tests.api.traffic import poll
 from tests.support.cluster import SMALL_STORE, Cluster, Program, free_broker_port

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from console.deadletters.ledger import LEFT_BEHIND_AFTER
-from console.deadletters.models import SENDING, Resend
+from console.areas.deadletters.ledger import LEFT_BEHIND_AFTER
+from console.areas.deadletters.models import SENDING, Resend
 from core_broker.message.model import Message, MessageExt
 from tests.api.conftest import Api
 from tests.api.stored import NASTY, Dead, ids, routed_topic, store

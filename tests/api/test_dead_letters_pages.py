@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from console.deadletters.models import Resend
+from console.areas.deadletters.models import Resend
 from core_broker.message.model import Message
 from tests.api.conftest import browser
 from tests.api.stored import NASTY, NASTY_PROPERTIES, RAW, Dead

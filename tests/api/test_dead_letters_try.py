@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from console.areas.deadletters.models import Resend
 from console.audit.models import AuditRow
-from console.deadletters.models import Resend
 from core_broker.message.model import MessageExt
 from tests.api.conftest import Api
 from tests.api.stored import Dead, ids

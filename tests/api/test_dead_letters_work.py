@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from console.areas.deadletters.models import Discard, Resend
 from console.audit.models import AuditRow
-from console.deadletters.models import Discard, Resend
 from console.gateway import gateway
 from console.gateway.dead_letters import search as letter_search
 from core_broker.message.model import Message, MessageExt

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from console.asgi import application
-from console.live import sampler
+from console.web.live import sampler
 from tests.api.conftest import browser
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from console.bulk import NAMES_MAX
-from console.clusters.models import Change
+from console.resources.bulk import NAMES_MAX
+from console.resources.models import Change
 from tests.api.conftest import Api
 from tests.api.traffic import Traffic, poll
 

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from console.environment import ClusterMark
-from console.formats import perm_words
 from console.gateway import gateway
+from console.gateway.topics.permission import perm_words
 from core_broker.client import AdminClient
 from core_broker.client.admin.base import AdminBase
 from core_broker.message.topics import dlq_topic

@@ -12,13 +12,13 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 from pytest_django import Settings
 
-from console.analytics.trace_jobs import INGEST
-from console.jobs import files, kinds, ledger, spark, tasks
-from console.jobs.errors import QueueDown
-from console.jobs.models import Job, Origin
-from console.jobs.reports import Done, Moved
-from console.jobs.spark import Availability
-from console.jobs.states import State
+from console.services.analytics.trace_jobs import INGEST
+from console.services.jobs import files, kinds, ledger, spark, tasks
+from console.services.jobs.errors import QueueDown
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.reports import Done, Moved
+from console.services.jobs.spark import Availability
+from console.services.jobs.states import State
 from tests.api.conftest import Api, browser
 
 CLOSED_PORT = "redis://127.0.0.1:1/0"

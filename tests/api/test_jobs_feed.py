@@ -8,10 +8,10 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from console.analytics.trace_jobs import INGEST
 from console.asgi import application
-from console.jobs.feed import announce
-from console.jobs.models import Job
+from console.services.analytics.trace_jobs import INGEST
+from console.services.jobs.feed import announce
+from console.services.jobs.models import Job
 from tests.api.conftest import browser
 from tests.support.cluster import Cluster
 from tests.support.sockets import Socket

@@ -13,10 +13,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.jobs import ledger, patience, runner, tasks
-from console.jobs.models import Job
-from console.jobs.states import State
-from console.messages import exports
+from console.areas.messages import exports
+from console.services.jobs import ledger, patience, runner, tasks
+from console.services.jobs.models import Job
+from console.services.jobs.states import State
 from core_broker.message.model import Message
 from tests.api.conftest import API, Api, browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store

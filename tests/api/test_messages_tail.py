@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.messages import feeds, tails
+from console.areas.messages import feeds, tails
 from core_broker.message.model import Message
 from tests.api.conftest import browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store

@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from console.areas.offsets.models import OffsetReset
 from console.audit.models import AuditRow
-from console.offsets.models import OffsetReset
 from tests.api.conftest import Api
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store
 from tests.api.test_pages import Shape, html

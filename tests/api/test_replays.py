@@ -7,13 +7,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.deadletters import ledger, replays
-from console.deadletters.models import SENDING, Replay, Resend
-from console.deadletters.wishes import filter_of, plan_of
+from console.areas.deadletters import ledger, replays
+from console.areas.deadletters.models import SENDING, Replay, Resend
+from console.areas.deadletters.wishes import filter_of, plan_of
 from console.gateway import gateway
-from console.jobs import runner, tasks
-from console.jobs.models import Job
-from console.jobs.states import State
+from console.services.jobs import runner, tasks
+from console.services.jobs.models import Job
+from console.services.jobs.states import State
 from core_broker.message.model import MessageExt
 from tests.api.conftest import Api
 from tests.api.stored import Dead, ids, routed_topic

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from console.messages import saved
-from console.messages.models import SavedView
+from console.services.search import saved
+from console.services.search.models import SavedView
 from tests.api.conftest import Api, browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store
 from tests.api.test_pages import html

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.messages import searching
+from console.services.search import engine as searching
 from core_broker.message.model import Message
 from tests.api.conftest import Api, browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store

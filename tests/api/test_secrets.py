@@ -7,9 +7,9 @@ from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from console.access import Role
 from console.accounts.changes import issue_token, reset_password
-from console.audit import audited_as
+from console.audit.recording import audited_as
+from console.frame.access import Role
 from tests.api.conftest import Api, browser
 from tests.support.cluster import Cluster
 from tests.support.routes import Route, routes

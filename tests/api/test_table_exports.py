@@ -13,11 +13,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.audit.models import AuditRow
-from console.exports import tables
-from console.exports.files import writer
-from console.jobs import patience, runner, tasks
-from console.jobs.models import Job
-from console.jobs.states import State
+from console.services.exports import tables
+from console.services.exports.files import writer
+from console.services.jobs import patience, runner, tasks
+from console.services.jobs.models import Job
+from console.services.jobs.states import State
 from tests.api.conftest import Api, browser
 from tests.api.stored import NASTY, RAW, Dead, numbered, routed_topic, store
 from tests.api.test_feed import NOWHERE

@@ -10,10 +10,10 @@ from django.test import Client
 from django.utils import timezone
 from knox.models import AuthToken
 
-from console.access import Role, role_of
 from console.accounts.changes import issue_token
 from console.accounts.models import Profile, SignIn, TokenFacts
 from console.audit.models import AuditRow
+from console.frame.access import Role, role_of
 from tests.api.conftest import browser
 from tests.support.cluster import Cluster
 

@@ -66,7 +66,7 @@ def test_not_ready_names_redis_and_the_database(
         def cursor(self) -> None:
             raise DatabaseError("no such table")
 
-    monkeypatch.setattr("console.health.connection", Away())
+    monkeypatch.setattr("console.web.health.connection", Away())
     answer = Client().get("/readyz")
     assert answer.status_code == 503
     assert b"[-]redis failed" in answer.content

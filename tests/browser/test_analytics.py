@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from console.jobs import spark
-from console.jobs.places import lake_of
-from console.jobs.spark import Availability
+from console.services.jobs import spark
+from console.services.jobs.places import lake_of
+from console.services.jobs.spark import Availability
 from tests.browser.conftest import PAGE_TIMEOUT_MS, is_fault
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS

@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from console.areas.messages.tails import stop_tails
 from console.gateway import gateway
-from console.messages.tails import stop_tails
 from tests.api.conftest import browser
 from tests.api.conftest import staff as staff  # noqa: PLC0414 - a fixture of these tests too
 from tests.api.test_feed import is_, listening

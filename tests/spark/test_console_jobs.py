@@ -9,14 +9,14 @@ import psutil
 import pytest
 from pytest_django import Settings
 
-from console.analytics import questions, trace_jobs
-from console.analytics.desk import asking
-from console.analytics.figures import Scope
-from console.analytics.ranges import on_grid
-from console.jobs import ledger, runner
-from console.jobs.models import Job, Origin
-from console.jobs.places import lake_of
-from console.jobs.states import State
+from console.services.analytics import questions, trace_jobs
+from console.services.analytics.desk import asking
+from console.services.analytics.figures import Scope
+from console.services.analytics.ranges import on_grid
+from console.services.jobs import ledger, runner
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.places import lake_of
+from console.services.jobs.states import State
 from tests.spark.traffic import send, trace_bodies
 from tests.support.cluster import Cluster
 from trace.codec import Pub, decode_trace

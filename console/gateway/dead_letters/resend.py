@@ -1,7 +1,7 @@
 """The command that sends dead letters again.
 
 A dead letter stays in its `%DLQ%` topic after it was sent again: the topic is a log. What was sent
-again, when and by whom is kept in the console's ledger, see `console.deadletters.ledger`.
+again, when and by whom is kept in the console's ledger, see `console.areas.deadletters.ledger`.
 """
 
 import asyncio

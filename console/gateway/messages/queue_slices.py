@@ -14,10 +14,9 @@ from console.gateway.topics.listing import no_such_topic
 from core_broker.client import PullStatus
 from core_broker.errors import RequestRefused
 from core_broker.message.model import MessageExt
-from core_broker.remoting.bodies import TopicRouteData
+from core_broker.remoting.bodies import PERM_READ, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 
-PERM_READ = 4
 MASTER_ID = 0
 #: One pull never returns more, whatever is asked for.
 PULL_MESSAGES_MAX = 32

@@ -17,7 +17,6 @@ from typing import Any
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.formats import perm_words
 from console.gateway.brokers.listing import masters
 from console.gateway.brokers.runtime import version
 from console.gateway.engine.answers import Partial
@@ -26,6 +25,7 @@ from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, Desk
 from console.gateway.messages.queue_slices import MASTER_ID
 from console.gateway.topics.listing import no_such_topic
+from console.gateway.topics.permission import perm_words
 from core_broker.client import (
     LocalTransactionState,
     Message,

@@ -6,10 +6,10 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from console.access import Role, role_of
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, issue_token
 from console.accounts.models import TOKEN_NAME_CHARS_MAX
-from console.audit import audited_as
+from console.audit.recording import audited_as
+from console.frame.access import Role, role_of
 from console.gateway import GatewayError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
-from console.access import Role
+from console.frame.access import Role
 
 PASSWORD_VARIABLE = "GANTRY_ADMIN_PASSWORD"  # noqa: S105 -- a name, not a password
 PASSWORD_BYTES = 12

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from console.areas import areas
+from console.frame.areas import areas
 
 LOCALE = "zh_Hans"
 HEADER = (
@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         roots = locale_roots()
-        elsewhere = [f"{root.name}/*" for root in roots[1:]]
+        elsewhere = [f"{root.relative_to(CONSOLE)}/*" for root in roots[1:]]
         for root in roots:
             self.collect(root, elsewhere if root == CONSOLE else [])
         for root in roots:

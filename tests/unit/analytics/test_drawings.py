@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.analytics.figures import Edge
-from console.analytics.graph import NODES_MAX, ROW_HEIGHT, ends_of, graph_of
-from console.analytics.heatmap import (
+from console.services.analytics.figures import Edge
+from console.services.analytics.graph import NODES_MAX, ROW_HEIGHT, ends_of, graph_of
+from console.services.analytics.heatmap import (
     BANDS_MS,
     COLUMNS_MAX,
     FIRST_BUCKETS,

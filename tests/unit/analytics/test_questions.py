@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from pytest_django import Settings
 
-from console.analytics import duck, questions
-from console.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
-from console.analytics.figures import Counts, Figures, Scope, Spread
-from console.analytics.ranges import on_grid
+from console.services.analytics import duck, questions
+from console.services.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
+from console.services.analytics.figures import Counts, Figures, Scope, Spread
+from console.services.analytics.ranges import on_grid
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, Lake, part_path
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.analytics.ranges import (
+from console.services.analytics.ranges import (
     DAY_MS,
     MINUTE_MS,
     POINTS_MAX,

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from pytest_django import Settings
 
-from console.analytics import questions, summaries
-from console.analytics.duck import reading
-from console.analytics.figures import Scope
-from console.analytics.ranges import DAY_MS, on_grid
-from console.analytics.summaries import summarise
-from console.jobs.places import lake_of
+from console.services.analytics import questions, summaries
+from console.services.analytics.duck import reading
+from console.services.analytics.figures import Scope
+from console.services.analytics.ranges import DAY_MS, on_grid
+from console.services.analytics.summaries import summarise
+from console.services.jobs.places import lake_of
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, slow
 from trace.lake import HOUR_MS, Lake
 

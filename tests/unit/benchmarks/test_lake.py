@@ -6,12 +6,12 @@ import pytest
 from pytest_django import Settings
 
 from benchmarks.lake import make_lake
-from console.analytics import questions
-from console.analytics.desk import asking
-from console.analytics.figures import Scope
-from console.analytics.ranges import DAY_MS, on_grid
-from console.analytics.summaries import summarise
-from console.jobs.places import lake_of
+from console.services.analytics import questions
+from console.services.analytics.desk import asking
+from console.services.analytics.figures import Scope
+from console.services.analytics.ranges import DAY_MS, on_grid
+from console.services.analytics.summaries import summarise
+from console.services.jobs.places import lake_of
 from trace.lake import DATASETS, HOUR_MS, Lake
 
 EVENTS = 8_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.messages.body import HEX_BYTES_MAX, TEXT_BYTES_MAX, BodyForm, preview, view_body
+from console.areas.messages.body import HEX_BYTES_MAX, TEXT_BYTES_MAX, BodyForm, preview, view_body
 from core_broker.message import sysflag
 from core_broker.message.model import MessageExt
 from tests.support.stored_messages import stored

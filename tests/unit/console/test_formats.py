@@ -3,7 +3,8 @@
 import pytest
 from django.utils import translation
 
-from console import formats
+from console.frame import formats
+from console.gateway.topics.permission import perm_words
 
 NOW = 1_800_000_000_000
 
@@ -115,18 +116,18 @@ def test_a_time_beyond_the_calendar_is_shown_as_it_is(ms: int) -> None:
     ],
 )
 def test_permissions_in_words(perm: int, words: str) -> None:
-    found = formats.perm_words(perm)
+    found = perm_words(perm)
     assert found is not None
     assert (found.number, found.words) == (perm, words)
     assert found.meaning
 
 
 def test_an_unknown_permission_has_no_words() -> None:
-    assert formats.perm_words(None) is None
+    assert perm_words(None) is None
 
 
 def test_words_follow_the_language() -> None:
     with translation.override("zh-hans"):
-        found = formats.perm_words(2)
+        found = perm_words(2)
         assert found is not None
         assert found.words != "write only"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.traces.drawing import LANE_HEIGHT, TICKS, WIDTH_MIN, Seen, SeenKind, draw, steps
+from console.areas.traces.drawing import LANE_HEIGHT, TICKS, WIDTH_MIN, Seen, SeenKind, draw, steps
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 

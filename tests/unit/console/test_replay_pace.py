@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.deadletters.replays import STEP_S, Pace
+from console.areas.deadletters.replays import STEP_S, Pace
 from console.gateway.dead_letters.search import REPLAY_CHUNK_MAX
 
 

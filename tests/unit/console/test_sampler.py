@@ -7,7 +7,7 @@ import pytest
 
 from console.gateway.brokers.listing import BrokerRow, broker_row
 from console.gateway.engine.session import BrokerRef
-from console.live.sampler import rate_between, sample_of
+from console.web.live.sampler import rate_between, sample_of
 
 
 def row(

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import override_settings
 
-from console.access import Need, Role, may, need_of, needs
-from console.security import is_own_origin
+from console.frame.access import Need, Role, may, need_of, needs
+from console.web.security import is_own_origin
 
 CONSOLE = Path(__file__).resolve().parents[3] / "console"
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from django.contrib.staticfiles.storage import staticfiles_storage
 
-from console.static_files import answer
+from console.web.static_files import answer
 
 STYLE = "vendor/tabler/css/tabler.min.css"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
 from console.api.paging import LIMIT_MAX, cut
-from console.tables import PAGE_SIZE, Column, Columns, TableQuery
+from console.frame.tables import PAGE_SIZE, Column, Columns, TableQuery
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from console.jobs import control as controls
-from console.jobs import files, kinds, ledger, runner
-from console.jobs.control import Cancelled, Control, JobFailed
-from console.jobs.models import Job, Origin
-from console.jobs.reports import Done
-from console.jobs.states import State
+from console.services.jobs import control as controls
+from console.services.jobs import files, kinds, ledger, runner
+from console.services.jobs.control import Cancelled, Control, JobFailed
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.reports import Done
+from console.services.jobs.states import State
 
 pytestmark = pytest.mark.django_db
 

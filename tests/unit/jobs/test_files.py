@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from console.jobs import files
-from console.jobs.places import job_files
+from console.services.jobs import files
+from console.services.jobs.places import job_files
 
 KEPT_S = 3 * 24 * 3600
 

@@ -7,12 +7,12 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from console.analytics.trace_jobs import INGEST
-from console.jobs import ledger
-from console.jobs.errors import AlreadyActive
-from console.jobs.models import Job, Origin
-from console.jobs.reports import Done, Moved
-from console.jobs.states import State
+from console.services.analytics.trace_jobs import INGEST
+from console.services.jobs import ledger
+from console.services.jobs.errors import AlreadyActive
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.reports import Done, Moved
+from console.services.jobs.states import State
 
 pytestmark = pytest.mark.django_db
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from console.jobs import process as process_module
-from console.jobs.process import JobProcess, clean_environment
-from console.jobs.reports import Done, Moved, Report
+from console.services.jobs import process as process_module
+from console.services.jobs.process import JobProcess, clean_environment
+from console.services.jobs.reports import Done, Moved, Report
 
 DEADLINE_S = 20.0
 
@@ -140,7 +140,7 @@ def test_the_program_stops_when_its_worker_dies() -> None:
     worker = textwrap.dedent(
         f"""
         import pathlib, sys, tempfile
-        from console.jobs.process import JobProcess
+        from console.services.jobs.process import JobProcess
         folder = pathlib.Path(tempfile.mkdtemp())
         job = JobProcess([sys.executable, '-c', {program!r}], folder=folder, log=folder / 'log')
         print(job.pid, flush=True)

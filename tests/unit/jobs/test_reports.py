@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.jobs.reports import LINE_BYTES_MAX, OUTPUTS_MAX, Done, Failed, Moved, read_line
+from console.services.jobs.reports import (
+    LINE_BYTES_MAX,
+    OUTPUTS_MAX,
+    Done,
+    Failed,
+    Moved,
+    read_line,
+)
 from spark_jobs.progress import Progress, Stage
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from console.analytics import trace_jobs
-from console.jobs import control, kinds, ledger, runner
-from console.jobs.control import Listener
-from console.jobs.models import Job, Origin
-from console.jobs.program import run_program
-from console.jobs.states import State
+from console.services.analytics import trace_jobs
+from console.services.jobs import control, kinds, ledger, runner
+from console.services.jobs.control import Listener
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.program import run_program
+from console.services.jobs.states import State
 
 pytestmark = pytest.mark.django_db
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from console.jobs.states import ACTIVE, NEXT, State, before, may_follow
+from console.services.jobs.states import ACTIVE, NEXT, State, before, may_follow
 
 FINAL = set(State) - ACTIVE
 

@@ -1,0 +1,19 @@
+"""The area `clients`."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class ClientsConfig(AreaConfig):
+    name = "console.areas.clients"
+    label = "clients"
+    title = _("Clients")
+    icon = "plug"
+
+    def ready(self) -> None:
+        from console.areas.clients import exporting
+        from console.services.exports import tables
+
+        for table in exporting.TABLES:
+            tables.register(table)

@@ -1,0 +1,88 @@
+"""The lists of clients and of producer groups: columns and filters, shared by page and API."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from console.frame.tables import Column, Columns
+from console.gateway.clients import Connected, ProducerGroup
+
+ROLES: dict[str, Any] = {
+    "consumer": pgettext_lazy("clients", "consumers"),
+    "producer": pgettext_lazy("clients", "producers"),
+}
+
+COLUMNS: Columns[Connected] = Columns(
+    Column("name", _("Client"), lambda client: client.name),
+    Column("protocol", _("Protocol"), lambda client: client.protocol),
+    Column("language", _("Language"), lambda client: client.language),
+    Column("version", _("Version"), lambda client: client.version),
+    Column(
+        "groups",
+        _("Consumes for"),
+        lambda client: len(client.groups),
+        hint=_("The consumer groups it is a member of"),
+    ),
+    Column(
+        "producer_groups",
+        _("Produces for"),
+        lambda client: len(client.producer_groups),
+        hint=_("The producer groups it is a member of"),
+    ),
+    Column("brokers", _("Brokers"), lambda client: len(client.brokers)),
+    Column(
+        "heartbeat_ms",
+        _("Last heartbeat"),
+        lambda client: client.heartbeat_ms,
+        hint=_("Clients send one every 30 seconds; after 120 seconds without, brokers drop them"),
+    ),
+)
+PRODUCER_COLUMNS: Columns[ProducerGroup] = Columns(
+    Column("name", _("Producer group"), lambda group: group.name),
+    Column("clients", _("Clients"), lambda group: group.clients, numeric=True),
+    Column("languages", _("Languages"), lambda group: group.languages),
+    Column("versions", _("Versions"), lambda group: group.versions),
+    Column("brokers", _("Brokers"), lambda group: len(group.brokers)),
+    Column("heartbeat_ms", _("Last heartbeat"), lambda group: group.heartbeat_ms),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChip:
+    """One choice of the filter, with how many clients it would show."""
+
+    role: str
+    label: Any
+    count: int
+
+
+def chips(clients: Iterable[Connected]) -> list[RoleChip]:
+    found = list(clients)
+    return [
+        RoleChip(role, label, sum(role in client.roles for client in found))
+        for role, label in ROLES.items()
+    ]
+
+
+def passing(clients: Iterable[Connected], role: str, search: str) -> list[Connected]:
+    """Clients of a role whose id, address, language, groups or topics hold every searched word."""
+    words = search.lower().split()
+    return [
+        client
+        for client in clients
+        if (role not in ROLES or role in client.roles) and (not words or _holds(client, words))
+    ]
+
+
+def _holds(client: Connected, words: list[str]) -> bool:
+    parts = (
+        *(client.client_id, client.addr, client.language, client.version, client.protocol),
+        *client.groups,
+        *client.producer_groups,
+        *client.topics,
+    )
+    text = " ".join(parts).lower()
+    return all(word in text for word in words)

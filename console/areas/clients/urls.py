@@ -1,0 +1,13 @@
+"""/clusters/<cluster>/clients/ and /clusters/<cluster>/producers/"""
+
+from django.urls import path
+
+from console.areas.clients import views
+
+app_name = "clients"
+
+urlpatterns = [
+    path("clients/", views.ClientListPage.as_view(), name="list"),
+    path("clients/<str:client>/", views.ConnectedPage.as_view(), name="detail"),
+    path("producers/", views.ProducerListPage.as_view(), name="producers"),
+]

@@ -1,0 +1,64 @@
+"""Pages that show clients. What one consumer says about itself is a page of the area `groups`."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.areas.clients import listing
+from console.frame.pages import ClusterPage, Crumb
+from console.frame.tables import TableQuery
+from console.gateway.clients import all_clients, connected, producer_groups
+
+#: Names of groups that a row shows; the others are counted.
+GROUPS_SHOWN = 4
+
+
+class ClientListPage(ClusterPage):
+    """Every connected client with its groups and its last heartbeat."""
+
+    template = "clients/list.html"
+    part = "clients/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(all_clients)
+        clients = answer.value.clients
+        role = request.GET.get("role", "")
+        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        return self.show(
+            title=_("Clients"),
+            answer=answer,
+            page=query.page(listing.passing(clients, role, query.search)),
+            role=role if role in listing.ROLES else "",
+            chips=listing.chips(clients),
+            all_count=len(clients),
+            groups_left_out=answer.value.left_out,
+            groups_shown=GROUPS_SHOWN,
+        )
+
+
+class ConnectedPage(ClusterPage):
+    """One client id: its connections, and all groups it works for."""
+
+    template = "clients/detail.html"
+
+    def get(self, request: HttpRequest, cluster: str, client: str) -> HttpResponse:
+        answer = self.cluster.ask(connected, client)
+        return self.show(
+            title=client,
+            crumbs=[Crumb(_("Clients"), reverse("clients:list", args=[cluster])), Crumb(client)],
+            answer=answer,
+            found=answer.value,
+        )
+
+
+class ProducerListPage(ClusterPage):
+    """The groups that somebody produces for."""
+
+    template = "clients/producers.html"
+    part = "clients/producer_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(producer_groups)
+        query = TableQuery.read(request.GET, listing.PRODUCER_COLUMNS, default="name")
+        page = query.page(query.matching(answer.value))
+        return self.show(title=_("Producers"), answer=answer, page=page)

@@ -1,0 +1,276 @@
+"""REST resources of dead letters: groups that have any, their letters, what is done with them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.paging import read_limit
+from console.api.views import ClusterResource, told_with
+from console.areas.deadletters import marks, shapes
+from console.areas.deadletters.export import FORMATS
+from console.areas.deadletters.ledger import resend
+from console.areas.deadletters.sending import RESEND_ACTION, count_results, told
+from console.areas.deadletters.views import export_response
+from console.areas.deadletters.wishes import filter_of, plan_of
+from console.audit.recording import audited
+from console.gateway import Cluster, NotThere, Unusable
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
+from console.gateway.dead_letters.search import ids_of_matching, search
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of
+from console.gateway.messages.stored import PAGE_MESSAGES_MAX
+
+FILTER_PARAMETERS = [
+    OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Stored then or later."),
+    OpenApiParameter("end_ms", OpenApiTypes.INT, description="Stored then or before."),
+    OpenApiParameter("key", OpenApiTypes.STR, description="One of its keys, or its message id."),
+    OpenApiParameter("tag", OpenApiTypes.STR),
+    OpenApiParameter("topic", OpenApiTypes.STR, description="The topic it came from."),
+    OpenApiParameter("text", OpenApiTypes.STR, description="Held by its body or a property."),
+    OpenApiParameter("state", OpenApiTypes.STR, enum=[each.value for each in marks.Mark]),
+]
+
+
+def read_filter(params: Any) -> dict[str, Any]:
+    """The filter of a query string; 400 for one that makes no sense."""
+    given = {each.name: params[each.name] for each in FILTER_PARAMETERS if params.get(each.name)}
+    asked = shapes.FilterSerializer(data=given)
+    asked.is_valid(raise_exception=True)
+    return dict(asked.validated_data)
+
+
+def group_row(held: DeadLetterGroup, dealt: int, clients: Any, reason: Why | None) -> Any:
+    """One group with what the ledger and its consumers add."""
+    members = clients.get(held.group)
+    fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
+    return {
+        **{name: getattr(held, name) for name in fields},
+        "dealt_with": dealt,
+        "clients": None if members is None else len(members.clients),
+        "why": shapes.WhySerializer(reason).data if reason else None,
+    }
+
+
+def dealt_with(cluster: Cluster, held: Iterable[DeadLetterGroup]) -> Counter[str]:
+    return marks.dealt_with(cluster.name, {each.group: each.oldest_ms for each in held})
+
+
+class DeadLetterGroupList(ClusterResource):
+    @extend_schema(responses=shapes.DeadLetterGroupsSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """Every group that has dead letters, most first."""
+        answer = self.cluster.ask(questions.groups_with_dead_letters)
+        names = tuple(each.group for each in answer.value)
+        clients = self.cluster.ask(clients_of, names).value
+        reasons = self.cluster.ask(why_each, names).value
+        dealt = dealt_with(self.cluster, answer.value)
+        rows = [
+            group_row(each, dealt[each.group], clients, reasons.get(each.group))
+            for each in answer.value
+        ]
+        total = sum(each.count or 0 for each in answer.value)
+        return Response({"items": rows, "total": total, **told_with(answer)})
+
+
+class DeadLetterGroupOne(ClusterResource):
+    @extend_schema(responses=shapes.DeadLetterGroupAnswerSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """How many dead letters a group has; 404 when it has none."""
+        answer = self.cluster.ask(questions.summary, group)
+        if answer.value is None:
+            raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
+        clients = self.cluster.ask(clients_of, (group,)).value
+        dealt = dealt_with(self.cluster, [answer.value])[group]
+        row = group_row(answer.value, dealt, clients, self.cluster.ask(why, group).value)
+        return Response({**row, **told_with(answer)})
+
+
+class DeadLetterList(ClusterResource):
+    @extend_schema(
+        parameters=[
+            *FILTER_PARAMETERS,
+            OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 if absent."),
+            OpenApiParameter("cursor", OpenApiTypes.STR),
+        ],
+        responses=shapes.DeadLetterPageSerializer,
+    )
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """The dead letters of a group that match, newest first."""
+        params = request.query_params
+        limit = read_limit(params.get("limit"), PAGE_MESSAGES_MAX)
+        wanted = filter_of(self.cluster.name, group, read_filter(params))
+        answer = self.cluster.ask(search, group, wanted, params.get("cursor") or None, limit)
+        page = answer.value
+        found = marks.letters(self.cluster.name, page.rows)
+        return Response(
+            {
+                "items": shapes.DeadLetterSerializer(found, many=True).data,
+                "total": page.total,
+                "scanned": page.scanned,
+                "unreadable": page.unreadable,
+                "next_cursor": page.next_cursor,
+                **told_with(answer),
+            }
+        )
+
+
+class DeadLetterExport(ClusterResource):
+    @extend_schema(
+        parameters=[
+            *FILTER_PARAMETERS,
+            OpenApiParameter("format", OpenApiTypes.STR, enum=list(FORMATS)),
+        ],
+        responses={(200, each.partition(";")[0]): OpenApiTypes.BINARY for each in FORMATS.values()},
+    )
+    def get(self, request: Request, cluster: str, group: str) -> HttpResponseBase:
+        """The dead letters that match as a file, at most 10,000, newest first."""
+        kind = request.query_params.get("format") or "jsonl"
+        if kind not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise ValidationError({"format": [_("Expected one of: %(known)s") % {"known": known}]})
+        wanted = filter_of(self.cluster.name, group, read_filter(request.query_params))
+        return export_response(self.cluster, group, wanted, kind)
+
+    def perform_content_negotiation(self, request: Any, force: bool = False) -> Any:
+        """`format` is the file's here, not that of the answer."""
+        return self.get_renderers()[0], self.get_renderers()[0].media_type
+
+
+class DeadLetterResend(ClusterResource):
+    actions = {"post": RESEND_ACTION}
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Look, and send nothing.")
+        ],
+        request=shapes.ResendRequestSerializer,
+        responses={200: shapes.ResendAnswerSerializer, 207: shapes.ResendAnswerSerializer},
+        examples=[
+            OpenApiExample(
+                "One dead letter to its group",
+                value={"ids": ["7F00000100002A9F0000000000000BAC"], "target": "retry"},
+                request_only=True,
+            ),
+            OpenApiExample(
+                "Whatever matches, to another topic, with another tag",
+                value={
+                    "filter": {"tag": "lost", "state": "open"},
+                    "target": "topic",
+                    "topic": "payments-repaired",
+                    "edit": {"tags": "repaired", "properties": {"repaired-by": "ops"}},
+                },
+                request_only=True,
+            ),
+        ],
+    )
+    def post(self, request: Request, cluster: str, group: str) -> Response:
+        """Send dead letters again. 200 when all were sent, 207 when some failed or were skipped."""
+        asked = shapes.ResendRequestSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        wish, dry_run = asked.validated_data, read_dry_run(request)
+        plan, again = plan_of(wish, dry_run=dry_run), wish["again"]
+        ids = self._ids(group, wish)
+        if plan.edit.body is not None and len(ids) > 1:
+            raise Unusable(_("A new body can be given to one dead letter at a time."))
+        if dry_run:
+            outcomes = resend(self.cluster, group, ids, plan, by=request.user, again=again)
+        else:
+            with audited(request, RESEND_ACTION, cluster=cluster, target=group) as entry:
+                outcomes = resend(self.cluster, group, ids, plan, by=request.user, again=again)
+                entry.after = told(plan, again=again)
+                entry.outcomes(outcomes)
+        counts = count_results(outcomes)
+        whole = counts[Result.SENT] + counts[Result.PLANNED] == len(outcomes)
+        return Response(
+            {
+                "dry_run": dry_run,
+                "matched": len(outcomes),
+                **counts,
+                "outcomes": shapes.ResendOutcomeSerializer(outcomes, many=True).data,
+            },
+            status.HTTP_200_OK if whole else status.HTTP_207_MULTI_STATUS,
+        )
+
+    def _ids(self, group: str, wish: dict[str, Any]) -> list[str]:
+        """The letters that are named, or those that match; more than one call takes is an error."""
+        if ("ids" in wish) == ("filter" in wish):
+            raise ValidationError({"ids": [_("Give either ids or a filter.")]})
+        if "ids" in wish:
+            return list(wish["ids"])
+        wanted = filter_of(self.cluster.name, group, wish["filter"])
+        found, is_whole = self.cluster.ask(
+            ids_of_matching, group, wanted, RESEND_MESSAGES_MAX
+        ).value
+        if not is_whole:
+            raise Unusable(
+                format_lazy(
+                    _("More dead letters match than the {most} that one call sends."),
+                    most=RESEND_MESSAGES_MAX,
+                ),
+                hint=_("Send them again with a replay: POST …/replays."),
+            )
+        return list(found)
+
+
+class DeadLetterDiscard(ClusterResource):
+    actions = {"post": "deadletter.discard"}
+
+    @extend_schema(
+        request=shapes.IdsSerializer,
+        responses={200: shapes.MarkAnswerSerializer, 207: shapes.MarkAnswerSerializer},
+    )
+    def post(self, request: Request, cluster: str, group: str) -> Response:
+        """Mark dead letters as dealt with; they stay where they are."""
+        ids = read_ids(request)
+        with audited(request, "deadletter.discard", cluster=cluster, target=group) as entry:
+            outcomes = marks.discard(self.cluster, group, ids, by=request.user)
+            entry.outcomes(outcomes)
+        counts = count_results(outcomes)
+        told_counts = {
+            "done": counts[Result.SENT],
+            "skipped": counts[Result.SKIPPED],
+            "failed": counts[Result.FAILED],
+        }
+        whole = not counts[Result.FAILED]
+        return Response(told_counts, status.HTTP_200_OK if whole else status.HTTP_207_MULTI_STATUS)
+
+
+class DeadLetterRestore(ClusterResource):
+    actions = {"post": "deadletter.restore"}
+
+    @extend_schema(request=shapes.IdsSerializer, responses=shapes.MarkAnswerSerializer)
+    def post(self, request: Request, cluster: str, group: str) -> Response:
+        """Take the mark of discarded letters away; skipped are those that had none."""
+        ids = read_ids(request)
+        with audited(request, "deadletter.restore", cluster=cluster, target=group) as entry:
+            count = marks.restore(self.cluster.name, group, ids)
+            entry.after = {"restored": count, "ids": ids}
+        return Response({"done": count, "skipped": len(set(ids)) - count, "failed": 0})
+
+
+def read_ids(request: Request) -> list[str]:
+    asked = shapes.IdsSerializer(data=request.data)
+    asked.is_valid(raise_exception=True)
+    return [each.upper() for each in asked.validated_data["ids"]]
+
+
+def read_dry_run(request: Request) -> bool:
+    """`dry_run` of the query; anything but yes and no is a mistake that must not send something."""
+    text = request.query_params.get("dry_run")
+    if text in {None, "", "false", "0"}:
+        return False
+    if text in {"true", "1"}:
+        return True
+    raise ValidationError({"dry_run": [_("Expected true or false.")]})

@@ -1,0 +1,31 @@
+"""/api/v1/clusters/<cluster>/dlq…"""
+
+from django.urls import path
+
+from console.areas.deadletters import api, direct, replay_api
+
+urlpatterns = [
+    path("dlq", api.DeadLetterGroupList.as_view(), name="api-dlq"),
+    path("dlq/<str:group>", api.DeadLetterGroupOne.as_view(), name="api-dlq-group"),
+    path("dlq/<str:group>/messages", api.DeadLetterList.as_view(), name="api-dlq-messages"),
+    path("dlq/<str:group>/export", api.DeadLetterExport.as_view(), name="api-dlq-export"),
+    path("dlq/<str:group>/resend", api.DeadLetterResend.as_view(), name="api-dlq-resend"),
+    path("dlq/<str:group>/discard", api.DeadLetterDiscard.as_view(), name="api-dlq-discard"),
+    path("dlq/<str:group>/restore", api.DeadLetterRestore.as_view(), name="api-dlq-restore"),
+    path(
+        "dlq/<str:group>/messages/<str:offset_msg_id>/try",
+        direct.LetterTry.as_view(),
+        name="api-dlq-try",
+    ),
+    path("dlq/<str:group>/replays", replay_api.ReplayList.as_view(), name="api-dlq-replays"),
+    path(
+        "dlq/<str:group>/replays/<int:number>",
+        replay_api.ReplayOne.as_view(),
+        name="api-dlq-replay",
+    ),
+    path(
+        "dlq/<str:group>/replays/<int:number>/outcomes",
+        replay_api.ReplayOutcomes.as_view(),
+        name="api-dlq-replay-outcomes",
+    ),
+]

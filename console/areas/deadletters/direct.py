@@ -1,0 +1,104 @@
+"""Trying one dead letter on one consumer: its listener's own words, and a row in the ledger."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.views import ClusterResource
+from console.areas.deadletters.ledger import Person, person
+from console.areas.deadletters.models import Resend
+from console.areas.deadletters.views import letter_crumbs
+from console.audit.recording import audited
+from console.frame.pages import ClusterPage
+from console.gateway import Cluster
+from console.gateway.dead_letters.direct import Said, Verdict, deliver_directly
+from console.gateway.dead_letters.resend import Result
+
+DIRECT_ACTION = "deadletter.try"
+#: The target of such a row in the ledger.
+TARGET = "consumer"
+
+
+class SaidSerializer(serializers.Serializer[Any]):
+    """What the listener of one consumer made of the letter. With success it has consumed it."""
+
+    verdict = serializers.ChoiceField(choices=[each.value for each in Verdict])
+    remark = serializers.CharField(help_text="The text of what the listener raised.")
+    client = serializers.CharField()
+    took_ms = serializers.IntegerField()
+
+
+def try_on_a_consumer(
+    request: HttpRequest | Request, cluster: Cluster, group: str, offset_msg_id: str
+) -> Said:
+    """Hand a letter to one consumer. One that is taken counts in the ledger as sent again."""
+    with audited(request, DIRECT_ACTION, cluster=cluster.name, target=group) as entry:
+        said = cluster.do(deliver_directly, group, offset_msg_id)
+        entry.after = {
+            "letter": offset_msg_id.upper(),
+            "client": said.client,
+            "verdict": said.verdict.value,
+        }
+        if said.verdict is not Verdict.SUCCESS:
+            entry.failed(said.remark or said.verdict.value)
+    _write_down(cluster.name, group, offset_msg_id.upper(), said, request.user)
+    return said
+
+
+def _write_down(cluster: str, group: str, letter_id: str, said: Said, by: Person) -> None:
+    took = said.verdict is Verdict.SUCCESS
+    Resend.objects.create(
+        cluster=cluster,
+        group=group,
+        offset_msg_id=letter_id,
+        died_ms=said.died_ms,
+        batch=uuid4(),
+        msg_id=said.msg_id,
+        target=TARGET,
+        result=Result.SENT if took else Result.FAILED,
+        reason=said.remark or ("" if took else said.verdict.value),
+        by=person(by),
+    )
+
+
+class TryPage(ClusterPage):
+    """The button of a letter's page, and the answer."""
+
+    template = "deadletters/said.html"
+    actions = {"post": DIRECT_ACTION}
+
+    def get(
+        self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
+    ) -> HttpResponseBase:
+        return redirect("deadletters:letter", self.cluster.name, group, offset_msg_id)
+
+    def post(
+        self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
+    ) -> HttpResponse:
+        said = try_on_a_consumer(request, self.cluster, group, offset_msg_id)
+        title = _("What the consumer said")
+        return self.show(
+            title=title,
+            crumbs=letter_crumbs(self.cluster.name, group, title),
+            group=group,
+            offset_msg_id=offset_msg_id,
+            said=said,
+        )
+
+
+class LetterTry(ClusterResource):
+    actions = {"post": DIRECT_ACTION}
+
+    @extend_schema(request=None, responses=SaidSerializer)
+    def post(self, request: Request, cluster: str, group: str, offset_msg_id: str) -> Response:
+        """Have one consumer handle a dead letter now, and tell its answer. It is a delivery: a
+        letter that is taken is done. 409 when no consumer is online."""
+        said = try_on_a_consumer(request, self.cluster, group, offset_msg_id)
+        return Response(SaidSerializer(said).data)

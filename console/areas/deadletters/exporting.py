@@ -1,0 +1,51 @@
+"""The list of groups that have dead letters as a file; `export.py` has the letters of one group."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from console.areas.deadletters.api import dealt_with, group_row
+from console.areas.deadletters.shapes import DeadLetterGroupSerializer, WhySerializer
+from console.gateway import Cluster
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, why_each
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of
+from console.services.exports.tables import Asked, Found, Part, Table, batched
+
+
+def found(cluster: Cluster, _asked: Asked) -> Found:
+    answer = cluster.ask(questions.groups_with_dead_letters)
+    return Found(len(answer.value), _parts(cluster, answer.value), answer.failures)
+
+
+def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
+    """The list tells why of its first groups; a file, which has time, of all."""
+    for part in batched(held, GROUPS_ASKED_MAX):
+        names = tuple(each.group for each in part)
+        clients = cluster.ask(clients_of, names)
+        reasons = cluster.ask(why_each, names).value
+        dealt = dealt_with(cluster, part)
+        rows = [
+            group_row(each, dealt[each.group], clients.value, reasons.get(each.group))
+            for each in part
+        ]
+        yield Part([_flat(row) for row in rows], clients.failures)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    why = row.pop("why") or {}
+    return {**row, **{f"why_{name}": value for name, value in why.items()}}
+
+
+TABLE = Table(
+    name="dead-letters",
+    title=_("Dead letters"),
+    page="deadletters:list",
+    columns=(
+        *(name for name in list(DeadLetterGroupSerializer().fields) if name != "why"),
+        *(f"why_{name}" for name in list(WhySerializer().fields)),
+    ),
+    found=found,
+)

@@ -1,0 +1,169 @@
+"""What people made of dead letters: sent again, discarded, or open still."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from itertools import islice
+from operator import or_
+from typing import Any, TypeVar
+
+from django.db.models import Count, Exists, OuterRef, Q
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.areas.deadletters.ledger import ROWS_AT_ONCE, Person, person, resends_of
+from console.areas.deadletters.models import Discard, Resend
+from console.areas.messages.body import preview
+from console.gateway import Cluster, GatewayError
+from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
+from console.gateway.dead_letters.summary import letters_named
+from console.gateway.messages.stored import MessageRef
+
+#: A filter by mark hands the ids of so many letters to the search.
+MARKED_MAX = 10_000
+#: Groups that one statement counts.
+GROUPS_AT_ONCE = 100
+
+T = TypeVar("T")
+
+
+class Mark(StrEnum):
+    """What a letter is, as lists filter and show it."""
+
+    OPEN = "open"
+    RESENT = "resent"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter as lists show it; `resent` is the latest resend of it."""
+
+    ref: MessageRef
+    preview: str
+    origin: str
+    resent: Resend | None
+    discard: Discard | None
+
+    @property
+    def mark(self) -> Mark:
+        if self.discard is not None:
+            return Mark.DISCARDED
+        return Mark.OPEN if self.resent is None else Mark.RESENT
+
+    @property
+    def resent_ms(self) -> int | None:
+        return None if self.resent is None else self.resent.at_ms
+
+    @property
+    def discarded_ms(self) -> int | None:
+        return None if self.discard is None else self.discard.at_ms
+
+
+def letters(cluster: str, refs: Iterable[MessageRef]) -> list[Letter]:
+    """Letters with what the ledger knows of them."""
+    shown = list(refs)
+    names = [each.message.offset_msg_id for each in shown]
+    resent = {row.offset_msg_id: row for row in resends_of(cluster, names)}
+    discarded = discards_of(cluster, names)
+    return [
+        Letter(
+            each,
+            preview(each.message),
+            origin_topic(each.message),
+            resent.get(each.message.offset_msg_id),
+            discarded.get(each.message.offset_msg_id),
+        )
+        for each in shown
+    ]
+
+
+def discards_of(cluster: str, ids: Collection[str]) -> dict[str, Discard]:
+    rows = Discard.objects.filter(cluster=cluster, offset_msg_id__in=ids).select_related("by")
+    return {row.offset_msg_id: row for row in rows}
+
+
+def marked(cluster: str, group: str, mark: Mark) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Which letters have a mark, as `only` and `without` of a search."""
+    discarded = _newest(Discard.objects.filter(cluster=cluster, group=group))
+    if mark is Mark.DISCARDED:
+        return discarded, frozenset()
+    sent = Resend.objects.filter(cluster=cluster, group=group, result=Result.SENT)
+    resent = _newest(sent)
+    if mark is Mark.RESENT:
+        return resent - discarded, frozenset()
+    return None, resent | discarded
+
+
+def _newest(rows: Any) -> frozenset[str]:
+    return frozenset(rows.order_by("-id").values_list("offset_msg_id", flat=True)[:MARKED_MAX])
+
+
+def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str]:
+    """How many letters of each group were sent again or discarded, of those that are still stored:
+    since the oldest one of the group."""
+    counted: Counter[str] = Counter()
+    for groups in batched(oldest_ms.items(), GROUPS_AT_ONCE):
+        stored = reduce(or_, (Q(group=name, died_ms__gte=ms or 0) for name, ms in groups))
+        sent = Resend.objects.filter(stored, cluster=cluster, result=Result.SENT)
+        same = Resend.objects.filter(
+            cluster=cluster, offset_msg_id=OuterRef("offset_msg_id"), result=Result.SENT
+        )
+        discarded = Discard.objects.filter(~Exists(same), stored, cluster=cluster)
+        for rows in (sent, discarded):
+            counts = rows.order_by().values("group")
+            for row in counts.annotate(n=Count("offset_msg_id", distinct=True)):
+                counted[row["group"]] += row["n"]
+    return counted
+
+
+def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> tuple[Outcome, ...]:
+    """Mark letters as dealt with. Skipped is what is marked already; failed what is no letter."""
+    wanted = list(dict.fromkeys(each.upper() for each in ids))
+    known = discards_of(cluster.name, wanted)
+    missing = tuple(each for each in wanted if each not in known)
+    problem: Any = format_lazy(_("“{group}” has no such dead letter any more."), group=group)
+    try:
+        found = cluster.ask(letters_named, group, missing).value if missing else {}
+    except GatewayError as failure:
+        found, problem = {}, failure.detail
+    Discard.objects.bulk_create(
+        [
+            Discard(
+                cluster=cluster.name,
+                group=group,
+                offset_msg_id=each,
+                died_ms=ref.message.store_timestamp,
+                by=person(by),
+            )
+            for each, ref in found.items()
+        ],
+        batch_size=ROWS_AT_ONCE,
+        ignore_conflicts=True,
+    )
+    already = _("It was discarded before.")
+    return tuple(
+        Outcome(each, Result.SENT, msg_id=found[each].message.msg_id)
+        if each in found
+        else Outcome(each, Result.SKIPPED, already)
+        if each in known
+        else Outcome(each, Result.FAILED, problem)
+        for each in wanted
+    )
+
+
+def restore(cluster: str, group: str, ids: Sequence[str]) -> int:
+    """Take the mark away; returns of how many."""
+    rows = Discard.objects.filter(
+        cluster=cluster, group=group, offset_msg_id__in={each.upper() for each in ids}
+    )
+    return rows.delete()[0]
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items, so many at a time."""
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part

@@ -1,0 +1,206 @@
+"""Replays: dead letters that match are sent again by a job, oldest first, no faster than told.
+
+A step reads some letters, sends those that match through the ledger, and then moves the row of the
+replay, all within moments. A job that takes over from one whose worker died reads the last step
+once more: what the ledger has of it is counted and not sent again, and what was on its way when the
+worker died is counted as failed with an unknown outcome.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from django.db.models import F
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.areas.deadletters.ledger import (
+    IDS_AT_ONCE,
+    Person,
+    end_left_behind,
+    person,
+    resend_read,
+)
+from console.areas.deadletters.models import Replay, Resend
+from console.areas.deadletters.wishes import filter_of, plan_of
+from console.gateway import Cluster, GatewayError, NotThere, gateway
+from console.gateway.dead_letters.resend import Outcome, Plan, Result
+from console.gateway.dead_letters.search import (
+    REPLAY_CHUNK_MAX,
+    LetterFilter,
+    letters_in,
+    pieces,
+)
+from console.gateway.messages.stored import MessageRef
+from console.services.jobs import tasks
+from console.services.jobs.control import Control, JobFailed
+from console.services.jobs.models import Job
+from console.services.jobs.reports import Done
+
+KIND: Final = "replay"
+#: Letters are read and sent in steps of this length.
+STEP_S: Final = 0.2
+#: So many failures one after the other, and the job gives up: something is wrong with the target.
+FAILURES_IN_A_ROW_MAX: Final = 100
+REPLAYS_KEPT: Final = 200
+RESULTS: Final = (Result.SENT.value, Result.FAILED.value, Result.SKIPPED.value)
+
+
+def begin(
+    cluster: Cluster, group: str, wish: Mapping[str, Any], rate: int, *, by: Person
+) -> tuple[Replay, Job]:
+    """Fix what is to be replayed, and put the job into the queue.
+
+    Raises NotThere when there is nothing to replay, Unusable for a wish that cannot be carried out,
+    and what `tasks.start` raises.
+    """
+    plan_of(wish)
+    wanted = filter_of(cluster.name, group, wish.get("filter") or {})
+    found = cluster.ask(pieces, group, wanted).value
+    if not found:
+        raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
+    replay = Replay.objects.create(
+        cluster=cluster.name,
+        group=group,
+        batch=uuid4(),
+        wish=dict(wish),
+        rate=rate,
+        pieces=[list(each) for each in found],
+        total=sum(end - start for _key, start, end in found),
+        by=person(by),
+    )
+    try:
+        job = tasks.start(cluster.name, KIND, scope=group, inputs={"replay": replay.pk}, by=by)
+    except GatewayError:
+        replay.delete()
+        raise
+    _forget_oldest(cluster.name, group)
+    return replay, job
+
+
+def work(job: Job, control: Control) -> Done:
+    """Carry a replay on to its end."""
+    replay = Replay.objects.filter(pk=job.inputs.get("replay"), cluster=job.cluster).first()
+    if replay is None:
+        raise JobFailed("The replay of this job is gone.")
+    end_left_behind(replay.batch)
+    cluster = gateway.cluster(replay.cluster)
+    wanted = filter_of(replay.cluster, replay.group, replay.wish.get("filter") or {})
+    plan = plan_of(replay.wish)
+    pace = Pace(replay.rate)
+    in_a_row = 0
+    while replay.pieces:
+        control.check()
+        try:
+            outcomes = step(cluster, replay, wanted, plan, most=pace.at_once)
+        except GatewayError as failure:
+            raise JobFailed(str(failure.detail)) from failure
+        in_a_row = failures_in_a_row(in_a_row, outcomes)
+        tell(control, replay)
+        if in_a_row >= FAILURES_IN_A_ROW_MAX and replay.pieces:
+            raise JobFailed(f"{in_a_row} failed one after the other: {outcomes[-1].reason}")
+        control.wait(pace.rest_s(len(outcomes)))
+    tell(control, replay)
+    return Done(done=replay.looked_at, outputs=counts(replay))
+
+
+def step(
+    cluster: Cluster, replay: Replay, wanted: LetterFilter, plan: Plan, *, most: int
+) -> list[Outcome]:
+    """Read the oldest letters that are left, send those that match, and write how far it is.
+
+    Returns the outcomes of those that were sent now; those of an earlier worker are counted only.
+    """
+    key, start, end = replay.pieces[0]
+    refs, until = cluster.ask(letters_in, replay.group, (key, start, end), most).value
+    matching = [each for each in refs if wanted.matches(each.message)]
+    before = _results_of(replay, matching)
+    new = [each for each in matching if each.message.offset_msg_id not in before]
+    outcomes: list[Outcome] = []
+    if new:
+        again = bool(replay.wish.get("again"))
+        outcomes += resend_read(
+            cluster, replay.group, new, plan, by=replay.by, batch=replay.batch, again=again
+        )
+    counted = Counter([*before.values(), *(each.result.value for each in outcomes)])
+    replay.looked_at += until - start
+    replay.matched += len(matching)
+    replay.sent += counted[Result.SENT]
+    replay.failed += counted[Result.FAILED]
+    replay.skipped += counted[Result.SKIPPED]
+    rest = [[key, until, end]] if until < end else []
+    replay.pieces = rest + replay.pieces[1:]
+    replay.save(update_fields=["looked_at", "matched", "sent", "failed", "skipped", "pieces"])
+    return outcomes
+
+
+def counts(replay: Replay) -> dict[str, Any]:
+    """What came of it so far: matched is the sum of the others."""
+    return {
+        "matched": replay.matched,
+        "sent": replay.sent,
+        "failed": replay.failed,
+        "skipped": replay.skipped,
+    }
+
+
+def tell(control: Control, replay: Replay) -> None:
+    control.moved(stage="send", done=replay.looked_at, total=replay.total, outputs=counts(replay))
+
+
+def failures_in_a_row(before: int, outcomes: Iterable[Outcome]) -> int:
+    for each in outcomes:
+        before = before + 1 if each.result is Result.FAILED else 0
+    return before
+
+
+class Pace:
+    """No more than `rate` a second. Time that was lost, or paused, is not made up for."""
+
+    def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._due = clock()
+        #: How many are taken in one step.
+        self.at_once = max(1, min(REPLAY_CHUNK_MAX, math.ceil(rate * STEP_S)))
+
+    def rest_s(self, done: int) -> float:
+        """How long to wait after so many more."""
+        now = self._clock()
+        self._due = max(self._due, now - 1.0) + done / self._rate
+        return max(0.0, self._due - now)
+
+
+def no_such_replay(number: int) -> NotThere:
+    return NotThere(
+        format_lazy(_("There is no replay {number} of this group."), number=number),
+        hint=_("Only the newest replays are kept."),
+    )
+
+
+def outcomes_of(replay: Replay) -> Any:
+    """The rows of the ledger that a replay wrote, newest first."""
+    return Resend.objects.filter(batch=replay.batch).order_by("-id")
+
+
+def job_of(replay: Replay) -> Job | None:
+    """The newest job of a replay, as far as it is kept."""
+    jobs = Job.objects.filter(cluster=replay.cluster, kind=KIND, inputs__replay=replay.pk)
+    return jobs.order_by("-pk").first()
+
+
+def _results_of(replay: Replay, refs: Iterable[MessageRef]) -> dict[str, str]:
+    """What an earlier worker made of the letters: their results in the ledger."""
+    ids = [each.message.offset_msg_id for each in refs]
+    assert len(ids) <= IDS_AT_ONCE
+    rows = Resend.objects.filter(batch=replay.batch, offset_msg_id__in=ids)
+    return dict(rows.values_list("offset_msg_id", F("result")))
+
+
+def _forget_oldest(cluster: str, group: str) -> None:
+    rows = Replay.objects.filter(cluster=cluster, group=group)
+    keys = list(rows.values_list("pk", flat=True)[REPLAYS_KEPT : REPLAYS_KEPT * 2])
+    Replay.objects.filter(pk__in=keys).delete()

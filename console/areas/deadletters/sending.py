@@ -1,0 +1,193 @@
+"""Pages that deal with dead letters: send again, edit and send again, discard, restore."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from console.areas.deadletters.forms import EditForm, ResendForm, id_problem
+from console.areas.deadletters.ledger import resend
+from console.areas.deadletters.marks import discard, restore
+from console.areas.deadletters.views import LetterPage, letter_crumbs
+from console.areas.deadletters.wishes import plan_of
+from console.areas.messages.views import no_such_message, stored_message
+from console.audit.recording import audited
+from console.frame.pages import ClusterPage
+from console.gateway import Unusable
+from console.gateway.dead_letters.edits import NO_EDIT, Edit
+from console.gateway.dead_letters.resend import Outcome, Plan, Result, Target
+from core_broker.message.topics import dlq_topic
+
+RESEND_ACTION = "deadletter.resend"
+
+
+class ResendPage(ClusterPage):
+    """Sends the selected dead letters again and shows one outcome for each of them."""
+
+    template = "deadletters/resent.html"
+    actions = {"post": RESEND_ACTION}
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
+        """Whoever comes back to the address of a form lands on the list, and sends nothing."""
+        return redirect("deadletters:group", self.cluster.name, group)
+
+    def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        form = ResendForm(request.POST, ids=request.POST.getlist("id"))
+        if not form.is_valid():
+            return self.show_outcomes(group, form, [], status=400)
+        try:
+            plan = plan_of(form.asked, dry_run="dry_run" in request.POST)
+        except Unusable as fault:
+            form.add_error(None, str(fault.detail))
+            return self.show_outcomes(group, form, [], status=400)
+        outcomes = resend_audited(self, group, form.ids, plan, again=form.cleaned_data["again"])
+        return self.show_outcomes(group, form, outcomes, plan=plan)
+
+    def show_outcomes(
+        self,
+        group: str,
+        form: ResendForm,
+        outcomes: Iterable[Outcome],
+        *,
+        plan: Plan | None = None,
+        status: int = 200,
+    ) -> HttpResponse:
+        if plan is None:
+            title = _("Nothing was sent")
+        else:
+            title = _("Nothing was sent: a dry run") if plan.dry_run else _("Sent again")
+        return self.show(
+            title=title,
+            crumbs=letter_crumbs(self.cluster.name, group, title),
+            status=status,
+            group=group,
+            form=form,
+            plan=plan,
+            outcomes=list(outcomes),
+            counts=count_results(outcomes),
+        )
+
+
+class EditPage(LetterPage):
+    """Sends one dead letter again as the person has changed it; nothing else of it changes."""
+
+    actions = {"post": RESEND_ACTION}
+
+    def get(
+        self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
+    ) -> HttpResponse:
+        return redirect("deadletters:letter", self.cluster.name, group, offset_msg_id)
+
+    def post(
+        self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
+    ) -> HttpResponse:
+        ref = stored_message(self, offset_msg_id)
+        if ref.message.topic != dlq_topic(group):
+            raise no_such_message(offset_msg_id)
+        edit_form = EditForm(request.POST, message=ref.message)
+        form = ResendForm(request.POST, ids=[offset_msg_id])
+        if not (edit_form.is_valid() and form.is_valid()):
+            return self.show_letter(ref, group, edit_form, form=form, status=400)
+        try:
+            plan = Plan(
+                target=Target(form.cleaned_data["target"]),
+                topic=form.asked["topic"],
+                edit=edit_form.edit,
+                dry_run="dry_run" in request.POST,
+            ).checked()
+        except Unusable as fault:
+            form.add_error(None, str(fault.detail))
+            return self.show_letter(ref, group, edit_form, form=form, status=400)
+        outcomes = resend_audited(self, group, form.ids, plan, again=form.cleaned_data["again"])
+        page = ResendPage()
+        page.setup(request, cluster=cluster, group=group)
+        return page.show_outcomes(group, form, outcomes, plan=plan)
+
+
+class DiscardPage(ClusterPage):
+    """Marks the selected letters as dealt with, or takes the mark away."""
+
+    actions = {"post": "deadletter.discard"}
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
+        return redirect("deadletters:group", self.cluster.name, group)
+
+    def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
+        ids = request.POST.getlist("id")
+        problem = id_problem(ids)
+        if problem is not None:
+            messages.error(request, " ".join(problem.messages))
+        elif "restore" in request.POST:
+            with audited(request, "deadletter.restore", cluster=cluster, target=group) as entry:
+                count = restore(self.cluster.name, group, ids)
+                entry.after = {"ids": ids, "restored": count}
+            text = ngettext(
+                "%(n)d dead letter is open again.", "%(n)d dead letters are open again.", count
+            )
+            messages.success(request, text % {"n": count})
+        else:
+            with audited(request, "deadletter.discard", cluster=cluster, target=group) as entry:
+                outcomes = discard(self.cluster, group, ids, by=request.user)
+                entry.outcomes(outcomes)
+            self._tell(request, count_results(outcomes))
+        return redirect("deadletters:group", self.cluster.name, group)
+
+    @staticmethod
+    def _tell(request: HttpRequest, counts: dict[str, int]) -> None:
+        text = ngettext(
+            "%(n)d dead letter is discarded: it stays, marked as dealt with.",
+            "%(n)d dead letters are discarded: they stay, marked as dealt with.",
+            counts[Result.SENT],
+        )
+        messages.success(request, text % {"n": counts[Result.SENT]})
+        if counts[Result.FAILED]:
+            messages.error(
+                request, _("%(n)d could not be found any more.") % {"n": counts[Result.FAILED]}
+            )
+
+
+def resend_audited(
+    page: ClusterPage, group: str, ids: list[str], plan: Plan, *, again: bool
+) -> tuple[Outcome, ...]:
+    """Send letters again, and keep a row of it; a dry run changes nothing and leaves none."""
+    request, cluster = page.request, page.cluster
+    if plan.dry_run:
+        return resend(cluster, group, ids, plan, by=request.user, again=again)
+    with audited(request, RESEND_ACTION, cluster=cluster.name, target=group) as entry:
+        outcomes = resend(cluster, group, ids, plan, by=request.user, again=again)
+        entry.after = told(plan, again=again)
+        entry.outcomes(outcomes)
+    return outcomes
+
+
+def told(plan: Plan, *, again: bool) -> dict[str, Any]:
+    """A plan as the audit list keeps it: what was edited, not the texts."""
+    return {
+        "target": plan.target.value,
+        "topic": plan.topic,
+        "again": again,
+        "edited": edited_parts(plan.edit),
+    }
+
+
+def edited_parts(edit: Edit) -> list[str]:
+    """The names of what an edit changes."""
+    if edit == NO_EDIT:
+        return []
+    parts = {"body": edit.body, "tags": edit.tags, "keys": edit.keys}
+    return [
+        *(name for name, value in parts.items() if value is not None),
+        *(name for name, _value in edit.properties),
+        *edit.removed,
+    ]
+
+
+def count_results(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How many of each result; every result is named, also those that did not happen."""
+    counted = Counter(each.result for each in outcomes)
+    return {result.value: counted[result] for result in Result}

@@ -1,0 +1,211 @@
+"""Pages that show dead letters: which groups have any, one group's, one letter, as a file.
+
+Those that do something with them are in `sending.py` and `replaying.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.areas.deadletters.export import FORMATS, exported, file_name
+from console.areas.deadletters.forms import EditForm, FilterForm, ResendForm
+from console.areas.deadletters.ledger import history
+from console.areas.deadletters.marks import dealt_with, discards_of, letters
+from console.areas.deadletters.models import Replay
+from console.areas.deadletters.wishes import filter_of
+from console.areas.messages.body import view_body
+from console.areas.messages.properties import property_rows
+from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
+from console.areas.traces.drawing import Step, steps
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway import NotThere, Unusable, merge_failures
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.resend import origin_topic
+from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of, group_clients
+from console.gateway.messages.paging import CursorError
+from console.gateway.traces.journey import Journey, journey
+from core_broker.message.properties import PROPERTY_ORIGIN_MESSAGE_ID
+from core_broker.message.topics import dlq_topic
+
+PAGE_LETTERS = 50
+REPLAYS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """One line of the list of groups; None is what nobody could tell."""
+
+    held: DeadLetterGroup
+    dealt: int
+    clients: int | None
+    why: Why | None
+
+    @property
+    def open(self) -> int | None:
+        return None if self.held.count is None else max(0, self.held.count - self.dealt)
+
+
+def letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
+    """The way from the list of groups to a page about one group's letters."""
+    names = {"cluster": cluster}
+    group_url = reverse("deadletters:group", kwargs={**names, "group": group}) if last else None
+    return [
+        Crumb(_("Dead letters"), reverse("deadletters:list", kwargs=names)),
+        Crumb(group, group_url),
+        *(Crumb(each) for each in last),
+    ]
+
+
+class GroupListPage(ClusterPage):
+    """Every group that has dead letters, how they grow, who is there to consume, and why."""
+
+    template = "deadletters/list.html"
+    part = "deadletters/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(questions.groups_with_dead_letters)
+        names = tuple(each.group for each in answer.value)
+        clients = self.cluster.ask(clients_of, names)
+        reasons = self.cluster.ask(why_each, names).value
+        dealt = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
+        lines = [
+            GroupLine(
+                each,
+                dealt[each.group],
+                len(clients.value[each.group].clients) if each.group in clients.value else None,
+                reasons.get(each.group),
+            )
+            for each in answer.value
+        ]
+        return self.show(
+            title=_("Dead letters"),
+            answer=answer,
+            failures=merge_failures(answer.failures, clients.failures),
+            lines=lines,
+            total=sum(each.count or 0 for each in answer.value),
+        )
+
+
+class LetterListPage(ClusterPage):
+    """The dead letters of one group, newest first, with boxes to select those to send again."""
+
+    template = "deadletters/group.html"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        form = FilterForm(request.GET)
+        is_valid = form.is_valid()
+        asked = form.asked if is_valid else {}
+        summary = self.cluster.ask(questions.summary, group)
+        wanted = filter_of(self.cluster.name, group, asked)
+        crumbs = letter_crumbs(self.cluster.name, group)
+        try:
+            answer, is_first = self._search(group, wanted, request.GET.get("cursor", ""))
+        except NotThere:
+            return self.show(title=group, crumbs=crumbs, group=group, filter_form=form)
+        following = answer.value.next_cursor
+        query = {name: request.GET[name] for name in form.fields if request.GET.get(name)}
+        return self.show(
+            title=group,
+            crumbs=crumbs,
+            status=200 if is_valid else 400,
+            group=group,
+            summary=summary.value,
+            why=self.cluster.ask(why, group).value,
+            members=self.cluster.ask(group_clients, group).value,
+            answer=answer,
+            letters=letters(self.cluster.name, answer.value.rows),
+            form=ResendForm(ids=[]),
+            filter_form=form,
+            is_filtered=bool(query),
+            query=urlencode(query),
+            first_query=urlencode(query),
+            next_query=urlencode({**query, "cursor": following}) if following else "",
+            is_first_page=is_first,
+            replays=Replay.objects.filter(cluster=self.cluster.name, group=group)[:REPLAYS_SHOWN],
+        )
+
+    def _search(self, group: str, wanted: LetterFilter, cursor: str) -> tuple[Any, bool]:
+        """The page of a cursor; the first one for a cursor that was cut short."""
+        ask = self.cluster.ask
+        if cursor:
+            try:
+                return ask(search, group, wanted, cursor, PAGE_LETTERS), False
+            except CursorError:
+                pass
+        return ask(search, group, wanted, None, PAGE_LETTERS), True
+
+
+class LetterPage(ClusterPage):
+    """One dead letter: what it was, why it is here, and what was done about it."""
+
+    template = "deadletters/letter.html"
+
+    def get(
+        self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
+    ) -> HttpResponse:
+        ref = stored_message(self, offset_msg_id)
+        if ref.message.topic != dlq_topic(group):
+            raise no_such_message(offset_msg_id)
+        return self.show_letter(ref, group, EditForm(message=ref.message))
+
+    def show_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
+        message, name = ref.message, self.cluster.name
+        body = view_body(message, self.request.GET.get("form", ""))
+        origin = origin_topic(message)
+        return self.show(
+            title=message.msg_id,
+            crumbs=letter_crumbs(name, group, message.msg_id),
+            group=group,
+            ref=ref,
+            message=message,
+            body=body,
+            body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
+            properties=property_rows(message.properties),
+            origin=origin,
+            origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
+            history=history(name, message.offset_msg_id),
+            discard=discards_of(name, [message.offset_msg_id]).get(message.offset_msg_id),
+            why=self.cluster.ask(why, group).value,
+            attempts=attempts_of(self.cluster.ask(journey, message.msg_id, origin).value, group),
+            members=self.cluster.ask(group_clients, group).value,
+            edit_form=edit,
+            **{"form": ResendForm(ids=[message.offset_msg_id]), **more},
+        )
+
+
+def attempts_of(found: Journey, group: str) -> Sequence[Step]:
+    """The deliveries of a message to one group, as its traces tell."""
+    if found.timeline is None:
+        return []
+    return [each for each in steps(found.timeline, {}) if each.is_attempt and each.group == group]
+
+
+class ExportView(ClusterPage):
+    """Dead letters that match, as a file."""
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
+        form = FilterForm(request.GET)
+        kind = request.GET.get("format", "jsonl")
+        if not form.is_valid() or kind not in FORMATS:
+            raise Unusable(_("This is no filter, or no format, of dead letters."))
+        wanted = filter_of(self.cluster.name, group, form.asked)
+        return export_response(self.cluster, group, wanted, kind)
+
+
+def export_response(
+    cluster: Any, group: str, wanted: LetterFilter, kind: str
+) -> StreamingHttpResponse:
+    """The file itself, row by row."""
+    response = StreamingHttpResponse(
+        exported(cluster, group, wanted, kind), content_type=FORMATS[kind]
+    )
+    response["Content-Disposition"] = f'attachment; filename="{file_name(group, kind)}"'
+    return response

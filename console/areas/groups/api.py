@@ -1,0 +1,249 @@
+"""REST resources of the area `groups`."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
+from console.api.paging import cut, list_parameters
+from console.api.serializers import OutcomesSerializer
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.areas.groups import listing
+from console.areas.groups import serializers as shapes
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.frame.tables import TableQuery
+from console.gateway import merge_failures
+from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
+from console.gateway.groups.changes import (
+    FIELDS,
+    create_group,
+    delete_group,
+    differences,
+    group_impact,
+    update_group,
+)
+from console.gateway.groups.listing import (
+    group_rows,
+    group_settings,
+    progress_of,
+    queue_progress,
+    with_owners,
+)
+from console.gateway.groups.members import group_clients, queue_owners, running_info
+from console.resources import history
+from console.resources.models import Kind
+from console.resources.protection import check_confirmed, check_deletable, is_protected
+
+SHOW = OpenApiParameter(
+    "show",
+    OpenApiTypes.STR,
+    enum=list(listing.FILTERS),
+    description="Without it all groups that are not the system's own.",
+)
+DEAD_LETTERS = OpenApiParameter(
+    "dead_letters", OpenApiTypes.BOOL, description="Delete the group's dead letters too."
+)
+
+STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Ask for its threads too.")
+
+
+class GroupList(ClusterResource):
+    actions = {"post": "group.create"}
+
+    @extend_schema(
+        parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        """Groups of the cluster with lag, rate, clients and dead letters.
+
+        Brokers that cannot tell of all groups at once are asked about those that are given. In the
+        order of a number, and for a filter by one, that is the first 300 groups; `left_out` counts
+        the others.
+        """
+        params = request.query_params
+        show = params.get("show", "")
+        if show and show not in listing.FILTERS:
+            known = ", ".join(listing.FILTERS)
+            raise ValidationError({"show": [_("Expected one of: %(known)s") % {"known": known}]})
+        answer = self.cluster.ask(group_rows)
+        query = TableQuery.read(params, listing.COLUMNS, default="name")
+        rows = query.matching(answer.value)
+        numbers, lines = listing.numbered(self.cluster, rows, query.ordered_by, show)
+        part = cut(params, listing.COLUMNS, listing.passing(lines, show))
+        numbers.fill(part.rows)
+        return Response(
+            {
+                "items": shapes.lines_body(part.rows),
+                "total": part.total,
+                "left_out": numbers.left_out,
+                "next_cursor": part.next_cursor,
+                **told_with(numbers.told(answer.failures)),
+            }
+        )
+
+    @extend_schema(
+        request=shapes.GroupCreateSerializer,
+        responses={201: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Create a group; 409 when a broker already has it."""
+        form = shapes.GroupCreateSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        name = form.validated_data["name"]
+        with audited(request, "group.create", cluster=cluster, target=name) as entry:
+            outcomes = self.cluster.do(
+                create_group, name, form.settings(), form.validated_data.get("brokers")
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
+        location = reverse("api-group", kwargs={"cluster": cluster, "group": name})
+        return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
+
+
+class GroupOne(ClusterResource):
+    actions = {"patch": "group.update", "delete": "group.delete"}
+
+    @extend_schema(responses=shapes.GroupSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """One group: its place in every queue, its clients, its settings on every broker."""
+        settings = self.cluster.ask(group_settings, group)
+        queues = self.cluster.ask(queue_progress, group)
+        clients = self.cluster.ask(group_clients, group)
+        held = with_owners(queues.value, self.cluster.ask(queue_owners, group).value)
+        failures = merge_failures(settings.failures, queues.failures, clients.failures)
+        progress = progress_of(held, ())
+        configs = [
+            {
+                "broker": ref.name,
+                "addr": ref.addr,
+                **{field: getattr(config, field) for field in FIELDS},
+            }
+            for ref, config in settings.value
+        ]
+        body = {
+            "name": group,
+            "progress": shapes.ProgressSerializer(progress).data if progress else None,
+            "configs": configs,
+            "queues": shapes.GroupQueueSerializer(held, many=True).data,
+            "clients": shapes.ClientSerializer(clients.value.clients, many=True).data,
+            "asked_at_ms": queues.asked_at_ms,
+            "failures": [asdict(failure) for failure in failures],
+        }
+        return Response(body, headers={"ETag": f'"{etag_of(settings.value)}"'})
+
+    @extend_schema(
+        parameters=[IF_MATCH, DRY_RUN],
+        request=shapes.GroupPatchSerializer,
+        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    def patch(self, request: Request, cluster: str, group: str) -> Response:
+        """Change some settings, on all brokers that have the group or on the named ones.
+
+        With `dry_run` nothing is changed, and the answer has the difference.
+        """
+        form = shapes.GroupPatchSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        held = self.cluster.ask(group_settings, group).value
+        check_unchanged(expected_etag(request), etag_of(held))
+        lines = differences(chosen_of(held, form.validated_data.get("brokers")), form.settings())
+        if read_flag(request, "dry_run"):
+            return Response(dry_run_body(group, lines))
+        with audited(request, "group.update", **self.act(group)) as entry:
+            outcomes = self.cluster.do(
+                update_group,
+                group,
+                form.settings(),
+                form.validated_data.get("brokers"),
+                expected_etag(request),
+            )
+            entry.after = form.settings()
+            entry.outcomes(outcomes)
+        history.keep(request.user, cluster, Kind.GROUP, group, lines, outcomes)
+        return self.changed(group, outcomes)
+
+    @extend_schema(
+        parameters=[IF_MATCH, DEAD_LETTERS, CONFIRM],
+        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+    )
+    @needs(Need.ADMIN)
+    def delete(self, request: Request, cluster: str, group: str) -> Response:
+        """Delete the group, its offsets and its retry topic; dead letters only when asked to.
+
+        409 when it is protected, and when clients are connected but `confirm` does not repeat its
+        name.
+        """
+        dead_letters = read_flag(request, "dead_letters")
+        with audited(request, "group.delete", **self.act(group)) as entry:
+            check_deletable(cluster, Kind.GROUP, group)
+            clients = self.cluster.ask(group_impact, group).value.clients
+            check_confirmed(group, request.query_params.get("confirm"), clients)
+            outcomes = self.cluster.do(
+                delete_group,
+                group,
+                dead_letters=dead_letters,
+                expected_etag=expected_etag(request),
+            )
+            entry.outcomes(outcomes)
+        return self.changed(group, outcomes)
+
+    def act(self, group: str) -> dict[str, Any]:
+        """What the audit list keeps of the group as it is now."""
+        before = states(self.cluster.ask(group_settings, group).value)
+        return {"cluster": self.cluster.name, "target": group, "before": before}
+
+
+class GroupImpactNow(ClusterResource):
+    @extend_schema(responses=shapes.GroupImpactSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """What a deletion would take with it."""
+        answer = self.cluster.ask(group_impact, group)
+        is_kept = is_protected(cluster, Kind.GROUP, group)
+        return Response({**asdict(answer.value), "protected": is_kept, **told_with(answer)})
+
+
+class ClientList(ClusterResource):
+    @extend_schema(responses=shapes.ClientListSerializer)
+    def get(self, request: Request, cluster: str, group: str) -> Response:
+        """Who is connected now, and subscribed to what."""
+        self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
+        return self.answered(self.cluster.ask(group_clients, group), shapes.ClientListSerializer)
+
+
+class ClientOne(ClusterResource):
+    @extend_schema(parameters=[STACK], responses=shapes.RunningClientSerializer)
+    def get(self, request: Request, cluster: str, group: str, client: str) -> Response:
+        """What one consumer says about itself, asked through its broker."""
+        with_stack = read_flag(request, "stack")
+        answer = self.cluster.ask(running_info, group, client, with_stack)
+        member, info = answer.value
+        queues: list[dict[str, Any]] = [
+            {
+                "topic": queue.topic,
+                "broker": queue.broker_name,
+                "queue_id": queue.queue_id,
+                "commit_offset": held.commit_offset,
+                "cached_messages": held.cached_msg_count,
+                "dropped": held.droped,
+                "last_pull_ms": held.last_pull_timestamp or None,
+                "last_consume_ms": held.last_consume_timestamp or None,
+            }
+            for queue, held in sorted(info.mq_table.items())
+        ]
+        return Response(
+            {
+                "client": shapes.ClientSerializer(member).data,
+                "properties": info.properties,
+                "queues": queues,
+                "stack": info.jstack if with_stack else None,
+                **told_with(answer),
+            }
+        )

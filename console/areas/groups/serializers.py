@@ -1,0 +1,230 @@
+"""How groups look in the API."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from rest_framework import serializers
+
+from console.api.serializers import AnsweredSerializer, BodySerializer
+from console.areas.groups.forms import RETRIES_MAX, RETRY_QUEUES_MAX
+from console.areas.groups.listing import GroupLine
+from console.gateway.groups.changes import FIELDS, GroupSettings
+from core_broker.errors import ClientError
+from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
+
+LAG_HELP = "Messages stored but not yet consumed, retries among them; null when nobody can tell."
+
+
+class ProgressSerializer(serializers.Serializer[Any]):
+    """How far a group is, over its queues."""
+
+    lag = serializers.IntegerField(allow_null=True, help_text=LAG_HELP)
+    retry_lag = serializers.IntegerField(help_text="Of these, waiting retries.")
+    rate = serializers.FloatField(allow_null=True, help_text="Messages consumed per second.")
+    behind_since_ms = serializers.IntegerField(
+        allow_null=True,
+        help_text="Store time of the last message consumed from the queue furthest behind.",
+    )
+    topics = serializers.ListField(child=serializers.CharField())
+
+
+class GroupNumbersSerializer(serializers.Serializer[Any]):
+    """What changes of a group while people watch; null is what nobody could tell."""
+
+    lag = serializers.IntegerField(
+        allow_null=True, help_text=f"{LAG_HELP} Also null while it has never consumed anything."
+    )
+    lag_seconds = serializers.FloatField(
+        allow_null=True, help_text="How long the oldest of these messages has been stored."
+    )
+    pending_since_ms = serializers.IntegerField(
+        allow_null=True, help_text="When the oldest of these messages was stored."
+    )
+    retry_lag = serializers.IntegerField(help_text="Of these, waiting retries.")
+    rate = serializers.FloatField(
+        allow_null=True, help_text="Messages consumed per second, last minute."
+    )
+    clients = serializers.IntegerField(allow_null=True, help_text="Connected consumers.")
+    dead_letters = serializers.IntegerField(allow_null=True, help_text="Stored dead letters.")
+    broadcasting = serializers.BooleanField(
+        help_text="Its clients keep their offsets themselves; brokers do not know them."
+    )
+    topics = serializers.ListField(child=serializers.CharField())
+
+
+class GroupRowSerializer(serializers.Serializer[Any]):
+    """A group over all its brokers."""
+
+    name = serializers.CharField()
+    system = serializers.BooleanField()
+    enabled = serializers.BooleanField(help_text="May consume on all its brokers.")
+    retry_max = serializers.IntegerField()
+    brokers = serializers.ListField(child=serializers.CharField())
+    drift = serializers.BooleanField(help_text="Brokers have different settings.")
+
+
+class GroupLineSerializer(GroupRowSerializer):
+    """A group of a list. `numbers` is null for a group that was deleted a moment ago."""
+
+    numbers = GroupNumbersSerializer(allow_null=True)
+
+
+def lines_body(lines: Sequence[GroupLine]) -> list[dict[str, Any]]:
+    """The items of the list."""
+    rows = GroupRowSerializer([line.row for line in lines], many=True).data
+    return [{**row, "numbers": _numbers(line)} for row, line in zip(rows, lines, strict=True)]
+
+
+def _numbers(line: GroupLine) -> dict[str, Any] | None:
+    if line.numbers is None:
+        return None
+    return {**asdict(line.numbers), "lag_seconds": line.lag_seconds}
+
+
+class GroupPageSerializer(AnsweredSerializer):
+    items = GroupLineSerializer(many=True)
+    total = serializers.IntegerField()
+    left_out = serializers.IntegerField(
+        help_text="Groups whose numbers were not asked for, so that their place is not sure."
+    )
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class GroupConfigSerializer(serializers.Serializer[Any]):
+    """A group's settings on one broker, in RocketMQ's words."""
+
+    broker = serializers.CharField()
+    addr = serializers.CharField()
+    consume_enable = serializers.BooleanField()
+    consume_broadcast_enable = serializers.BooleanField()
+    retry_max_times = serializers.IntegerField()
+    retry_queue_nums = serializers.IntegerField()
+    notify_consumer_ids_changed_enable = serializers.BooleanField()
+
+
+class GroupQueueSerializer(serializers.Serializer[Any]):
+    """The group's place in one queue."""
+
+    topic = serializers.CharField()
+    broker = serializers.CharField()
+    queue_id = serializers.IntegerField()
+    broker_offset = serializers.IntegerField(allow_null=True)
+    consumer_offset = serializers.IntegerField(allow_null=True)
+    lag = serializers.IntegerField(allow_null=True)
+    last_consumed_ms = serializers.IntegerField(allow_null=True)
+    client = serializers.CharField(allow_null=True)
+
+
+class ClientSerializer(serializers.Serializer[Any]):
+    client_id = serializers.CharField()
+    addr = serializers.CharField()
+    language = serializers.CharField()
+    version = serializers.CharField()
+    brokers = serializers.ListField(child=serializers.CharField())
+
+
+class SubscriptionSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField()
+    expression = serializers.CharField(source="sub_string")
+    expression_type = serializers.CharField(allow_null=True)
+    version_ms = serializers.IntegerField(source="sub_version")
+
+
+class ClientListSerializer(AnsweredSerializer):
+    """Who is connected; the words are RocketMQ's, null when nobody is."""
+
+    clients = ClientSerializer(many=True)
+    subscriptions = SubscriptionSerializer(many=True)
+    consume_type = serializers.CharField(allow_null=True)
+    message_model = serializers.CharField(allow_null=True)
+    consume_from_where = serializers.CharField(allow_null=True)
+
+
+class GroupSerializer(AnsweredSerializer):
+    """One group. The header `ETag` names its settings; send it back in `If-Match`."""
+
+    name = serializers.CharField()
+    progress = ProgressSerializer(allow_null=True)
+    configs = GroupConfigSerializer(many=True)
+    queues = GroupQueueSerializer(many=True)
+    clients = ClientSerializer(many=True)
+
+
+class GroupImpactSerializer(AnsweredSerializer):
+    """What a deletion would take with it; null is what nobody could tell."""
+
+    brokers = serializers.ListField(child=serializers.CharField())
+    clients = serializers.IntegerField()
+    topics = serializers.ListField(child=serializers.CharField())
+    lag = serializers.IntegerField(allow_null=True)
+    retry_stored = serializers.IntegerField(allow_null=True)
+    dead_letters = serializers.IntegerField(allow_null=True)
+    protected = serializers.BooleanField()
+
+
+class HeldQueueSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField()
+    broker = serializers.CharField()
+    queue_id = serializers.IntegerField()
+    commit_offset = serializers.IntegerField()
+    cached_messages = serializers.IntegerField()
+    dropped = serializers.BooleanField()
+    last_pull_ms = serializers.IntegerField(allow_null=True)
+    last_consume_ms = serializers.IntegerField(allow_null=True)
+
+
+class RunningClientSerializer(AnsweredSerializer):
+    """What one consumer says about itself."""
+
+    client = ClientSerializer()
+    properties = serializers.DictField(child=serializers.CharField())
+    queues = HeldQueueSerializer(many=True)
+    stack = serializers.CharField(
+        allow_null=True, help_text="Its threads, where it was asked for them and tells them."
+    )
+
+
+class GroupChangeSerializer(BodySerializer):
+    """What can be set. Fields that are left out stay as they are."""
+
+    consume_enable = serializers.BooleanField(required=False)
+    consume_broadcast_enable = serializers.BooleanField(required=False)
+    notify_consumer_ids_changed_enable = serializers.BooleanField(required=False)
+    retry_max_times = serializers.IntegerField(min_value=0, max_value=RETRIES_MAX, required=False)
+    retry_queue_nums = serializers.IntegerField(
+        min_value=1, max_value=RETRY_QUEUES_MAX, required=False
+    )
+    brokers = serializers.ListField(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        max_length=1_000,
+        help_text="Only these brokers; all when left out.",
+    )
+
+    def settings(self) -> GroupSettings:
+        given = self.validated_data
+        return GroupSettings(**{field: given.get(field) for field in FIELDS})
+
+
+class GroupCreateSerializer(GroupChangeSerializer):
+    """A new group. Left out: RocketMQ's defaults, on all brokers."""
+
+    name = serializers.CharField(max_length=GROUP_BYTES_MAX)
+
+    def validate_name(self, name: str) -> str:
+        try:
+            validate_group(name)
+        except ClientError as wrong:
+            raise serializers.ValidationError(str(wrong)) from wrong
+        return name
+
+
+class GroupPatchSerializer(GroupChangeSerializer):
+    """At least one field besides `brokers`."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not set(attrs) - {"brokers"}:
+            raise serializers.ValidationError({"": [_("Nothing to change.")]})
+        return attrs

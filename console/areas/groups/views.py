@@ -1,0 +1,117 @@
+"""Pages that show groups and their clients. Those that change groups are in `changes.py`."""
+
+from itertools import groupby
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.areas.groups import listing
+from console.frame.pages import ClusterPage, Crumb
+from console.frame.tables import TableQuery
+from console.gateway import merge_failures
+from console.gateway.dead_letters.causes import why
+from console.gateway.dead_letters.summary import summary
+from console.gateway.groups.listing import (
+    GroupQueue,
+    group_rows,
+    group_settings,
+    progress_of,
+    queue_progress,
+    with_owners,
+)
+from console.gateway.groups.members import group_clients, queue_owners, running_info
+from console.resources.models import Kind
+from console.resources.protection import is_protected
+
+
+class GroupListPage(ClusterPage):
+    """All groups with their lag, rate, clients and dead letters."""
+
+    template = "groups/list.html"
+    part = "groups/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(group_rows)
+        chosen = request.GET.get("show", "")
+        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)
+        page = query.page(query.matching(listing.passing(lines, chosen)))
+        numbers.fill(page.rows)
+        told = numbers.told(answer.failures)
+        return self.show(
+            title=_("Groups"),
+            answer=told,
+            failures=told.failures,
+            page=page,
+            left_out=numbers.left_out,
+            chosen=chosen if chosen in listing.FILTERS else "",
+            chips=listing.chips(lines, complete=numbers.all_known),
+            all_count=len(listing.passing(lines, "")),
+        )
+
+
+class GroupPage(ClusterPage):
+    """One group: its place in every queue, its clients and subscriptions, its settings."""
+
+    template = "groups/detail.html"
+    part = "groups/detail_live.html"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        settings = self.cluster.ask(group_settings, group)
+        queues = self.cluster.ask(queue_progress, group)
+        clients = self.cluster.ask(group_clients, group)
+        owners = self.cluster.ask(queue_owners, group)
+        letters = self.cluster.ask(summary, group)
+        held = with_owners(queues.value, owners.value)
+        return self.show(
+            title=group,
+            crumbs=[Crumb(_("Groups"), reverse("groups:list", args=[cluster])), Crumb(group)],
+            answer=queues,
+            failures=merge_failures(settings.failures, queues.failures, clients.failures),
+            group=group,
+            settings=settings.value,
+            progress=progress_of(held, ()),
+            topics=by_topic(held),
+            members=clients.value,
+            letters=letters.value,
+            why=self.cluster.ask(why, group).value if letters.value else None,
+            protected=is_protected(cluster, Kind.GROUP, group),
+        )
+
+
+def by_topic(queues: tuple[GroupQueue, ...]) -> list[tuple[str, list[GroupQueue], int | None]]:
+    """Queues topic by topic, each with the topic's lag; retries last, as they come."""
+    parts = []
+    for topic, found in groupby(queues, key=lambda queue: queue.topic):
+        held = list(found)
+        lags = [queue.lag for queue in held if queue.lag is not None]
+        parts.append((topic, held, sum(lags) if lags else None))
+    return parts
+
+
+class ClientPage(ClusterPage):
+    """What one consumer says about itself, asked through its broker."""
+
+    template = "groups/client.html"
+
+    def get(self, request: HttpRequest, cluster: str, group: str, client: str) -> HttpResponse:
+        with_stack = request.GET.get("stack") == "1"
+        answer = self.cluster.ask(running_info, group, client, with_stack)
+        member, info = answer.value
+        return self.show(
+            title=client,
+            crumbs=[
+                Crumb(_("Groups"), reverse("groups:list", args=[cluster])),
+                Crumb(group, reverse("groups:detail", args=[cluster, group])),
+                Crumb(client),
+            ],
+            answer=answer,
+            group=group,
+            member=member,
+            info=info,
+            queues=sorted(info.mq_table.items()),
+            statuses=sorted(info.status_table.items()),
+            properties=sorted(info.properties.items()),
+            with_stack=with_stack,
+        )

@@ -1,0 +1,26 @@
+"""The area of stored messages. Its label is not "messages", which Django's own app has."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class MessagesConfig(AreaConfig):
+    name = "console.areas.messages"
+    label = "message"
+    title = _("Messages")
+    icon = "messages"
+
+    def ready(self) -> None:
+        from console.areas.messages import exports
+        from console.services.jobs import kinds
+
+        kinds.register(
+            exports.KIND,
+            exports.work,
+            title=_("Export messages"),
+            unit=_("messages"),
+            can_pause=True,
+            stages={"read": _("Reading")},
+            outputs={"rows": _("Rows written"), "left_out": _("Older messages left out")},
+        )

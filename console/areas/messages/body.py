@@ -1,0 +1,204 @@
+"""A message body for people: JSON, XML, text, hex or Base64, its encoding named, cuts shown.
+
+Bytes are never shown as text unless they are text without control characters: UTF-8, or UTF-16
+that says so with a byte order mark.
+"""
+
+import base64
+import codecs
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+from django.utils.safestring import SafeString
+
+from console.areas.messages import json_tree, xml_text
+from core_broker.errors import ProtocolError
+from core_broker.message import sysflag
+from core_broker.message.model import MessageExt
+
+TEXT_BYTES_MAX = 64 * 1024
+TREE_BYTES_MAX = 1024 * 1024
+HEX_BYTES_MAX = 8 * 1024
+PREVIEW_CHARS_MAX = 120
+HEX_ROW_BYTES = 16
+BINARY = "binary"
+#: Characters that no text has: all controls but tab and line ends.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_COMPRESSIONS = {0x000: "zlib", 0x100: "LZ4", 0x200: "Zstandard", 0x300: "zlib"}
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with a byte order mark"),
+    (codecs.BOM_UTF16_LE, "utf-16", "UTF-16 LE"),
+    (codecs.BOM_UTF16_BE, "utf-16", "UTF-16 BE"),
+)
+
+
+class BodyForm(StrEnum):
+    #: JSON that folds; for pages only, its text is that of JSON.
+    TREE = "tree"
+    JSON = "json"
+    XML = "xml"
+    TEXT = "text"
+    HEX = "hex"
+    BASE64 = "base64"
+
+
+@dataclass(frozen=True, slots=True)
+class BodyView:
+    """A body as it is shown. `forms` are the forms it can be shown in, the best one first."""
+
+    form: BodyForm
+    forms: tuple[BodyForm, ...]
+    text: str
+    size_bytes: int
+    shown_bytes: int
+    compression: str
+    encoding: str
+    #: Of the whole body as it was sent; a file of it has the same.
+    sha256: str
+    problem: str = ""
+    tree: SafeString | str = ""
+    tree_is_cut: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        return self.shown_bytes < self.size_bytes
+
+
+def view_body(message: MessageExt, form: str = "") -> BodyView:
+    """Show the body in the form asked for, or in the best that fits it."""
+    body, compression, problem = sent_body(message)
+    text, encoding = text_of(body)
+    forms = forms_of(body, text)
+    chosen = BodyForm(form) if form in forms else next(each for each in forms if each != "tree")
+    tree, is_cut = json_tree.draw(json_tree.parse(text or "")) if chosen == "tree" else ("", False)
+    shown, shown_bytes = _shown(chosen, body, text or "")
+    return BodyView(
+        form=chosen,
+        forms=forms,
+        text=shown,
+        size_bytes=len(body),
+        shown_bytes=shown_bytes,
+        compression=compression,
+        encoding=encoding,
+        sha256=hashlib.sha256(body).hexdigest(),
+        problem=problem,
+        tree=tree,
+        tree_is_cut=is_cut,
+    )
+
+
+def sent_body(message: MessageExt) -> tuple[bytes, str, str]:
+    """The body as it was sent, what it was compressed with, and why it does not unpack if it does
+    not; then it is given as it is stored."""
+    if not message.sys_flag & sysflag.COMPRESSED:
+        return message.body, "", ""
+    compression = _COMPRESSIONS.get(message.sys_flag & sysflag.COMPRESSION_MASK, "unknown")
+    try:
+        return message.decompressed_body(), compression, ""
+    except ProtocolError as fault:
+        return message.body, compression, str(fault)
+
+
+def text_of(body: bytes) -> tuple[str | None, str]:
+    """The body as text, where it is text, and the name of its encoding."""
+    plain = ("utf-8", "ASCII" if body.isascii() else "UTF-8")
+    marked = (each for mark, *each in _MARKS if body.startswith(mark))
+    codec, name = next(marked, plain)
+    try:
+        text = body.decode(codec)
+    except UnicodeDecodeError:
+        return None, BINARY
+    if not _is_clean(text) or (body and not text):
+        return None, BINARY
+    return text, name
+
+
+def forms_of(body: bytes, text: str | None) -> tuple[BodyForm, ...]:
+    """In which forms a body can be shown without lying about it, the best one first."""
+    always = (BodyForm.HEX, BodyForm.BASE64)
+    if text is None:
+        return always
+    start = text.lstrip()[:1]
+    if start in ("{", "[") and _is_json(text) and len(body) <= TREE_BYTES_MAX:
+        json = (BodyForm.JSON,) if len(body) <= TEXT_BYTES_MAX else ()
+        return (BodyForm.TREE, *json, BodyForm.TEXT, *always)
+    if start == "<" and len(body) <= TEXT_BYTES_MAX and _is_xml(text):
+        return (BodyForm.XML, BodyForm.TEXT, *always)
+    return (BodyForm.TEXT, *always)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json_tree.parse(text)
+        msgspec.json.format(text)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _is_xml(text: str) -> bool:
+    try:
+        xml_text.indented(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_text(body: bytes) -> bool:
+    """True for UTF-8 without control characters other than tab and line ends."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return False
+    return _is_clean(text)
+
+
+def _is_clean(text: str) -> bool:
+    return _CONTROLS.search(text) is None
+
+
+def preview(message: MessageExt) -> str:
+    """The beginning of a body on one line, for lists; bytes that are no text are counted."""
+    try:
+        body = message.decompressed_body()
+    except ProtocolError:
+        body = message.body
+    head = body[: 4 * PREVIEW_CHARS_MAX]
+    text = head.decode(errors="ignore") if len(head) < len(body) else head.decode(errors="replace")
+    if not is_text(text.encode()) or "\ufffd" in text:
+        return f"{body[:24].hex(' ')}{' …' if len(body) > 24 else ''}"
+    line = " ".join(text.split())
+    return line if len(line) <= PREVIEW_CHARS_MAX else line[: PREVIEW_CHARS_MAX - 1] + "…"
+
+
+def _shown(form: BodyForm, body: bytes, text: str) -> tuple[str, int]:
+    """The body in a form, and how many of its bytes that shows."""
+    match form:
+        case BodyForm.HEX:
+            return _as_hex(body)
+        case BodyForm.BASE64:
+            cut = body[:TEXT_BYTES_MAX]
+            return base64.encodebytes(cut).decode(), len(cut)
+        case BodyForm.XML:
+            return xml_text.indented(text), len(body)
+        case BodyForm.JSON | BodyForm.TREE if len(body) <= TEXT_BYTES_MAX:
+            return msgspec.json.format(text, indent=2), len(body)
+        case BodyForm.TREE:
+            return "", len(body)
+    if len(body) <= TEXT_BYTES_MAX:
+        return text, len(body)
+    kept = text.encode()[:TEXT_BYTES_MAX]
+    return kept.decode(errors="ignore"), len(kept)
+
+
+def _as_hex(body: bytes) -> tuple[str, int]:
+    shown = body[:HEX_BYTES_MAX]
+    rows = []
+    for start in range(0, len(shown), HEX_ROW_BYTES):
+        row = shown[start : start + HEX_ROW_BYTES]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        rows.append(f"{start:08x}  {row.hex(' '):<{3 * HEX_ROW_BYTES - 1}}  {letters}")
+    return "\n".join(rows), len(shown)

@@ -1,0 +1,44 @@
+"""A message as a row of a file. A body is text where it is text, and Base64 where it is not."""
+
+import base64
+from typing import Any, Final
+
+from console.areas.messages.body import sent_body, text_of
+from console.frame.formats import exact
+from console.gateway.messages.stored import MessageRef
+
+COLUMNS: Final = (
+    *("msg_id", "offset_msg_id", "topic", "broker", "queue_id", "queue_offset"),
+    *("stored_ms", "stored", "born_ms", "born_host", "tags", "keys", "reconsume_times"),
+    *("properties", "body", "body_encoding", "body_is_cut"),
+)
+CUT: Final = "body_is_cut"
+
+
+def row_of(ref: MessageRef) -> dict[str, Any]:
+    """A message as a row of any file."""
+    message = ref.message
+    body, _compression, _problem = sent_body(message)
+    text, encoding = text_of(body)
+    if text is None:
+        text, encoding = base64.b64encode(body).decode(), "base64"
+    host, port = message.born_host
+    return {
+        "msg_id": message.msg_id,
+        "offset_msg_id": message.offset_msg_id,
+        "topic": message.topic,
+        "broker": ref.broker.name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "stored_ms": message.store_timestamp,
+        "stored": exact(message.store_timestamp),
+        "born_ms": message.born_timestamp,
+        "born_host": f"{host}:{port}",
+        "tags": message.tags or "",
+        "keys": message.keys,
+        "reconsume_times": message.reconsume_times,
+        "properties": dict(message.properties),
+        "body": text,
+        "body_encoding": encoding,
+        "body_is_cut": False,
+    }

@@ -1,0 +1,167 @@
+"""What can be asked about messages, as it stands in the address of the page."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.forms import TablerForm
+from console.gateway import now_ms
+from console.gateway.messages.filters import (
+    BODY_CHARS_MAX,
+    SQL_CHARS_MAX,
+    TAGS_CHARS_MAX,
+    BodyTest,
+    FilterError,
+    MessageFilter,
+)
+
+SEARCH_CHARS_MAX = 255
+#: Rows a second that a live tail may show.
+RATES = (20, 100, 500)
+RATE = 100
+TOPIC_CHARS_MAX = 255
+QUEUE_CHARS_MAX = 300
+_MOMENTS = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]
+
+
+#: Spans of time up to now that a click asks for.
+SPANS = {
+    "5m": timedelta(minutes=5),
+    "1h": timedelta(hours=1),
+    "1d": timedelta(days=1),
+}
+
+
+class MomentField(forms.DateTimeField):
+    """A time in the console's zone; cleaned to milliseconds since the epoch, or None."""
+
+    widget = forms.DateTimeInput(
+        format="%Y-%m-%dT%H:%M:%S", attrs={"type": "datetime-local", "step": "1"}
+    )
+    input_formats = _MOMENTS
+
+    def clean(self, value: Any) -> int | None:
+        moment = super().clean(value)
+        return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def code_field(**attrs: Any) -> forms.TextInput:
+    """A field for names and expressions, which no browser should correct or complete."""
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attrs})
+
+
+class FilterForm(TablerForm):
+    """Which messages of a topic are wanted. The names are those of addresses and of the API."""
+
+    topic = forms.CharField(
+        label=_("Topic"),
+        max_length=TOPIC_CHARS_MAX,
+        widget=code_field(**{"list": "topics", "data-focus": "/"}),
+    )
+    queue = forms.CharField(
+        label=_("Queue"),
+        max_length=QUEUE_CHARS_MAX,
+        required=False,
+        widget=code_field(list="queues", placeholder=_("all, or broker-a:3")),
+    )
+    tags = forms.CharField(
+        label=_("Tag"),
+        max_length=TAGS_CHARS_MAX,
+        required=False,
+        widget=code_field(placeholder="paid || refunded"),
+    )
+    sql = forms.CharField(
+        label=_("SQL92 over properties"),
+        max_length=SQL_CHARS_MAX,
+        required=False,
+        widget=code_field(placeholder="region = 'eu' AND amount > 100"),
+    )
+    body_test = forms.ChoiceField(
+        label=_("Body"),
+        required=False,
+        choices=[
+            (BodyTest.TEXT.value, _("contains")),
+            (BodyTest.REGEX.value, _("matches (RE2)")),
+            (BodyTest.JSON.value, _("JSON path")),
+        ],
+    )
+    body = forms.CharField(
+        label=_("Text, expression or path"),
+        max_length=BODY_CHARS_MAX,
+        required=False,
+        widget=code_field(placeholder="$.order.total > 100"),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        wanted = MessageFilter(
+            cleaned.get("tags", ""),
+            cleaned.get("sql", ""),
+            cleaned.get("body", ""),
+            BodyTest(cleaned.get("body_test") or BodyTest.TEXT),
+        )
+        try:
+            wanted.compiled()
+        except FilterError as wrong:
+            self.add_error(wrong.field, wrong.detail)
+        cleaned["wanted"] = wanted
+        return cleaned
+
+
+class BrowseForm(FilterForm):
+    """Messages of a topic: of the last minutes or hours, within a time, or all of them."""
+
+    begin = MomentField(label=_("From"), required=False)
+    end = MomentField(label=_("To"), required=False)
+    last = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zone = timezone.get_current_timezone_name()
+        for name in ("begin", "end"):
+            field = self.fields[name]
+            field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        begin, end = cleaned.get("begin"), cleaned.get("end")
+        if begin is not None and end is not None and begin > end:
+            self.add_error("end", _("The end lies before the beginning."))
+        span = SPANS.get(cleaned.get("last", ""))
+        if begin is None and end is None and span is not None:
+            cleaned["begin"] = now_ms() - span // timedelta(milliseconds=1)
+        return cleaned
+
+
+class TailForm(FilterForm):
+    """A topic as its messages come, no faster than one can look."""
+
+    rate = forms.TypedChoiceField(
+        label=_("At most"),
+        choices=[(rate, format_lazy(_("{rate} a second"), rate=rate)) for rate in RATES],
+        coerce=int,
+        required=False,
+    )
+
+    def clean_rate(self) -> int:
+        return self.cleaned_data["rate"] or RATE
+
+
+class FindForm(TablerForm):
+    """One message by whatever is known of it."""
+
+    q = forms.CharField(
+        label=_("Id or key"),
+        max_length=SEARCH_CHARS_MAX,
+        widget=code_field(placeholder=_("id, key, or topic/queue/offset")),
+    )
+    topic = forms.CharField(
+        label=_("Topic"),
+        max_length=TOPIC_CHARS_MAX,
+        required=False,
+        widget=code_field(),
+    )

@@ -1,0 +1,135 @@
+"""REST twin of the page that sends messages."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.serializers import BodySerializer
+from console.areas.messages.api import MessageList
+from console.areas.messages.drafts import (
+    BODY_CHARS_MAX,
+    BODY_ENCODINGS,
+    KEYS_CHARS_MAX,
+    NAME_CHARS_MAX,
+    PROPERTIES_CHARS_MAX,
+    draft_of,
+    read_body,
+)
+from console.areas.messages.forms import QUEUE_CHARS_MAX, TOPIC_CHARS_MAX
+from console.areas.messages.send_page import told
+from console.audit.recording import audited
+from console.gateway.messages.send import (
+    COUNT_MAX,
+    PRODUCER_GROUP,
+    PROPERTIES_MAX,
+    MessageType,
+    TransactionOutcome,
+    send,
+)
+
+DELAY_LEVEL_MAX = 200
+KEYS_MAX = 64
+
+
+class DraftSerializer(BodySerializer):
+    """A message to send. What belongs to another type than its own is passed over."""
+
+    topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
+    type = serializers.ChoiceField(
+        choices=[each.value for each in MessageType], default=MessageType.NORMAL.value
+    )
+    body = serializers.CharField(max_length=BODY_CHARS_MAX, trim_whitespace=False)
+    body_encoding = serializers.ChoiceField(choices=list(BODY_ENCODINGS), default="text")
+    tags = serializers.CharField(max_length=NAME_CHARS_MAX, default="", allow_blank=True)
+    keys = serializers.ListField(
+        child=serializers.RegexField(r"^\S+$", max_length=KEYS_CHARS_MAX),
+        max_length=KEYS_MAX,
+        default=list,
+        help_text="Without blanks: RocketMQ keeps keys with blanks between them.",
+    )
+    properties = serializers.DictField(
+        child=serializers.CharField(max_length=PROPERTIES_CHARS_MAX), default=dict
+    )
+    queue = serializers.CharField(
+        max_length=QUEUE_CHARS_MAX, default="", allow_blank=True, help_text="`broker-a:3`"
+    )
+    delay_level = serializers.IntegerField(min_value=0, max_value=DELAY_LEVEL_MAX, default=0)
+    deliver_ms = serializers.IntegerField(
+        min_value=0,
+        max_value=2**53,
+        default=None,
+        allow_null=True,
+        help_text="Milliseconds since the epoch, instead of a level; brokers of RocketMQ 5 only.",
+    )
+    message_group = serializers.CharField(max_length=NAME_CHARS_MAX, default="", allow_blank=True)
+    outcome = serializers.ChoiceField(
+        choices=[each.value for each in TransactionOutcome],
+        default=TransactionOutcome.COMMIT.value,
+    )
+    producer_group = serializers.CharField(max_length=NAME_CHARS_MAX, default=PRODUCER_GROUP)
+    count = serializers.IntegerField(min_value=1, max_value=COUNT_MAX, default=1)
+    trace = serializers.BooleanField(default=False)
+
+    def validate_properties(self, given: dict[str, str]) -> dict[str, str]:
+        if len(given) > PROPERTIES_MAX:
+            raise ValidationError(f"At most {PROPERTIES_MAX} properties.")
+        return given
+
+
+class SentSerializer(serializers.Serializer[Any]):
+    """One message that a broker stored."""
+
+    msg_id = serializers.CharField()
+    offset_msg_id = serializers.CharField(
+        help_text="Empty where the broker did not say. A delayed message, and one in a "
+        "transaction, has another when it is delivered."
+    )
+    queue = serializers.CharField()
+    queue_offset = serializers.IntegerField()
+    status = serializers.CharField()
+
+
+class SentListSerializer(serializers.Serializer[Any]):
+    items = SentSerializer(many=True)
+
+
+class Messages(MessageList):
+    """The list of messages, and sending one more."""
+
+    actions = {"post": "message.send"}
+
+    @extend_schema(
+        request=DraftSerializer,
+        responses={201: SentListSerializer},
+        examples=[
+            OpenApiExample(
+                "in order",
+                {
+                    "topic": "orders",
+                    "type": "fifo",
+                    "message_group": "order-7",
+                    "body": '{"order": 7}',
+                    "keys": ["order-7"],
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Send a message, once or several times."""
+        serializer = DraftSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        try:
+            body = read_body(given["body"], given["body_encoding"])
+        except ValueError as wrong:
+            raise ValidationError({"body": [str(wrong)]}) from wrong
+        draft = draft_of(given, body=body, keys=given["keys"])
+        with audited(request, "message.send", cluster=cluster, target=draft.topic) as entry:
+            sent = self.cluster.do(send, draft)
+            entry.after = told(draft, sent)
+        return Response({"items": SentSerializer(sent, many=True).data}, status.HTTP_201_CREATED)

@@ -1,0 +1,53 @@
+"""The page of a live tail: what it follows stands in its address, rows come over a WebSocket."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from console.areas.messages.forms import RATE, TailForm
+from console.areas.messages.views import known_topics
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest
+
+#: Rows that a page keeps; older ones make room.
+ROWS_SHOWN_MAX = 500
+ASKED_IN_ADDRESS = ("topic", "queue", "tags", "sql", "body_test", "body", "rate")
+
+
+class TailPage(ClusterPage):
+    """Messages of one topic as they come."""
+
+    template = "message/tail.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        asked = "topic" in request.GET
+        usual = {"body_test": BodyTest.TEXT.value, "rate": str(RATE)}
+        form = TailForm(usual | request.GET.dict() if asked else None, initial=usual)
+        is_usable = asked and form.is_valid()
+        context: dict[str, Any] = {
+            "form": form,
+            "topics": [row.name for row in known_topics(self.cluster)],
+        }
+        if is_usable:
+            query = {name: request.GET[name] for name in ASKED_IN_ADDRESS if request.GET.get(name)}
+            topic = form.cleaned_data["topic"]
+            context |= {
+                "topic": topic,
+                "query": urlencode(query),
+                "list_query": urlencode({**query, "rate": ""}),
+                "queues": self.cluster.ask(questions.queue_names, topic).value,
+                "rows_max": ROWS_SHOWN_MAX,
+                "zone": timezone.get_current_timezone_name(),
+            }
+        home = reverse("message:list", kwargs={"cluster": self.cluster.name})
+        return self.show(
+            title=_("Live tail"),
+            crumbs=[Crumb(_("Messages"), home), Crumb(_("Live tail"))],
+            status=200 if is_usable or not asked else 400,
+            **context,
+        )

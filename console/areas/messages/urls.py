@@ -1,0 +1,17 @@
+"""/clusters/<cluster>/messages/…"""
+
+from django.urls import path
+
+from console.areas.messages import export_page, send_page, tail_page, views
+
+app_name = "message"
+urlpatterns = [
+    path("messages/", views.MessageListPage.as_view(), name="list"),
+    path("messages/find/", views.FindPage.as_view(), name="find"),
+    path("messages/export/", export_page.ExportPage.as_view(), name="export"),
+    path("messages/send/", send_page.SendPage.as_view(), name="send"),
+    path("messages/sent/", send_page.SentPage.as_view(), name="sent"),
+    path("messages/tail/", tail_page.TailPage.as_view(), name="tail"),
+    path("messages/<str:offset_msg_id>/", views.MessagePage.as_view(), name="detail"),
+    path("messages/<str:offset_msg_id>/body/", views.BodyDownload.as_view(), name="body"),
+]

@@ -1,0 +1,272 @@
+"""Pages about stored messages: browse, find, one message, its raw body."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.areas.messages.body import BodyForm, preview, sent_body, view_body
+from console.areas.messages.forms import SPANS, BrowseForm, FindForm
+from console.areas.messages.properties import property_rows
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotThere
+from console.gateway.messages import stored as questions
+from console.gateway.messages.filters import BodyTest
+from console.gateway.messages.lookup import Index, find
+from console.gateway.messages.paging import CursorError
+from console.gateway.messages.stored import MessageRef
+from console.gateway.topics.listing import TopicRow, topic_rows
+from core_broker.message.topics import DLQ_PREFIX
+
+PAGE_MESSAGES = 50
+TOPICS_OFFERED_MAX = 40
+#: Everything about a list that stands in its address, besides the place in it.
+TIMES = ("begin", "end", "last")
+ASKED_IN_ADDRESS = ("topic", "queue", *TIMES, "tags", "sql", "body_test", "body")
+#: Kinds of topics that are not an application's own.
+OWN_KINDS = frozenset({"system", "retry", "dlq"})
+SPAN_NAMES = {
+    "": gettext_lazy("All"),
+    "5m": gettext_lazy("5 minutes"),
+    "1h": gettext_lazy("1 hour"),
+    "1d": gettext_lazy("1 day"),
+}
+INDEX_NAMES = {
+    Index.OFFSET_ID: gettext_lazy("commit log, by offset id"),
+    Index.PLACE: gettext_lazy("queue, by place"),
+    Index.UNIQUE_KEY: gettext_lazy("index of message ids"),
+    Index.KEY: gettext_lazy("index of keys"),
+}
+BODY_FORM_NAMES = {
+    BodyForm.TREE: gettext_lazy("Tree"),
+    BodyForm.JSON: "JSON",
+    BodyForm.XML: "XML",
+    BodyForm.TEXT: gettext_lazy("Text"),
+    BodyForm.HEX: gettext_lazy("Hex"),
+    BodyForm.BASE64: "Base64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message as lists show it."""
+
+    ref: MessageRef
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A chip that asks for the messages of a span of time."""
+
+    label: Any
+    query: str
+    chosen: bool
+
+
+def _spans(query: dict[str, str]) -> list[Span]:
+    """The spans up to now that a click asks for, after “all”; the filter stays as it is."""
+    last = query.get("last", "")
+    rest = {name: value for name, value in query.items() if name not in TIMES}
+    is_free = "begin" in query or "end" in query
+    return [
+        Span(
+            label,
+            urlencode(rest | ({"last": name} if name else {})),
+            not is_free and name == last,
+        )
+        for name, label in SPAN_NAMES.items()
+    ]
+
+
+def rows(refs: Iterable[MessageRef]) -> list[Row]:
+    return [Row(ref, preview(ref.message)) for ref in refs]
+
+
+def asked_in_address(given: QueryDict) -> dict[str, str]:
+    """What an address says about the list that is wanted; this is what is shared and saved."""
+    query = {name: str(given[name]) for name in ASKED_IN_ADDRESS if given.get(name)}
+    if query.get("last") not in SPANS:
+        query.pop("last", None)
+    if not query.get("body"):
+        query.pop("body_test", None)
+    return query
+
+
+class MessageListPage(ClusterPage):
+    """Messages of one topic, newest first; without a topic, the question for one."""
+
+    template = "message/list.html"
+    part = "message/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        asked = "topic" in request.GET
+        form = BrowseForm(_as_form(request.GET) if asked else None)
+        is_usable = asked and form.is_valid()
+        known = known_topics(self.cluster)
+        context: dict[str, Any] = {
+            "form": form,
+            "find_form": FindForm(auto_id="find_%s"),
+            "topics": [row.name for row in known],
+            "offered": [row.name for row in known if row.kind not in OWN_KINDS][
+                :TOPICS_OFFERED_MAX
+            ],
+        }
+        if is_usable:
+            context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
+        return self.show(
+            title=_("Messages"), status=200 if is_usable or not asked else 400, **context
+        )
+
+    def _page(self, asked: dict[str, Any], cursor: str) -> dict[str, Any]:
+        topic, wanted = asked["topic"], asked["wanted"]
+        question = (topic, asked["begin"], asked["end"])
+        rest = (PAGE_MESSAGES, asked["queue"], wanted)
+        try:
+            answer = self.cluster.ask(questions.browse, *question, cursor or None, *rest)
+        except CursorError:
+            # An address that was cut short: the beginning of the list is better than an error.
+            answer = self.cluster.ask(questions.browse, *question, None, *rest)
+            cursor = ""
+        query = asked_in_address(self.request.GET)
+        following = answer.value.next_cursor
+        return {
+            "answer": answer,
+            "topic": topic,
+            "wanted": wanted,
+            "rows": rows(answer.value.rows),
+            "page_size": PAGE_MESSAGES,
+            "first_query": urlencode(query),
+            "tail_query": urlencode(
+                {name: value for name, value in query.items() if name not in TIMES}
+            ),
+            "next_query": urlencode({**query, "cursor": following}) if following else "",
+            "is_first_page": not cursor,
+            "spans": _spans(query),
+            "queues": self.cluster.ask(questions.queue_names, topic).value,
+        }
+
+
+def _as_form(given: QueryDict) -> dict[str, str]:
+    """What the form shows: the address, and the usual body test where it names none."""
+    return {"body_test": BodyTest.TEXT.value} | {name: str(given[name]) for name in given}
+
+
+def known_topics(cluster: Cluster) -> Sequence[TopicRow]:
+    """Topics for a field's suggestions; a page works without them."""
+    try:
+        return cluster.ask(topic_rows).value
+    except GatewayError:
+        return ()
+
+
+class FindPage(ClusterPage):
+    """Whatever an id or key names; a single find leads straight to the message."""
+
+    template = "message/find.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        form = FindForm(request.GET)
+        crumbs = [Crumb(_("Messages"), _list_url(self)), Crumb(_("Find"))]
+        if not form.is_valid():
+            return self.show(title=_("Find a message"), crumbs=crumbs, form=form, status=400)
+        text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
+        answer = self.cluster.ask(find, text, topic)
+        refs = answer.value.refs
+        if len(refs) == 1:
+            only = refs[0].message
+            return redirect("message:detail", self.cluster.name, only.offset_msg_id)
+        return self.show(
+            title=_("Find a message"),
+            crumbs=crumbs,
+            form=form,
+            answer=answer,
+            text=text,
+            topic=topic,
+            rows=rows(refs),
+            searched=[(INDEX_NAMES[each.index], each) for each in answer.value.searched],
+        )
+
+
+class MessagePage(ClusterPage):
+    """One stored message: where it lies, its properties, its body, and who has consumed it."""
+
+    template = "message/detail.html"
+
+    def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
+        ref = stored_message(self, offset_msg_id)
+        message = ref.message
+        body = view_body(message, request.GET.get("form", BodyForm.TREE))
+        return self.show(
+            title=message.msg_id,
+            crumbs=[
+                Crumb(_("Messages"), _list_url(self)),
+                Crumb(message.topic, f"{_list_url(self)}?{urlencode({'topic': message.topic})}"),
+                Crumb(message.msg_id),
+            ],
+            ref=ref,
+            message=message,
+            body=body,
+            body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
+            properties=property_rows(message.properties),
+            deliveries=self.cluster.ask(questions.deliveries, offset_msg_id),
+            dead_group=message.topic.removeprefix(DLQ_PREFIX)
+            if message.topic.startswith(DLQ_PREFIX)
+            else "",
+        )
+
+
+class BodyDownload(ClusterPage):
+    """The body as a file: unpacked when it was compressed, otherwise byte for byte as sent."""
+
+    def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
+        return self.file(stored_message(self, offset_msg_id))
+
+    @staticmethod
+    def file(ref: MessageRef) -> HttpResponse:
+        body, _compression, _problem = sent_body(ref.message)
+        digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        return HttpResponse(
+            body,
+            content_type="application/octet-stream",
+            headers={
+                "Content-Disposition": f'attachment; filename="{ref.message.offset_msg_id}.bin"',
+                "Repr-Digest": f"sha-256=:{digest}:",
+            },
+        )
+
+
+def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
+    """The message at an offset id; raises NotThere with what may have happened to it."""
+    return found_message(page.cluster.ask(questions.view, offset_msg_id), offset_msg_id)
+
+
+def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> MessageRef:
+    """The message of an answer; raises NotThere when it has none."""
+    if answer.value is None:
+        raise no_such_message(offset_msg_id, answer.failures)
+    return answer.value
+
+
+def no_such_message(offset_msg_id: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+    hint = gettext_lazy(
+        "It may have passed its retention time (fileReservedTime), or its broker is gone."
+    )
+    return NotThere(
+        format_lazy(gettext_lazy("The cluster has no message at “{id}”."), id=offset_msg_id[:64]),
+        hint=gettext_lazy("A broker that did not answer may have it.") if failures else hint,
+        failures=failures,
+    )
+
+
+def _list_url(page: ClusterPage) -> str:
+    return reverse("message:list", kwargs={"cluster": page.cluster.name})

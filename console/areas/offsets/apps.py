@@ -1,0 +1,14 @@
+"""The area of offset resets; it is reached from a group's page."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class OffsetsConfig(AreaConfig):
+    name = "console.areas.offsets"
+    label = "offsets"
+    title = _("Offset resets")
+    icon = "arrow-back-up"
+    in_navigation = False
+    start = "wizard"

@@ -1,0 +1,18 @@
+"""The area `topics`."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class TopicsConfig(AreaConfig):
+    name = "console.areas.topics"
+    label = "topics"
+    title = _("Topics")
+    icon = "stack-2"
+
+    def ready(self) -> None:
+        from console.areas.topics import exporting
+        from console.services.exports import tables
+
+        tables.register(exporting.TABLE)

@@ -1,0 +1,87 @@
+"""Forms of topics: their settings, and the brokers they are meant for."""
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.forms import BrokersForm
+from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
+from console.gateway.topics.permission import perm_words
+from core_broker.errors import ClientError
+from core_broker.message.topics import validate_topic
+
+PERMS = (6, 4, 2)
+
+
+def perm_choices() -> list[tuple[int, str]]:
+    """6, 4 and 2 with their words and meaning."""
+    known = [(perm, perm_words(perm)) for perm in PERMS]
+    return [(perm, f"{words.words} · {perm}") for perm, words in known if words]
+
+
+class TopicSettingsForm(BrokersForm):
+    """What can be set on a topic."""
+
+    write_queues = forms.IntegerField(
+        label=_("Write queues per broker"),
+        min_value=1,
+        max_value=QUEUES_MAX,
+        initial=8,
+        help_text=_("Producers spread messages over these queues."),
+    )
+    read_queues = forms.IntegerField(
+        label=_("Read queues per broker"),
+        min_value=1,
+        max_value=QUEUES_MAX,
+        initial=8,
+        help_text=_(
+            "Consumers read from these. To have fewer queues without losing messages, lower the "
+            "write queues first, wait until the others are empty, then lower the read queues."
+        ),
+    )
+    perm = forms.TypedChoiceField(
+        label=_("Permission"),
+        coerce=int,
+        choices=perm_choices,
+        initial=6,
+        help_text=_("2 is write only, 4 is read only, 6 is both."),
+    )
+    order = forms.BooleanField(
+        label=_("Ordered topic"),
+        required=False,
+        help_text=_("Keep the number of queues when a broker is away, so that order is kept."),
+    )
+
+    def offer_perm(self, perm: int) -> None:
+        """Offer the present permission too, when it is not one of the usual three."""
+        words = perm_words(perm)
+        if perm not in PERMS and words is not None:
+            field = self.fields["perm"]
+            assert isinstance(field, forms.TypedChoiceField)
+            field.choices = [(perm, f"{words.words} · {perm}"), *perm_choices()]
+
+    def settings(self) -> TopicSettings:
+        given = self.cleaned_data
+        return TopicSettings(
+            read_queues=given["read_queues"],
+            write_queues=given["write_queues"],
+            perm=given["perm"],
+            order=given["order"],
+        )
+
+
+class TopicCreateForm(TopicSettingsForm):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=127,
+        help_text=_("Letters, digits, “-”, “_”, “%” and “|”; up to 127."),
+    )
+    field_order = ("name", "write_queues", "read_queues", "perm", "order", "brokers")
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        try:
+            validate_topic(name)
+        except ClientError as wrong:
+            raise ValidationError(str(wrong)) from wrong
+        return name

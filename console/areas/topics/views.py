@@ -1,0 +1,64 @@
+"""Pages that show topics. Those that change them are in `changes.py`."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.areas.topics import listing
+from console.frame.pages import ClusterPage, Crumb
+from console.frame.tables import TableQuery
+from console.gateway import merge_failures
+from console.gateway.groups.of_topic import readers_of
+from console.gateway.topics.listing import topic_detail, topic_rows
+from console.gateway.topics.metrics import topic_numbers
+from console.resources.models import Kind
+from console.resources.protection import is_protected
+
+
+class TopicListPage(ClusterPage):
+    """All topics; their numbers are fetched for the rows that are shown."""
+
+    template = "topics/list.html"
+    part = "topics/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        answer = self.cluster.ask(topic_rows)
+        kind = request.GET.get("type", "")
+        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        found = query.matching(listing.of_kind(answer.value, kind))
+        numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
+        page = query.page(lines)
+        numbers.fill(page.rows)
+        told = numbers.told(answer.failures)
+        return self.show(
+            title=_("Topics"),
+            answer=told,
+            failures=told.failures,
+            page=page,
+            left_out=numbers.left_out,
+            kind=kind if kind in listing.KINDS else "",
+            chips=listing.chips(answer.value),
+            all_count=len(answer.value),
+        )
+
+
+class TopicPage(ClusterPage):
+    """One topic: its queues, where it lives, who consumes it, how it is configured."""
+
+    template = "topics/detail.html"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        answer = self.cluster.ask(topic_detail, topic)
+        detail = answer.value
+        numbers = self.cluster.ask(topic_numbers, topic)
+        readers = self.cluster.ask(readers_of, topic)
+        return self.show(
+            title=topic,
+            crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],
+            answer=answer,
+            failures=merge_failures(answer.failures, numbers.failures, readers.failures),
+            topic=detail,
+            numbers=numbers.value,
+            protected=is_protected(cluster, Kind.TOPIC, topic),
+            readers=readers,
+        )

@@ -1,0 +1,124 @@
+"""REST resource of one message's journey."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.serializers import AnsweredSerializer
+from console.api.views import ClusterResource, told_with
+from console.areas.messages.forms import TOPIC_CHARS_MAX
+from console.areas.traces.drawing import SeenKind
+from console.areas.traces.seen import seen_of
+from console.gateway.traces.evidence import Standing
+from console.gateway.traces.journey import NoTrace, journey
+from trace.timeline import AttemptState, EventKind, Outcome
+
+
+class AttemptSerializer(serializers.Serializer[Any]):
+    """One delivery to one group's listener. Times are corrected for clock skew."""
+
+    retry_times = serializers.IntegerField(allow_null=True)
+    state = serializers.ChoiceField(choices=[each.value for each in AttemptState])
+    start_ms = serializers.IntegerField(allow_null=True)
+    duration_ms = serializers.IntegerField(allow_null=True)
+    skew_ms = serializers.IntegerField()
+
+
+class LatenciesSerializer(serializers.Serializer[Any]):
+    send_to_consume_ms = serializers.IntegerField(allow_null=True)
+    store_to_consume_ms = serializers.IntegerField(allow_null=True)
+    end_to_end_ms = serializers.IntegerField(allow_null=True)
+
+
+class GroupJourneySerializer(serializers.Serializer[Any]):
+    group = serializers.CharField()
+    outcome = serializers.ChoiceField(choices=[each.value for each in Outcome])
+    latencies = LatenciesSerializer()
+    attempts = AttemptSerializer(many=True)
+
+
+class EventSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=[each.value for each in EventKind])
+    at_ms = serializers.IntegerField()
+    group = serializers.CharField()
+    retry_times = serializers.IntegerField(allow_null=True)
+    cost_ms = serializers.IntegerField(allow_null=True)
+    skew_ms = serializers.IntegerField()
+
+
+class TimelineSerializer(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField(choices=[each.value for each in Outcome])
+    send_cost_ms = serializers.IntegerField(allow_null=True)
+    duplicate_count = serializers.IntegerField()
+    events = EventSerializer(many=True)
+    groups = GroupJourneySerializer(many=True)
+
+
+class StandingSerializer(serializers.Serializer[Any]):
+    """How far a group is, as its brokers tell by its offsets and by the copies of the message."""
+
+    group = serializers.CharField()
+    standing = serializers.ChoiceField(choices=[each.value for each in Standing])
+    retry_times = serializers.IntegerField()
+    next_ms = serializers.IntegerField(allow_null=True, help_text="When the next retry comes.")
+    reason = serializers.CharField(help_text="Why it is unknown.")
+
+
+class SeenSerializer(serializers.Serializer[Any]):
+    """What brokers and the ledger know beside the traces."""
+
+    kind = serializers.ChoiceField(choices=[each.value for each in SeenKind])
+    at_ms = serializers.IntegerField()
+    group = serializers.CharField()
+    count = serializers.IntegerField(allow_null=True, help_text="Which retry, or which check.")
+    until_ms = serializers.IntegerField(allow_null=True, help_text="When a wait ends.")
+    by = serializers.CharField(help_text="Who sent the dead letter again.")
+
+
+class JourneySerializer(serializers.Serializer[Any]):
+    """`reason` says why there is no trace; it is null when there is one. `standings` and `seen` are
+    what is known without any."""
+
+    msg_id = serializers.CharField()
+    reason = serializers.ChoiceField(choices=[each.value for each in NoTrace], allow_null=True)
+    standings = StandingSerializer(many=True)
+    seen = SeenSerializer(many=True)
+    broken_count = serializers.IntegerField()
+    is_cut = serializers.BooleanField(help_text="A broker had more trace messages.")
+    timeline = TimelineSerializer(allow_null=True)
+
+
+class JourneyAnswerSerializer(JourneySerializer, AnsweredSerializer):
+    """A journey, and when it was asked for."""
+
+
+class JourneyOne(ClusterResource):
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                "topic", OpenApiTypes.STR, description="The message's topic, for its store time."
+            )
+        ],
+        responses=JourneyAnswerSerializer,
+    )
+    def get(self, request: Request, cluster: str, msg_id: str) -> Response:
+        """The journey of one message by its unique key; `reason` when it was not traced."""
+        topic = request.query_params.get("topic", "")[:TOPIC_CHARS_MAX]
+        answer = self.cluster.ask(journey, msg_id, topic)
+        found = answer.value
+        seen = sorted(seen_of(self.cluster.name, found), key=lambda each: each.at_ms)
+        body = {
+            "msg_id": found.msg_id,
+            "reason": found.reason,
+            "standings": found.sightings.groups,
+            "seen": seen,
+            "broken_count": found.broken_count,
+            "is_cut": found.is_cut,
+            "timeline": found.timeline,
+            **told_with(answer),
+        }
+        return Response(JourneyAnswerSerializer(body).data)

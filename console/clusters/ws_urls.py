@@ -1,7 +1,0 @@
-"""/ws/clusters/<cluster>/…"""
-
-from django.urls import path
-
-from console.clusters.feeds import OverviewFeed
-
-urlpatterns = [path("overview", OverviewFeed.as_asgi())]

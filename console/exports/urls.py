@@ -1,8 +1,0 @@
-"""/clusters/<cluster>/exports/…"""
-
-from django.urls import path
-
-from console.exports import views
-
-app_name = "exports"
-urlpatterns = [path("exports/<str:table>/", views.TablePage.as_view(), name="table")]

@@ -1,0 +1,128 @@
+"""What every page shares: its base classes and the context of its templates.
+
+A page is a class:
+
+    class TopicListPage(ClusterPage):
+        template = "topics/list.html"     # the whole page, extends "page.html"
+        part = "topics/list_rows.html"    # what htmx swaps; optional
+
+        def get(self, request, cluster):
+            answer = self.cluster.ask(topic_rows)
+            return self.show(title=_("Topics"), answer=answer)
+
+An error that the gateway raises becomes a page with the error's status, cause and hint
+(`console/web/error_pages.py`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import get_script_prefix
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.views import View
+
+from console.frame.access import Need, may, role_of
+from console.frame.areas import areas
+from console.gateway import Cluster, gateway, now_ms
+
+THEME_COOKIE = "gantry_theme"
+THEMES = ("auto", "light", "dark")
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """One step of the breadcrumbs; the page itself has no address."""
+
+    label: str
+    url: str | None = None
+
+
+class Page(View):
+    """A page that is complete without JavaScript, and whose parts htmx may ask for alone."""
+
+    template: ClassVar[str]
+    part: ClassVar[str] = ""
+
+    def show(
+        self, *, title: str, crumbs: Sequence[Crumb] | None = None, status: int = 200, **more: Any
+    ) -> HttpResponse:
+        """The page, or its part for htmx; without `crumbs` the title is the last of them."""
+        partial = bool(self.part) and bool(getattr(self.request, "htmx", False))
+        template = self.part if partial else self.template
+        shown_crumbs = [Crumb(title)] if crumbs is None else crumbs
+        context = {**self.shared_context(), "title": title, "crumbs": shown_crumbs, **more}
+        response = render(self.request, template, context, status=status)
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    def shared_context(self) -> dict[str, Any]:
+        return {}
+
+
+class ClusterPage(Page):
+    """A page about one cluster: `self.cluster` answers its questions."""
+
+    cluster: Cluster
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        self.cluster = gateway.cluster(kwargs["cluster"])
+
+    def shared_context(self) -> dict[str, Any]:
+        return {"cluster": self.cluster}
+
+
+def page_context(request: HttpRequest) -> dict[str, Any]:
+    """Context processor: what the frame around every page needs."""
+    match = request.resolver_match
+    cluster = _cluster_of(request)
+    here = match.app_names[0] if match and match.app_names else ""
+    user = getattr(request, "user", None)
+    return {
+        "nav_areas": [
+            {
+                "title": area.title,
+                "icon": area.icon,
+                "url": area.start_url(cluster),
+                "active": area.label == here,
+            }
+            for area in areas()
+            if area.in_navigation and may(user, Need(area.need))
+        ],
+        "nav_cluster": cluster,
+        "feeds": f"{get_script_prefix()}ws/",
+        "cluster_names": list(settings.CONSOLE_CLUSTERS),
+        "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),
+        "role": role_of(user),
+        "may_write": may(user, Need.WRITE),
+        "may_administer": may(user, Need.ADMIN),
+        "now_ms": now_ms(),
+        "theme": theme_of(request),
+        "themes": THEMES,
+        "languages": settings.LANGUAGES,
+    }
+
+
+def _cluster_of(request: HttpRequest) -> str | None:
+    """The cluster in the address; elsewhere the first one, so that the navigation leads on."""
+    match = request.resolver_match
+    named = match.kwargs.get("cluster") if match else None
+    if named in settings.CONSOLE_CLUSTERS:
+        return str(named)
+    return next(iter(settings.CONSOLE_CLUSTERS), None)
+
+
+def theme_of(request: HttpRequest) -> str:
+    chosen = request.COOKIES.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else THEMES[0]
+
+
+def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
+    """The page of a refused request, with status 403."""
+    context = {"title": _("Not allowed"), "reason": reason}
+    return render(request, "errors/forbidden.html", context, status=403)

@@ -1,7 +1,0 @@
-"""/ws/clusters/<cluster>/…"""
-
-from django.urls import path
-
-from console.messages.feeds import TailFeed
-
-urlpatterns = [path("messages/tail", TailFeed.as_asgi())]

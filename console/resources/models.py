@@ -1,0 +1,61 @@
+"""What the console itself keeps about clusters: what is protected, and what was changed."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+NAME_CHARS_MAX = 255
+KIND_CHARS_MAX = 16
+
+
+class Kind(models.TextChoices):
+    """What can be protected or changed."""
+
+    TOPIC = "topic", _("topic")
+    GROUP = "group", _("group")
+    BROKER = "broker", _("broker")
+
+
+class Protection(models.Model):
+    """A topic or a group that may not be deleted from here until the mark is taken away."""
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX)
+    kind = models.CharField(max_length=KIND_CHARS_MAX, choices=Kind.choices)
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    by = models.CharField(max_length=NAME_CHARS_MAX)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        app_label = "clusters"  # its migrations made the table
+        constraints = (
+            models.UniqueConstraint(fields=("cluster", "kind", "name"), name="protected_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} of {self.cluster}"
+
+
+class Change(models.Model):
+    """One save: what somebody changed on a topic, a group or a broker, and whether it was undone.
+
+    `lines` is a list of {"broker", "field", "before", "after"}, of those brokers that took it.
+    """
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX)
+    kind = models.CharField(max_length=KIND_CHARS_MAX, choices=Kind.choices)
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    lines = models.JSONField()
+    by = models.CharField(max_length=NAME_CHARS_MAX)
+    at = models.DateTimeField(auto_now_add=True)
+    undone_by = models.CharField(max_length=NAME_CHARS_MAX, blank=True)
+
+    class Meta:
+        app_label = "clusters"  # its migrations made the table
+        ordering = ("-at", "-pk")
+        indexes = (models.Index(fields=("cluster", "kind", "name", "-at"), name="changes_of"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} of {self.cluster} at {self.at}"
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.at.timestamp() * 1000)

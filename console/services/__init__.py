@@ -1,0 +1,1 @@
+"""Services that several areas use: clusters, jobs, exports, analytics, search."""

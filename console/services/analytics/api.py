@@ -1,0 +1,245 @@
+"""REST resources of trace analytics; the pages ask the same questions.
+
+Every list can be fetched as a file: `export=csv`, `json` or `parquet`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.views import ClusterResource
+from console.gateway import now_ms
+from console.services.analytics import api_shapes as shapes
+from console.services.analytics import questions
+from console.services.analytics.desk import asking, read_scope
+from console.services.analytics.duck import LakeReader
+from console.services.analytics.export import FORMATS, download
+from console.services.analytics.figures import KIND_NUMBERS, Figures, Scope, Spread
+from console.services.analytics.heatmap import heat_map
+from console.services.analytics.ranges import SPAN_DEFAULT, SPANS, TimeRange
+from trace.lake import HOUR_MS
+from trace.tables import MEASURES
+
+PARAMETERS = [
+    OpenApiParameter("range", enum=list(SPANS), description=f"{SPAN_DEFAULT} if absent."),
+    OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Instead of `range`."),
+    OpenApiParameter("end_ms", OpenApiTypes.INT, description="With `begin_ms`; now if absent."),
+    OpenApiParameter("topic", OpenApiTypes.STR),
+    OpenApiParameter("group", OpenApiTypes.STR, description="A consumer group."),
+    OpenApiParameter("kind", enum=list(KIND_NUMBERS), description="A kind of messages."),
+]
+EXPORT = OpenApiParameter("export", enum=list(FORMATS), description="The items as a file.")
+MEASURE = OpenApiParameter("measure", enum=list(MEASURES), description="latency if absent.")
+CUTS = ("topic", "group", "kind", "hour")
+
+
+class AnalyticsResource(ClusterResource):
+    """Reads the scope of the request and says with each answer what was looked at."""
+
+    def scope(self, request: Request) -> Scope:
+        try:
+            return read_scope(request.query_params, now_ms())
+        except ValueError as error:
+            raise ValidationError({"range": [str(error)]}) from error
+
+    def told(self, scope: Scope, reader: LakeReader) -> dict[str, Any]:
+        return {
+            "begin_ms": scope.range.begin_ms,
+            "end_ms": scope.range.end_ms,
+            "step_ms": scope.range.step_ms,
+            "committed_ms": reader.snapshot.committed_ms or None,
+            "broken_files": reader.broken,
+        }
+
+    def itemized(
+        self, request: Request, name: str, told: dict[str, Any], items: Any
+    ) -> Response | HttpResponse:
+        """The items with what was looked at, or as a file."""
+        export = _choice(request, "export", ("", *FORMATS))
+        if export:
+            return download(f"{self.cluster.name}-{name}", export, items)
+        return Response({**told, "items": items})
+
+
+class Summary(AnalyticsResource):
+    @extend_schema(parameters=PARAMETERS, responses=shapes.SummarySerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """Counts and latencies over the whole range, and what the lake holds."""
+        scope = self.scope(request)
+        with asking(self.cluster.name) as reader:
+            total = questions.overview(reader, scope).total
+            return Response(
+                {
+                    **self.told(scope, reader),
+                    "total": shapes.FiguresSerializer(total).data,
+                    "records": reader.snapshot.records,
+                    "broken_records": reader.snapshot.broken_records,
+                    "lost_messages": reader.snapshot.lost_messages,
+                }
+            )
+
+
+class Series(AnalyticsResource):
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.SeriesSerializer)
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """The same over time, at most 122 points. Points after `committed_ms` are still to come."""
+        scope = self.scope(request)
+        with asking(self.cluster.name) as reader:
+            items = shapes.PointSerializer(questions.series(reader, scope), many=True).data
+            return self.itemized(request, "series", self.told(scope, reader), items)
+
+
+class NamedList(AnalyticsResource):
+    """One of the tables of the overview."""
+
+    cut: ClassVar[str]
+
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.NamedListSerializer)
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """By topic, consumer group or kind of messages, the busiest first."""
+        scope = self.scope(request)
+        with asking(self.cluster.name) as reader:
+            found: list[Figures] = getattr(questions.overview(reader, scope), self.cut)
+            items = shapes.NamedSerializer(found, many=True).data
+            return self.itemized(request, self.cut, self.told(scope, reader), items)
+
+
+class Topics(NamedList):
+    cut = "topics"
+
+
+class Groups(NamedList):
+    cut = "groups"
+
+
+class Kinds(NamedList):
+    cut = "kinds"
+
+
+class Latency(AnalyticsResource):
+    @extend_schema(
+        parameters=[
+            *PARAMETERS,
+            MEASURE,
+            OpenApiParameter("by", enum=list(CUTS), description="group if absent."),
+            EXPORT,
+        ],
+        responses=shapes.LatencySerializer,
+    )
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """Percentiles and error rate by topic, group, kind or hour, and over the whole range."""
+        scope = self.scope(request)
+        measure = _choice(request, "measure", MEASURES, "latency")
+        by = _choice(request, "by", CUTS, "group")
+        with asking(self.cluster.name) as reader:
+            whole = questions.overview(reader, scope)
+            if by == "hour":
+                hourly = Scope(
+                    _by_hours(scope.range), scope.topic, scope.consumer_group, scope.kind
+                )
+                found = questions.series(reader, hourly)
+            else:
+                found = getattr(whole, f"{by}s")
+            items = [_latency_item(entry, measure, is_hour=by == "hour") for entry in found]
+            total: Spread = getattr(whole.total, measure)
+            told = {
+                **self.told(scope, reader),
+                "by": by,
+                "measure": measure,
+                "total": shapes.SpreadSerializer(total).data,
+            }
+            return self.itemized(request, "latency", told, items)
+
+
+class HeatMap(AnalyticsResource):
+    @extend_schema(parameters=[*PARAMETERS, MEASURE, EXPORT], responses=shapes.HeatMapSerializer)
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """How many took how long, over time: the cells of the heat map that hold any."""
+        scope = self.scope(request)
+        measure = _choice(request, "measure", MEASURES, "latency")
+        with asking(self.cluster.name) as reader:
+            drawn = heat_map(scope.range.points, questions.bands(reader, scope, measure))
+            items = [
+                {"at_ms": at, "from_ms": band.from_ms, "to_ms": band.to_ms, "count": cell.count}
+                for band in reversed(drawn.bands)
+                for at, cell in zip(drawn.points, band.cells, strict=True)
+                if cell.count
+            ]
+            told = {**self.told(scope, reader), "measure": measure}
+            return self.itemized(request, "heatmap", told, items)
+
+
+class Funnel(AnalyticsResource):
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.FunnelSerializer)
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """From sent to succeeded. `never_consumed` is null for one kind of messages only."""
+        scope = self.scope(request)
+        with asking(self.cluster.name) as reader:
+            steps = questions.funnel(reader, scope, questions.overview(reader, scope).total)
+            items = shapes.StepSerializer(steps, many=True).data
+            return self.itemized(request, "funnel", self.told(scope, reader), items)
+
+
+class Edges(AnalyticsResource):
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.EdgeListSerializer)
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """Who sends to whom, the busiest first. Whole hours; kinds are not told apart."""
+        scope = self.scope(request)
+        with asking(self.cluster.name) as reader:
+            items = shapes.EdgeSerializer(questions.edges(reader, scope), many=True).data
+            return self.itemized(request, "edges", self.told(scope, reader), items)
+
+
+class Slow(AnalyticsResource):
+    @extend_schema(
+        parameters=[
+            *PARAMETERS,
+            OpenApiParameter("reason", enum=["slow", "never_consumed"], description="slow."),
+            OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 500; 50 if absent."),
+            EXPORT,
+        ],
+        responses=shapes.SlowListSerializer,
+    )
+    def get(self, request: Request, cluster: str) -> Response | HttpResponse:
+        """The deliveries that waited longest, or the messages that a group never had."""
+        scope = self.scope(request)
+        reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
+        limit = request.query_params.get("limit") or str(questions.SLOW_SHOWN)
+        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= questions.SLOW_MAX):
+            raise ValidationError({"limit": [_("A number from 1 to 500.")]})
+        with asking(self.cluster.name) as reader:
+            found = questions.slowest(
+                reader, scope, never_consumed=reason == "never_consumed", limit=int(limit)
+            )
+            items = shapes.SlowDeliverySerializer(found, many=True).data
+            return self.itemized(request, "slow", self.told(scope, reader), items)
+
+
+def _by_hours(shown: TimeRange) -> TimeRange:
+    begin = shown.begin_ms // HOUR_MS * HOUR_MS
+    return TimeRange(begin, -(-shown.end_ms // HOUR_MS) * HOUR_MS, HOUR_MS)
+
+
+def _latency_item(entry: Figures, measure: str, *, is_hour: bool) -> dict[str, Any]:
+    rate = entry.counts.consume_success
+    return {
+        "at_ms" if is_hour else "name": entry.name,
+        **shapes.SpreadSerializer(getattr(entry, measure)).data,
+        "error_rate": None if rate is None else 1 - rate,
+        "attempts": entry.counts.attempts,
+    }
+
+
+def _choice(request: Request, name: str, known: Sequence[str], default: str = "") -> str:
+    chosen: str = request.query_params.get(name) or default
+    if chosen not in known:
+        names = ", ".join(filter(None, known))
+        raise ValidationError({name: [_("One of %(names)s.") % {"names": names}]})
+    return chosen

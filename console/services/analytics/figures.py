@@ -1,0 +1,166 @@
+"""What the questions of analytics answer with. Pure.
+
+What nobody recorded is None, never 0. Rates are 0 to 1, times milliseconds.
+"""
+
+from dataclasses import dataclass
+
+from console.services.analytics.ranges import TimeRange
+from trace.tables import MESSAGE_KINDS
+
+KIND_NUMBERS = {name: number for number, name in MESSAGE_KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to look at: a time range, and maybe one topic, consumer group and message kind."""
+
+    range: TimeRange
+    topic: str | None = None
+    consumer_group: str | None = None
+    #: One of MESSAGE_KINDS.
+    kind: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        return {
+            "begin": self.range.begin_ms,
+            "end": self.range.end_ms,
+            "topic": self.topic,
+            "consumer_group": self.consumer_group,
+            "msg_type": None if self.kind is None else KIND_NUMBERS[self.kind],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was sent and consumed. A batch counts as its messages."""
+
+    sends: int = 0
+    send_failures: int = 0
+    bytes: int = 0
+    attempts: int = 0
+    successes: int = 0
+    failures: int = 0
+    retries: int = 0
+    dead_letters: int = 0
+    deliveries: int = 0
+    consumed: int = 0
+
+    @property
+    def stored(self) -> int:
+        return self.sends - self.send_failures
+
+    @property
+    def send_success(self) -> float | None:
+        return 1 - self.send_failures / self.sends if self.sends else None
+
+    @property
+    def consume_success(self) -> float | None:
+        """Of the attempts whose end was recorded."""
+        ended = self.successes + self.failures
+        return self.successes / ended if ended else None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Percentiles in milliseconds."""
+
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything about one point in time, topic, group or kind. `name` None: nobody recorded it."""
+
+    name: str | int | None
+    counts: Counts = Counts()
+    #: From stored to the first time a listener had it.
+    latency: Spread = Spread()
+    send_cost: Spread = Spread()
+    #: From the producer's call to the end of the first success.
+    end_to_end: Spread = Spread()
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One range in total, and by topic, group and kind, the busiest first."""
+
+    total: Figures
+    topics: list[Figures]
+    groups: list[Figures]
+    kinds: list[Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDelivery:
+    """A message that a group had late, or never."""
+
+    at_ms: int
+    reason: str
+    topic: str | None
+    producer_group: str | None
+    consumer_group: str | None
+    msg_type: int | None
+    msg_id: str
+    stored_ms: int | None
+    start_ms: int | None
+    latency_ms: int | None
+    end_to_end_ms: int | None
+    duration_ms: int | None
+    attempts: int | None
+    success: bool | None
+
+    @property
+    def kind(self) -> str | None:
+        return None if self.msg_type is None else MESSAGE_KINDS.get(self.msg_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Who sends to what: a producer group to a topic, or a topic to a consumer group."""
+
+    producer_group: str | None
+    topic: str | None
+    consumer_group: str | None
+    messages: int
+    bytes: int
+    attempts: int
+    failures: int
+    dead_letters: int
+    never_consumed: int
+    last_ms: int
+
+    @property
+    def is_consuming(self) -> bool:
+        return self.consumer_group is not None
+
+    @property
+    def failure_rate(self) -> float | None:
+        return self.failures / self.attempts if self.attempts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the consumption funnel."""
+
+    name: str
+    count: int | None
+    #: Beside the way from sent to succeeded.
+    is_side: bool = False
+
+
+def funnel_of(counts: Counts, never_consumed: int | None) -> list[Step]:
+    """From sent to succeeded. Each group that reads a topic counts its own deliveries."""
+    return [
+        Step("sent", counts.sends),
+        Step("stored", counts.stored),
+        Step("delivered", counts.deliveries),
+        Step("succeeded", counts.consumed),
+        Step("retried", counts.retries, is_side=True),
+        Step("dead", counts.dead_letters, is_side=True),
+        Step("never_consumed", never_consumed, is_side=True),
+    ]

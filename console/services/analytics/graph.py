@@ -1,0 +1,173 @@
+"""The dependency graph as a drawing: producer groups, topics, consumer groups in columns. Pure.
+
+Nodes of a column are ordered by the middle of their neighbours, so that lines cross little. Only
+the busiest are drawn; the table beside the drawing has them all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.services.analytics.figures import Edge
+
+NODES_MAX: Final = 50
+COLUMN_X: Final = (0, 380, 760)
+NODE_WIDTH: Final = 220
+NODE_HEIGHT: Final = 26
+ROW_HEIGHT: Final = 36
+TOP: Final = 28
+LINE_WIDTH_MAX: Final = 8.0
+LABEL_CHARS_MAX: Final = 28
+SWEEPS: Final = 4
+WARN_RATE: Final = 0.01
+BAD_RATE: Final = 0.1
+
+#: Column and name; None is what nobody recorded.
+Key = tuple[int, str | None]
+
+
+@dataclass(slots=True)
+class Node:
+    """One box."""
+
+    column: int
+    name: str | None
+    weight: int = 0
+    y: int = 0
+
+    @property
+    def x(self) -> int:
+        return COLUMN_X[self.column]
+
+    @property
+    def kind(self) -> str:
+        return ("producer", "topic", "group")[self.column]
+
+    @property
+    def label(self) -> str:
+        name = self.name or ""
+        return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
+
+    @property
+    def middle_y(self) -> int:
+        return self.y + NODE_HEIGHT // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line between two boxes."""
+
+    edge: Edge
+    source: Node
+    target: Node
+    width: float
+
+    @property
+    def path(self) -> str:
+        """A curve, as SVG writes it."""
+        begin, end = self.source.x + NODE_WIDTH, self.target.x
+        bend = (begin + end) // 2
+        from_y, to_y = self.source.middle_y, self.target.middle_y
+        return f"M{begin} {from_y} C{bend} {from_y} {bend} {to_y} {end} {to_y}"
+
+    @property
+    def tone(self) -> str:
+        """How well it goes: good, warn or bad; dim where nothing was recorded."""
+        rate = self.edge.failure_rate
+        if self.edge.dead_letters or (rate is not None and rate >= BAD_RATE):
+            return "bad"
+        if self.edge.never_consumed or (rate is not None and rate >= WARN_RATE):
+            return "warn"
+        return "dim" if rate is None else "good"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The drawing, and how many nodes did not fit."""
+
+    nodes: list[Node]
+    lines: list[Line]
+    left_out: int
+    width: int = COLUMN_X[2] + NODE_WIDTH
+    height: int = 0
+
+
+def graph_of(edges: Iterable[Edge]) -> Graph:
+    """Draw the busiest nodes and what is between them."""
+    every = list(edges)
+    nodes: dict[Key, Node] = {}
+    for edge in every:
+        for key in ends_of(edge):
+            node = nodes.setdefault(key, Node(*key))
+            node.weight += edge.messages
+    drawn = _busiest(every, nodes)
+    kept = {key: node for key, node in nodes.items() if key in drawn}
+    between = [edge for edge in every if all(key in kept for key in ends_of(edge))]
+    columns = _placed(kept, between)
+    most = max((edge.messages for edge in between), default=1) or 1
+    lines = [
+        Line(edge, kept[source], kept[target], _width(edge.messages, most))
+        for edge in sorted(between, key=lambda edge: edge.messages)
+        for source, target in [ends_of(edge)]
+    ]
+    rows = max(map(len, columns), default=0)
+    return Graph(
+        [node for column in columns for node in column],
+        lines,
+        len(nodes) - len(kept),
+        height=TOP + rows * ROW_HEIGHT,
+    )
+
+
+def ends_of(edge: Edge) -> tuple[Key, Key]:
+    topic: Key = (1, edge.topic)
+    if edge.is_consuming:
+        return topic, (2, edge.consumer_group)
+    return (0, edge.producer_group), topic
+
+
+def _busiest(edges: Sequence[Edge], nodes: dict[Key, Node]) -> set[Key]:
+    """As many nodes as fit, by the busiest edges first, so that none stands alone."""
+    drawn: set[Key] = set()
+    for edge in sorted(edges, key=lambda edge: -edge.messages):
+        fresh = drawn | set(ends_of(edge))
+        if len(fresh) <= NODES_MAX:
+            drawn = fresh
+    return drawn & set(nodes)
+
+
+def _placed(nodes: dict[Key, Node], edges: Sequence[Edge]) -> list[list[Node]]:
+    """Columns in order; sets each node's place."""
+    columns: list[list[Node]] = [
+        sorted(
+            (node for node in nodes.values() if node.column == column),
+            key=lambda node: (-node.weight, node.name or ""),
+        )
+        for column in range(len(COLUMN_X))
+    ]
+    neighbours: dict[Key, list[Node]] = {key: [] for key in nodes}
+    for edge in edges:
+        source, target = ends_of(edge)
+        neighbours[source].append(nodes[target])
+        neighbours[target].append(nodes[source])
+    for column in columns:
+        _stack(column)
+    for sweep in range(SWEEPS):
+        for column in columns if sweep % 2 == 0 else reversed(columns):
+            column.sort(key=lambda node: _middle(node, neighbours[node.column, node.name]))
+            _stack(column)
+    return columns
+
+
+def _middle(node: Node, neighbours: Sequence[Node]) -> tuple[float, str]:
+    heights = [other.y for other in neighbours]
+    return (sum(heights) / len(heights) if heights else node.y), node.name or ""
+
+
+def _stack(column: Sequence[Node]) -> None:
+    for place, node in enumerate(column):
+        node.y = TOP + place * ROW_HEIGHT
+
+
+def _width(messages: int, most: int) -> float:
+    return round(max(1.0, LINE_WIDTH_MAX * (messages / most) ** 0.5), 1)

@@ -1,0 +1,241 @@
+"""The questions of the analytics pages and resources, as SQL over the tables of the lake.
+
+Percentiles come from the histograms (see `trace.latency`), since those of single minutes cannot be
+added up; they are within 1 % of the true ones. Each table is read once per answer, however many
+ways it is cut.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from console.services.analytics.duck import LakeReader, Row
+from console.services.analytics.figures import (
+    Counts,
+    Edge,
+    Figures,
+    Overview,
+    Scope,
+    SlowDelivery,
+    Spread,
+    Step,
+    funnel_of,
+)
+from console.services.analytics.heatmap import FIRST_BUCKETS
+from trace.lake import EDGES, LATENCY, MINUTE, SLOW
+from trace.latency import bucket_value_ms
+from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_REASON
+
+SLOW_SHOWN: Final = 50
+SLOW_MAX: Final = 500
+#: Topics or groups in one table, the busiest first.
+ROWS_SHOWN: Final = 200
+EDGES_MAX: Final = 2_000
+
+_WHERE: Final = """
+    WHERE {time} >= $begin AND {time} < $end
+      AND ($topic IS NULL OR topic = $topic)
+      AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
+      AND ($msg_type IS NULL OR msg_type = $msg_type)
+"""
+# In the templates {sets} and {key} are this module's own expressions; what a person asked for comes
+# in as parameters only. {{files}} stays for the reader to fill in.
+_COUNTS: Final = """
+    SELECT {key} AS key, {which} AS which, sum(sends)::BIGINT, sum(send_failures)::BIGINT,
+           sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(successes)::BIGINT,
+           sum(failures)::BIGINT, sum(retries)::BIGINT, sum(dead_letters)::BIGINT,
+           sum(deliveries)::BIGINT, sum(consumed)::BIGINT
+    FROM {{files}} {where} GROUP BY {sets}
+"""
+_PERCENTILES: Final = """
+    WITH read AS (
+        SELECT {cells}, measure, bucket, sum(count) AS n FROM {{files}} {where}
+          AND list_contains($measures, measure)
+        GROUP BY ALL
+    ), counted AS (
+        SELECT {key} AS key, {which} AS which, measure, bucket, sum(n) AS n FROM read
+        GROUP BY {sets}
+    ), running AS (
+        SELECT key, which, measure, bucket,
+               sum(n) OVER (PARTITION BY key, which, measure ORDER BY bucket) AS upto,
+               sum(n) OVER (PARTITION BY key, which, measure) AS total
+        FROM counted
+    )
+    SELECT key, which, measure,
+           min(bucket) FILTER (upto >= 0.50 * total), min(bucket) FILTER (upto >= 0.95 * total),
+           min(bucket) FILTER (upto >= 0.99 * total), max(bucket)
+    FROM running GROUP BY key, which, measure
+"""
+_CELLS: Final = "topic, consumer_group, msg_type"
+_WHICH: Final = "grouping_id(topic, consumer_group, msg_type)"
+_KEY: Final = "coalesce(topic, consumer_group, msg_type::VARCHAR)"
+_COUNT_SETS: Final = "GROUPING SETS ((), (topic), (consumer_group), (msg_type))"
+_SPREAD_SETS: Final = (
+    "GROUPING SETS ((measure, bucket), (topic, measure, bucket), "
+    "(consumer_group, measure, bucket), (msg_type, measure, bucket))"
+)
+TOTAL, BY_TOPIC, BY_GROUP, BY_KIND = 0b111, 0b011, 0b101, 0b110
+
+_BANDS: Final = """
+    SELECT minute_ms // {step} * {step} AS point, {band} AS band, sum(count)::BIGINT
+    FROM {{files}} {where} AND measure = $measure GROUP BY point, band
+"""
+_SLOW_ROWS: Final = """
+    SELECT at_ms, reason, topic, producer_group, consumer_group, msg_type, msg_id, stored_ms,
+           start_ms, latency_ms, end_to_end_ms, duration_ms, attempts, success
+    FROM {files} WHERE at_ms >= $begin AND at_ms < $end AND reason = $reason
+      AND ($topic IS NULL OR topic = $topic)
+      AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
+      AND ($msg_type IS NULL OR msg_type = $msg_type)
+    ORDER BY latency_ms DESC NULLS FIRST, at_ms DESC, msg_id LIMIT $limit
+"""
+_EDGE_ROWS: Final = """
+    SELECT any_value(producer_group), topic, consumer_group, sum(messages)::BIGINT,
+           sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(failures)::BIGINT,
+           sum(dead_letters)::BIGINT, sum(never_consumed)::BIGINT, max(last_ms)
+    FROM {files} WHERE hour_ms >= $begin_hour AND hour_ms < $end
+      AND ($topic IS NULL OR topic = $topic)
+      AND ($consumer_group IS NULL OR consumer_group = $consumer_group
+           OR consumer_group IS NULL
+              AND topic IN (SELECT topic FROM {files} WHERE consumer_group = $consumer_group))
+    GROUP BY topic, consumer_group,
+             CASE WHEN consumer_group IS NULL THEN producer_group ELSE '' END
+    ORDER BY sum(messages) DESC, topic, consumer_group LIMIT $limit
+"""
+
+
+def series(reader: LakeReader, scope: Scope) -> list[Figures]:
+    """One entry per point of the range's grid; a point nothing was recorded for has counts 0."""
+    step = scope.range.step_ms
+    point = f"minute_ms // {step} * {step}"
+    counted = reader.rows(
+        _COUNTS.format(key=point, which="0", sets="ALL", where=_where("minute_ms")),
+        MINUTE,
+        scope.range,
+        scope.parameters,
+    )
+    by_point = {row[0]: row for row in counted}
+    found = _percentiles(
+        reader, scope, cells=f"{point} AS point", key="point", which="0", sets="ALL"
+    )
+    return [
+        _figures(at, by_point.get(at), {name: found.get((at, 0, name)) for name in MEASURES})
+        for at in scope.range.points
+    ]
+
+
+def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURES) -> Overview:
+    """The whole range, and its topics, groups and kinds, with percentiles of the `measures`."""
+    counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
+    counted = reader.rows(counts, MINUTE, scope.range, scope.parameters, is_whole=True)
+    spreads = _percentiles(
+        reader,
+        scope,
+        cells=_CELLS,
+        key=_KEY,
+        which=_WHICH,
+        sets=_SPREAD_SETS,
+        measures=measures,
+        is_whole=True,
+    )
+
+    def cut(which: int) -> list[Figures]:
+        return [
+            _figures(row[0], row, {name: spreads.get((row[0], which, name)) for name in MEASURES})
+            for row in counted
+            if row[1] == which
+        ]
+
+    total = cut(TOTAL)
+    groups = [entry for entry in cut(BY_GROUP) if entry.name is not None]
+    return Overview(
+        total[0] if total else Figures(None),
+        _busiest(cut(BY_TOPIC), lambda counts: counts.sends + counts.attempts),
+        _busiest(groups, lambda counts: counts.attempts),
+        _busiest(
+            [_named_kind(entry) for entry in cut(BY_KIND)],
+            lambda counts: counts.sends + counts.attempts,
+        ),
+    )
+
+
+def bands(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int, int]]:
+    """Point, band (its place in BANDS_MS) and count of a measure."""
+    above = reversed(list(enumerate(FIRST_BUCKETS))[1:])
+    band = " ".join(f"WHEN bucket >= {first} THEN {place}" for place, first in above)
+    sql = _BANDS.format(
+        step=scope.range.step_ms, band=f"CASE {band} ELSE 0 END", where=_where("minute_ms")
+    )
+    rows = reader.rows(sql, LATENCY, scope.range, {**scope.parameters, "measure": measure})
+    return [(point, place, count) for point, place, count in rows]
+
+
+def slowest(
+    reader: LakeReader, scope: Scope, *, never_consumed: bool = False, limit: int = SLOW_SHOWN
+) -> list[SlowDelivery]:
+    """The deliveries that waited longest, of those the job keeps from each hour; or the messages
+    that a group never had, the newest first."""
+    reason = NEVER_CONSUMED_REASON if never_consumed else SLOW_REASON
+    parameters = {**scope.parameters, "reason": reason, "limit": min(limit, SLOW_MAX)}
+    rows = reader.rows(_SLOW_ROWS, SLOW, scope.range, parameters)
+    return [SlowDelivery(*row) for row in rows]
+
+
+def edges(reader: LakeReader, scope: Scope) -> list[Edge]:
+    """Who sends to whom, the busiest first. Edges are kept by the hour, so the hours that the
+    range touches count whole; the kind of messages is not told apart."""
+    wanted = ("end", "topic", "consumer_group")
+    parameters = {name: scope.parameters[name] for name in wanted}
+    parameters |= {"begin_hour": scope.range.hours[0] * 3_600_000, "limit": EDGES_MAX}
+    return [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
+
+
+def funnel(reader: LakeReader, scope: Scope, total: Figures) -> list[Step]:
+    """From sent to succeeded. What a group never had is known from the edges, which tell no kinds
+    of messages apart: for one kind it is None."""
+    missed = None
+    if scope.kind is None:
+        missed = sum(edge.never_consumed for edge in edges(reader, scope))
+    return funnel_of(total.counts, missed)
+
+
+def _percentiles(
+    reader: LakeReader,
+    scope: Scope,
+    *,
+    cells: str,
+    key: str,
+    which: str,
+    sets: str,
+    measures: Sequence[str] = MEASURES,
+    is_whole: bool = False,
+) -> dict[tuple[Any, int, str], Spread]:
+    sql = _PERCENTILES.format(
+        cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
+    )
+    wanted = {**scope.parameters, "measures": list(measures)}
+    rows = reader.rows(sql, LATENCY, scope.range, wanted, is_whole=is_whole)
+    return {
+        (name, cut, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in row))
+        for name, cut, measure, *row in rows
+    }
+
+
+def _where(time_column: str) -> str:
+    return _WHERE.format(time=time_column)
+
+
+def _figures(
+    name: str | int | None, row: Row | None, spreads: Mapping[str, Spread | None]
+) -> Figures:
+    counts = Counts(*(value or 0 for value in row[2:])) if row else Counts()
+    return Figures(name, counts, **{key: spread or Spread() for key, spread in spreads.items()})
+
+
+def _named_kind(entry: Figures) -> Figures:
+    name = None if entry.name is None else MESSAGE_KINDS.get(int(entry.name), str(entry.name))
+    return Figures(name, entry.counts, entry.latency, entry.send_cost, entry.end_to_end)
+
+
+def _busiest(found: Sequence[Figures], weight: Callable[[Counts], int]) -> list[Figures]:
+    ordered = sorted(found, key=lambda entry: (-weight(entry.counts), str(entry.name)))
+    return ordered[:ROWS_SHOWN]

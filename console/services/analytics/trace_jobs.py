@@ -1,0 +1,120 @@
+"""The jobs of the trace lake: Spark programs (`python -m spark_jobs …`), as kinds of jobs."""
+
+import sys
+from typing import Any, Final
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from console.services.analytics.summaries import summarise
+from console.services.jobs import kinds
+from console.services.jobs.control import Control
+from console.services.jobs.models import Job
+from console.services.jobs.places import lake_of, spark_run_dir
+from console.services.jobs.program import run_program
+from console.services.jobs.reports import Done, Moved
+from console.services.jobs.states import State
+
+INGEST: Final = "ingest"
+COMPACT: Final = "compact"
+#: The program did all the rest by then.
+SUMMARIES_PERCENT: Final = 99.0
+
+TITLES: Final[dict[str, tuple[Any, Any]]] = {
+    INGEST: (
+        _("Read traces"),
+        _("Brings what clients have written to the trace topic since the last time into the lake."),
+    ),
+    "rollup": (
+        _("Make figures again"),
+        _("Makes the figures per minute of all hours that changed since they were made."),
+    ),
+    "edges": (
+        _("Make the graph again"),
+        _("Makes the table of who sends to whom, of all hours that changed."),
+    ),
+    "slow": (
+        _("Make slow lists again"),
+        _("Makes the lists of slow and never-consumed messages, of all hours that changed."),
+    ),
+    COMPACT: (
+        _("Tidy the lake"),
+        _("Makes one file of many small ones, and lets go of hours older than CONSOLE_LAKE_DAYS."),
+    ),
+}
+STAGES: Final = {
+    "wait": _("Waiting for another job of the lake"),
+    "plan": _("Looking what is new"),
+    "start": _("Starting Spark"),
+    "read": _("Reading and decoding"),
+    "rollup": _("Rolling up"),
+    "compact": _("Joining files"),
+    "commit": _("Committing"),
+    "summaries": _("Summing up days"),
+}
+OUTPUTS: Final = {
+    "records": _("Trace records"),
+    "broken": _("Could not be decoded"),
+    "lost": _("Expired in the broker before they could be read"),
+    "hours": _("Hours of the lake made anew"),
+    "files": _("Files"),
+    "seconds": _("Seconds"),
+    "days": _("Days summed up"),
+}
+
+
+def register_kinds() -> None:
+    for name, (title, about) in TITLES.items():
+        kinds.register(
+            name,
+            run_spark,
+            title=title,
+            about=about,
+            unit=_("messages") if name == INGEST else "",
+            by_hand=True,
+            uses_spark=True,
+            stages=STAGES,
+            outputs=OUTPUTS,
+        )
+
+
+def run_spark(job: Job, control: Control) -> Done:
+    """The work of all of them: the program of the same name, alone with the lake. A run that was
+    killed left nothing that counts, so the next one just goes on."""
+    while _others_at_work(job):
+        control.moved(stage="wait")
+        control.wait(1.0)
+    namesrv = settings.CONSOLE_CLUSTERS.get(job.cluster, "")
+    told = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
+    job.inputs = {**job.inputs, **told, "lake": str(lake_of(job.cluster))}
+    job.save(update_fields=["inputs"])
+    done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
+    last = Moved(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
+    days = summarise(job.cluster, lambda: control.report(last))
+    return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
+
+
+def _others_at_work(job: Job) -> bool:
+    """Whether a Spark job of the cluster runs that was there before."""
+    names = [kind.name for kind in kinds.known() if kind.uses_spark]
+    others = Job.objects.filter(cluster=job.cluster, kind__in=names, state=State.RUNNING)
+    first = Q(started_at__lt=job.started_at) | Q(started_at=job.started_at, pk__lt=job.pk)
+    return others.filter(first).exists()
+
+
+def command_of(kind: str, cluster: str, namesrv: str) -> list[str]:
+    """The program that does a kind of job."""
+    master = ["--master", settings.SPARK_MASTER] if settings.SPARK_MASTER else []
+    source = ["--namesrv", namesrv] if kind == INGEST else []
+    kept = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
+    return [
+        *(sys.executable, "-m", "spark_jobs", kind),
+        *source,
+        *kept,
+        *("--lake", str(lake_of(cluster))),
+        *("--run-dir", str(spark_run_dir())),
+        *master,
+        "--progress-json",
+        "--until-stdin-closes",
+    ]

@@ -1,0 +1,199 @@
+"""The analytics pages: overview, dependency graph, slow messages. Each takes the same scope."""
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway import now_ms
+from console.services.analytics import questions
+from console.services.analytics.desk import asking, read_scope
+from console.services.analytics.duck import LakeReader
+from console.services.analytics.figures import Scope
+from console.services.analytics.graph import graph_of
+from console.services.analytics.heatmap import drawn_points, heat_map
+from console.services.analytics.labels import KIND_TITLES
+from console.services.analytics.ranges import SPANS
+from console.services.analytics.trace_jobs import INGEST
+from console.services.jobs import kinds, spark
+from console.services.jobs.models import Job
+from console.services.jobs.states import ACTIVE
+from console.web.dependencies import redis_problem
+
+SLOW_ON_OVERVIEW = 10
+MEASURES_SHOWN = ("latency", "send_cost")
+#: When the last job was so long ago, the page says so.
+OLD_MS = 3_600_000
+
+
+class AnalyticsPage(ClusterPage):
+    """Reads the scope, and what the page shows of the lake."""
+
+    name = "overview"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        wrong = ""
+        try:
+            scope = read_scope(request.GET, now_ms())
+        except ValueError as error:
+            wrong, scope = str(error), read_scope({}, now_ms())
+        with asking(self.cluster.name) as reader:
+            seen = self.figures(reader, scope) if reader.snapshot.run else {}
+            snapshot = reader.snapshot if reader.snapshot.run else None
+            freshness = self._freshness(reader, scope)
+        return self.show(
+            title=self.heading(),
+            crumbs=self.crumbs(),
+            status=400 if wrong else 200,
+            wrong_range=wrong,
+            scope=scope,
+            snapshot=snapshot,
+            ingest=kinds.find(INGEST),
+            active_job=self._active_job(),
+            **_scope_context(scope),
+            **self._tabs(scope),
+            **freshness,
+            **({} if snapshot else self._what_to_do()),
+            **seen,
+        )
+
+    def heading(self) -> str:
+        return _("Analytics")
+
+    def crumbs(self) -> list[Crumb]:
+        return [Crumb(self.heading())]
+
+    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        """What this page asks the lake."""
+        raise NotImplementedError
+
+    def _freshness(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        told_ms = reader.snapshot.told_until_ms or reader.snapshot.committed_ms
+        is_behind = (
+            bool(reader.snapshot.run) and told_ms < min(scope.range.end_ms, now_ms()) - OLD_MS
+        )
+        return {"broken_files": reader.broken, "told_until_ms": told_ms, "is_behind": is_behind}
+
+    def _tabs(self, scope: Scope) -> dict[str, Any]:
+        query = urlencode(_query_of(scope))
+        tabs = [("overview", _("Overview")), ("graph", _("Who sends to whom")), ("slow", _("Slow"))]
+        where = {"cluster": self.cluster.name}
+        return {
+            "tabs": [
+                (f"{reverse(f'analytics:{name}', kwargs=where)}?{query}", title, name == self.name)
+                for name, title in tabs
+            ]
+        }
+
+    def _what_to_do(self) -> dict[str, Any]:
+        """For a lake that is not there yet."""
+        return {"redis_problem": redis_problem(), "spark": spark.availability()}
+
+    def _active_job(self) -> Job | None:
+        return Job.objects.filter(cluster=self.cluster.name, kind=INGEST, state__in=ACTIVE).first()
+
+
+class OverviewPage(AnalyticsPage):
+    """Everything is in the page but the charts, whose points the page fetches from the API."""
+
+    template = "analytics/overview.html"
+
+    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        whole = questions.overview(reader, scope, MEASURES_SHOWN)
+        funnel = questions.funnel(reader, scope, whole.total)
+        columns = drawn_points(scope.range.points)
+        heat = heat_map(columns, questions.bands(reader, scope, "latency"))
+        return {
+            "total": whole.total,
+            "topics": whole.topics,
+            "groups": whole.groups,
+            "kinds": whole.kinds,
+            "heat": heat,
+            "funnel": funnel,
+            "funnel_most": max(step.count or 0 for step in funnel),
+            "slowest": questions.slowest(reader, scope, limit=SLOW_ON_OVERVIEW),
+        }
+
+
+class GraphPage(AnalyticsPage):
+    """Producer groups, topics and consumer groups, and what goes between them."""
+
+    name = "graph"
+    template = "analytics/graph.html"
+
+    def heading(self) -> str:
+        return _("Who sends to whom")
+
+    def crumbs(self) -> list[Crumb]:
+        return _below(self.cluster.name, self.heading())
+
+    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        found = questions.edges(reader, scope)
+        return {"edges": found[: questions.ROWS_SHOWN], "graph": graph_of(found)}
+
+
+class SlowPage(AnalyticsPage):
+    """The messages that waited longest, and those that a group never had."""
+
+    name = "slow"
+    template = "analytics/slow.html"
+
+    def heading(self) -> str:
+        return _("Slow messages")
+
+    def crumbs(self) -> list[Crumb]:
+        return _below(self.cluster.name, self.heading())
+
+    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        return {
+            "slowest": questions.slowest(reader, scope),
+            "never": questions.slowest(reader, scope, never_consumed=True),
+        }
+
+
+def _below(cluster: str, heading: str) -> list[Crumb]:
+    start = reverse("analytics:overview", kwargs={"cluster": cluster})
+    return [Crumb(_("Analytics"), start), Crumb(heading)]
+
+
+def _scope_context(scope: Scope) -> dict[str, Any]:
+    return {
+        "spans": [(name, title) for name, (_length, title) in SPANS.items()],
+        "begin_local": _local(scope.range.begin_ms),
+        "end_local": _local(scope.range.end_ms),
+        "kind_choices": list(KIND_TITLES.items()),
+        "kind_title": KIND_TITLES.get(scope.kind or "", ""),
+        "zone": timezone.get_current_timezone_name(),
+        "scope_query": urlencode(_query_of(scope)),
+        "range_query": urlencode(_range_of(scope)),
+        "filters": _filters_of(scope),
+        "filter_query": urlencode(_filters_of(scope)),
+    }
+
+
+def _local(ms: int) -> str:
+    """As a field for date and time takes it, in the reader's zone."""
+    moment = datetime.fromtimestamp(ms / 1000, UTC).astimezone(timezone.get_current_timezone())
+    return moment.strftime("%Y-%m-%dT%H:%M")
+
+
+def _query_of(scope: Scope) -> dict[str, str]:
+    """The query string that asks for the scope again."""
+    return _range_of(scope) | _filters_of(scope)
+
+
+def _range_of(scope: Scope) -> dict[str, str]:
+    shown = scope.range
+    if shown.span:
+        return {"range": shown.span}
+    return {"begin_ms": str(shown.begin_ms), "end_ms": str(shown.end_ms)}
+
+
+def _filters_of(scope: Scope) -> dict[str, str]:
+    filters = {"topic": scope.topic, "group": scope.consumer_group, "kind": scope.kind}
+    return {name: value for name, value in filters.items() if value}

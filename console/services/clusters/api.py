@@ -1,0 +1,186 @@
+"""REST resources of the area `clusters`."""
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.api.serializers import AnsweredSerializer, FailureSerializer
+from console.api.views import ClusterResource, told_with
+from console.gateway import gateway
+from console.gateway.brokers.listing import broker_details, broker_rows, name_servers
+from console.gateway.overview import overview
+from console.web.live.sampler import sample_of
+
+
+class ClusterNameSerializer(serializers.Serializer[Any]):
+    """A cluster this console knows."""
+
+    name = serializers.CharField()
+    namesrv_addr = serializers.CharField()
+
+
+class LoadSerializer(serializers.Serializer[Any]):
+    """Sums over the brokers; null is what none of them told."""
+
+    in_rate = serializers.FloatField(allow_null=True, help_text="Messages received per second.")
+    out_rate = serializers.FloatField(allow_null=True, help_text="Messages delivered per second.")
+    in_today = serializers.IntegerField(allow_null=True)
+    out_today = serializers.IntegerField(allow_null=True)
+    in_total = serializers.IntegerField(allow_null=True, help_text="Since the brokers' start.")
+    out_total = serializers.IntegerField(allow_null=True)
+    stored_bytes = serializers.IntegerField(allow_null=True)
+    disk_ratio = serializers.FloatField(allow_null=True, help_text="The fullest disk, 0 to 1.")
+
+
+class BrokerSerializer(serializers.Serializer[Any]):
+    """One broker process."""
+
+    name = serializers.CharField(source="ref.name")
+    id = serializers.IntegerField(source="ref.id", help_text="0 is the master.")
+    addr = serializers.CharField(source="ref.addr")
+    role = serializers.ChoiceField(choices=["master", "slave"])
+    cluster_name = serializers.CharField(help_text="RocketMQ's own name of its cluster.")
+    version = serializers.CharField(allow_null=True)
+    started_ms = serializers.IntegerField(allow_null=True)
+    in_rate = serializers.FloatField(allow_null=True)
+    out_rate = serializers.FloatField(allow_null=True)
+    in_today = serializers.IntegerField(allow_null=True)
+    out_today = serializers.IntegerField(allow_null=True)
+    in_total = serializers.IntegerField(allow_null=True)
+    out_total = serializers.IntegerField(allow_null=True)
+    disk_ratio = serializers.FloatField(allow_null=True)
+    disk_total = serializers.IntegerField(allow_null=True)
+    disk_free = serializers.IntegerField(allow_null=True)
+    stored_bytes = serializers.IntegerField(allow_null=True)
+    oldest_message_ms = serializers.IntegerField(allow_null=True)
+
+
+class DeadLettersSerializer(serializers.Serializer[Any]):
+    """The dead letters of one group."""
+
+    group = serializers.CharField()
+    count = serializers.IntegerField()
+    newest_ms = serializers.IntegerField(allow_null=True)
+
+
+class ClusterSerializer(AnsweredSerializer):
+    """A cluster at a glance."""
+
+    load = LoadSerializer()
+    topic_count = serializers.IntegerField(help_text="All topics, the system's own among them.")
+    own_topic_count = serializers.IntegerField(help_text="Without system, retry and dead-letter.")
+    group_count = serializers.IntegerField()
+    total_lag = serializers.IntegerField(allow_null=True)
+    dead_letter_count = serializers.IntegerField(
+        allow_null=True, help_text="Null when there are too many groups to ask about each."
+    )
+    dead_letters = DeadLettersSerializer(many=True, allow_null=True)
+    brokers = BrokerSerializer(many=True)
+
+
+class BrokerListSerializer(AnsweredSerializer):
+    items = BrokerSerializer(many=True)
+
+
+class BrokerProcessSerializer(serializers.Serializer[Any]):
+    """A broker process with its runtime table and settings, in RocketMQ's own keys and words."""
+
+    broker = BrokerSerializer(source="row")
+    runtime = serializers.DictField(source="table", child=serializers.CharField())
+    settings = serializers.DictField(child=serializers.CharField())
+
+
+class BrokerDetailSerializer(AnsweredSerializer):
+    processes = BrokerProcessSerializer(many=True)
+
+
+class NameServerSerializer(serializers.Serializer[Any]):
+    addr = serializers.CharField()
+    settings = serializers.DictField(child=serializers.CharField())
+    failure = serializers.CharField(allow_null=True)
+
+
+class NameServerListSerializer(AnsweredSerializer):
+    items = NameServerSerializer(many=True)
+
+
+class BrokerLoadSerializer(serializers.Serializer[Any]):
+    addr = serializers.CharField()
+    master = serializers.BooleanField()
+    in_rate = serializers.FloatField(allow_null=True)
+    out_rate = serializers.FloatField(allow_null=True)
+    in_today = serializers.IntegerField(allow_null=True)
+    out_today = serializers.IntegerField(allow_null=True)
+    disk_ratio = serializers.FloatField(allow_null=True)
+
+
+class SampleSerializer(serializers.Serializer[Any]):
+    """What the live feed sends, asked for once."""
+
+    type = serializers.CharField()
+    at_ms = serializers.IntegerField()
+    in_rate = serializers.FloatField(allow_null=True)
+    out_rate = serializers.FloatField(allow_null=True)
+    in_today = serializers.IntegerField(allow_null=True)
+    out_today = serializers.IntegerField(allow_null=True)
+    stored_bytes = serializers.IntegerField(allow_null=True)
+    brokers = BrokerLoadSerializer(many=True)
+    failures = FailureSerializer(many=True)
+
+
+class ClusterList(APIView):
+    """The clusters of this console, from its settings; none of them is asked."""
+
+    @extend_schema(responses=ClusterNameSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        clusters = gateway.clusters()
+        return Response(ClusterNameSerializer(clusters, many=True).data)
+
+
+class ClusterOne(ClusterResource):
+    @extend_schema(responses=ClusterSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """A cluster at a glance: load, counts, brokers."""
+        return self.answered(self.cluster.ask(overview), ClusterSerializer)
+
+
+class LoadNow(ClusterResource):
+    @extend_schema(responses=SampleSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """One sample of the live feed, for browsers that cannot keep a WebSocket open."""
+        answer = self.cluster.ask(broker_rows)
+        sample = sample_of(answer.value, {}, answer.asked_at_ms)
+        sample["failures"] = [asdict(failure) for failure in answer.failures]
+        return Response(sample)
+
+
+class BrokerList(ClusterResource):
+    @extend_schema(responses=BrokerListSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """All broker processes with rates, disk and counts."""
+        answer = self.cluster.ask(broker_rows)
+        items = BrokerSerializer(answer.value, many=True).data
+        return Response({"items": items, **told_with(answer)})
+
+
+class BrokerOne(ClusterResource):
+    @extend_schema(responses=BrokerDetailSerializer)
+    def get(self, request: Request, cluster: str, broker: str) -> Response:
+        """The processes of one broker name, master first."""
+        answer = self.cluster.ask(broker_details, broker)
+        processes = BrokerProcessSerializer(answer.value, many=True).data
+        return Response({"processes": processes, **told_with(answer)})
+
+
+class NameServerList(ClusterResource):
+    @extend_schema(responses=NameServerListSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """All configured name servers; `failure` tells why one did not answer."""
+        answer = self.cluster.ask(name_servers)
+        items = NameServerSerializer(answer.value, many=True).data
+        return Response({"items": items, **told_with(answer)})

@@ -1,0 +1,22 @@
+"""/clusters/<cluster>/…"""
+
+from django.urls import path
+
+from console.services.clusters import configuration, views
+
+app_name = "clusters"
+
+urlpatterns = [
+    path("", views.OverviewPage.as_view(), name="overview"),
+    path("behind/", views.BehindPart.as_view(), name="behind"),
+    path("brokers/", views.BrokersPage.as_view(), name="brokers"),
+    path("brokers/<str:broker>/", views.BrokerPage.as_view(), name="broker"),
+    path("broker-settings/", configuration.SettingsPage.as_view(), name="settings"),
+    path("broker-settings/<str:key>/", configuration.SettingPage.as_view(), name="setting"),
+    path(
+        "broker-settings/<str:name>/undo/<int:number>/",
+        configuration.SettingUndoPage.as_view(),
+        name="undo",
+    ),
+    path("name-servers/", views.NameServersPage.as_view(), name="name-servers"),
+]

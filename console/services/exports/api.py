@@ -1,0 +1,81 @@
+"""REST twin of the page that exports lists."""
+
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.views import ClusterResource
+from console.audit.recording import audited
+from console.frame.tables import SEARCH_CHARS_MAX
+from console.services.exports import tables, work
+from console.services.exports.shapes import ExportStartedSerializer, FileWishSerializer
+from console.services.exports.views import START_ACTION
+
+NAME_CHARS_MAX = 64
+
+
+class TableExportSerializer(FileWishSerializer):
+    """Which list, as its page and resource show it, and the kind of file."""
+
+    table = serializers.ChoiceField(choices=tables.known())
+    q = serializers.CharField(max_length=SEARCH_CHARS_MAX, default="", allow_blank=True)
+    filter = serializers.CharField(
+        max_length=NAME_CHARS_MAX,
+        default="",
+        allow_blank=True,
+        help_text="The `type` of topics, `show` of groups, `role` of clients.",
+    )
+    ordering = serializers.CharField(
+        max_length=NAME_CHARS_MAX, default="name", help_text="As of the list's own resource."
+    )
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        table = tables.find(given["table"])
+        assert table is not None
+        if given["filter"] and given["filter"] not in table.choices:
+            raise ValidationError({"filter": [_expected(table.choices)]})
+        orderings = table.listing.orderings if table.listing else ["name"]
+        if given["ordering"] not in orderings:
+            raise ValidationError({"ordering": [_expected(orderings)]})
+        if given["q"] and table.listing is None:
+            raise ValidationError({"q": ["This list has no search."]})
+        return super().validate(given)
+
+
+class TableExports(ClusterResource):
+    actions = {"post": START_ACTION}
+
+    @extend_schema(
+        request=TableExportSerializer,
+        responses={202: ExportStartedSerializer},
+        examples=[
+            OpenApiExample(
+                "groups that are behind, worst first",
+                {"table": "groups", "filter": "behind", "ordering": "-lag", "format": "xlsx"},
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Export a list: 202 with its job. 409 while the list has one.
+
+        Columns are called as in the list's resource. What nobody could tell is null, or an empty
+        cell; the job's outputs count the brokers that did not tell.
+        """
+        serializer = TableExportSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wish = dict(serializer.validated_data)
+        with audited(request, START_ACTION, cluster=cluster, target=wish["table"]) as entry:
+            job = work.begin(self.cluster, wish, by=request.user)
+            entry.after = {"job": job.pk, **wish}
+        where = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
+        return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": where})
+
+
+def _expected(names: Any) -> str:
+    return f"Expected one of: {', '.join(names)}" if names else "This list has none."

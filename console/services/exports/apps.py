@@ -1,0 +1,33 @@
+"""The area of exports; buttons of lists lead to it."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class ExportsConfig(AreaConfig):
+    name = "console.services.exports"
+    label = "exports"
+    title = _("Exports")
+    icon = "download"
+    in_navigation = False
+    start = "table"
+
+    def ready(self) -> None:
+        from console.services.exports import work
+        from console.services.jobs import kinds
+
+        kinds.register(
+            work.KIND,
+            work.work,
+            title=_("Export a list"),
+            unit=_("rows"),
+            can_pause=True,
+            stages={"read": _("Reading")},
+            outputs={
+                "rows": _("Rows written"),
+                "left_out": _("Rows left out by the bound"),
+                "not_looked_at": _("Rows that the filter could not look at"),
+                "silent_brokers": _("Brokers that did not tell all numbers"),
+            },
+        )

@@ -1,0 +1,149 @@
+"""The page before an export of a list: how many rows, in which order, as what file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.frame.forms import TablerForm
+from console.frame.pages import ClusterPage, Crumb
+from console.frame.tables import SEARCH_CHARS_MAX, TableQuery
+from console.gateway import NotThere
+from console.services.exports import tables, work
+from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
+from console.services.exports.tables import Asked, Found, Table
+from console.services.jobs.errors import AlreadyActive
+from console.web.dependencies import redis_problem
+
+START_ACTION = "table.export"
+
+
+class TableForm(TablerForm):
+    """What the list shows, the kind of file, and how many rows it may have."""
+
+    q = forms.CharField(
+        label=gettext_lazy("Search"), max_length=SEARCH_CHARS_MAX, required=False, strip=True
+    )
+    filter = forms.ChoiceField(label=gettext_lazy("Only"), required=False)
+    ordering = forms.ChoiceField(label=gettext_lazy("In order of"), required=False)
+    format = forms.ChoiceField(label=gettext_lazy("Format"), choices=list(FORMATS.items()))
+    most = forms.IntegerField(
+        label=gettext_lazy("Rows at most"), min_value=1, max_value=ROWS_MAX, initial=ROWS_USUAL
+    )
+
+    def __init__(self, table: Table, data: Mapping[str, Any]) -> None:
+        super().__init__(data)
+        self.table = table
+        self._offer("filter", [("", gettext_lazy("All")), *table.choices.items()], table.choices)
+        self._offer("ordering", _orders(table), table.listing)
+        if table.listing is None:
+            del self.fields["q"]
+
+    def _offer(self, name: str, choices: list[tuple[str, Any]], offered: Any) -> None:
+        """Give a field its choices; one that has none is not part of the form."""
+        chosen = self.fields[name]
+        assert isinstance(chosen, forms.ChoiceField)
+        chosen.choices = choices
+        if not offered:
+            del self.fields[name]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("format") == "xlsx" and (cleaned.get("most") or 0) > SHEET_ROWS_MAX:
+            text = _("A sheet may have %(most)s rows.")
+            self.add_error("most", text % {"most": SHEET_ROWS_MAX})
+        return cleaned
+
+    def wish(self) -> dict[str, Any]:
+        """What the job needs to know, as JSON."""
+        given = self.cleaned_data
+        return {
+            "table": self.table.name,
+            "q": given.get("q", ""),
+            "filter": given.get("filter", ""),
+            "ordering": given.get("ordering") or "name",
+            "format": given["format"],
+            "most": given["most"],
+        }
+
+
+def _orders(table: Table) -> list[tuple[str, Any]]:
+    """Every column that can be ordered by, up and down."""
+    columns = [each for each in table.listing or () if each.key is not None]
+    return [
+        (f"{sign}{column.name}", format_lazy("{title} {arrow}", title=column.title, arrow=arrow))
+        for column in columns
+        for sign, arrow in (("", "↑"), ("-", "↓"))
+    ]
+
+
+@needs(Need.WRITE)
+class TablePage(ClusterPage):
+    """Before an export: how much it is about, the format, the bound."""
+
+    template = "exports/table.html"
+    actions = {"post": START_ACTION}
+
+    def get(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
+        wanted = table_named(table)
+        return self.form(TableForm(wanted, asked_in_address(wanted, request.GET)))
+
+    def post(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
+        form = TableForm(table_named(table), request.POST)
+        if not form.is_valid():
+            return self.form(form)
+        wish = form.wish()
+        try:
+            with audited(request, START_ACTION, cluster=cluster, target=table) as entry:
+                job = work.begin(self.cluster, wish, by=request.user)
+                entry.after = {"job": job.pk, **wish}
+        except AlreadyActive as active:
+            job = active.job
+        return redirect("jobs:detail", cluster, job.pk)
+
+    def form(self, form: TableForm) -> HttpResponse:
+        table, found = form.table, None
+        is_valid = form.is_valid()
+        if is_valid:
+            found = self.found(table, form.wish())
+        return self.show(
+            title=_("Export a list"),
+            crumbs=[
+                Crumb(str(table.title), reverse(table.page, args=[self.cluster.name])),
+                Crumb(_("Export")),
+            ],
+            form=form,
+            table=table,
+            found=found,
+            failures=found.failures if found else (),
+            redis_problem=redis_problem(),
+            status=200 if is_valid else 422,
+        )
+
+    def found(self, table: Table, wish: Mapping[str, Any]) -> Found:
+        return table.found(self.cluster, Asked(wish["q"], wish["filter"], wish["ordering"]))
+
+
+def table_named(name: str) -> Table:
+    table = tables.find(name)
+    if table is None:
+        raise NotThere(format_lazy(gettext_lazy("There is no list “{name}”."), name=name))
+    return table
+
+
+def asked_in_address(table: Table, params: Mapping[str, str]) -> dict[str, str]:
+    """What the list's address asks for; as there, what makes no sense counts as not given."""
+    asked = {"format": "jsonl", "most": str(ROWS_USUAL), "ordering": "name"}
+    if table.listing is not None:
+        query = TableQuery.read(params, table.listing, default="name")
+        asked |= {"q": query.search.replace("\x00", ""), "ordering": query.ordering}
+    chosen = params.get(table.choice, "")
+    return asked | {"filter": chosen if chosen in table.choices else ""}

@@ -1,0 +1,78 @@
+"""What the REST resources of jobs take and answer."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from console.api.serializers import BodySerializer
+from console.services.jobs import kinds
+from console.services.jobs.models import Origin
+from console.services.jobs.states import State
+
+
+class JobSerializer(serializers.Serializer[Any]):
+    """One job. Times are null for what has not happened yet."""
+
+    id = serializers.IntegerField()
+    cluster = serializers.CharField()
+    kind = serializers.CharField()
+    scope = serializers.CharField(help_text="What it is about, such as a group; empty for all.")
+    state = serializers.ChoiceField(choices=State.choices)
+    origin = serializers.ChoiceField(choices=Origin.choices)
+    started_by = serializers.CharField(allow_null=True, help_text="Null for the schedule.")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    cancel_requested = serializers.BooleanField()
+    stage = serializers.CharField()
+    percent = serializers.FloatField()
+    done = serializers.IntegerField(help_text="So much is done, in the unit of its kind.")
+    total = serializers.IntegerField(allow_null=True, help_text="Of so much; null when unknown.")
+    rate = serializers.FloatField(allow_null=True, help_text="Per second, while it works.")
+    detail = serializers.CharField(help_text="Where it is, for people.")
+    spark_ui = serializers.CharField(help_text="Spark's own page, while the job runs.")
+    inputs = serializers.DictField()
+    outputs = serializers.DictField()
+    error = serializers.CharField()
+
+
+class JobDetailSerializer(JobSerializer):
+    log_tail = serializers.CharField(help_text="The end of what its program wrote to its log.")
+
+
+class JobPageSerializer(serializers.Serializer[Any]):
+    items = JobSerializer(many=True)
+    total = serializers.IntegerField()
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class JobRequestSerializer(BodySerializer):
+    kind = serializers.CharField(max_length=kinds.NAME_CHARS_MAX, default="ingest")
+
+
+class JobKindSerializer(serializers.Serializer[Any]):
+    """One kind of jobs, in the reader's language."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    about = serializers.CharField()
+    unit = serializers.CharField()
+    need = serializers.CharField(source="need.value", help_text="The right its jobs ask for.")
+    can_pause = serializers.BooleanField()
+    can_continue = serializers.BooleanField()
+    by_hand = serializers.BooleanField(help_text="Whether POST …/jobs starts it.")
+
+
+class JobKindListSerializer(serializers.Serializer[Any]):
+    items = JobKindSerializer(many=True)
+
+
+class JobFileSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    written_ms = serializers.IntegerField()
+    expires_ms = serializers.IntegerField()
+
+
+class JobFileListSerializer(serializers.Serializer[Any]):
+    items = JobFileSerializer(many=True)

@@ -1,0 +1,118 @@
+"""Files that a job makes for people to fetch: bounded in size and number, and gone after some days.
+
+    with files.writing(job.pk, "orders.jsonl") as file:     # in the work of a job
+        file.write(line)
+
+A file counts when it is closed; one that a killed worker left half written is never offered.
+"""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from console.services.jobs.places import job_files
+
+#: Of one job.
+FILES_MAX: Final = 100
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+HALF: Final = ".half"
+MEGABYTE: Final = 1024 * 1024
+DAY_S: Final = 24 * 3600
+
+TOO_LARGE: Final = gettext_noop(
+    "The files of the job would be larger (CONSOLE_JOB_FILES_MB), or more, than a job may keep."
+)
+
+
+class FilesTooLarge(Exception):
+    """The job's files would be larger, or more, than one job may keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """One finished file."""
+
+    name: str
+    size_bytes: int
+    written_ms: int
+
+    @property
+    def expires_ms(self) -> int:
+        return self.written_ms + settings.JOB_FILE_DAYS * DAY_S * 1000
+
+
+class BoundedFile:
+    """Writes bytes while the files of the job stay below their bound."""
+
+    def __init__(self, file: IO[bytes], left_bytes: int) -> None:
+        self._file = file
+        self.left_bytes = left_bytes
+
+    def write(self, data: bytes) -> int:
+        """Write all of `data`, or raise FilesTooLarge and write nothing of it."""
+        if len(data) > self.left_bytes:
+            raise FilesTooLarge(TOO_LARGE)
+        self.left_bytes -= len(data)
+        return self._file.write(data)
+
+
+@contextmanager
+def writing(job_id: int, name: str) -> Iterator[BoundedFile]:
+    """A new file of a job. It is kept when the block ends well, and gone when it does not."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be the name of a job's file")
+    there = listing(job_id)
+    if len(there) >= FILES_MAX:
+        raise FilesTooLarge(TOO_LARGE)
+    left_bytes = settings.JOB_FILES_MB * MEGABYTE - sum(file.size_bytes for file in there)
+    folder = job_files(job_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    half = folder / f"{name}{HALF}"
+    try:
+        with half.open("wb") as file:
+            yield BoundedFile(file, left_bytes)
+        half.rename(folder / name)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def listing(job_id: int) -> list[JobFile]:
+    """The finished files of a job that have not expired, by name."""
+    found = []
+    with suppress(FileNotFoundError):
+        for path in sorted(job_files(job_id).iterdir()):
+            if NAME.fullmatch(path.name) and not path.name.endswith(HALF) and path.is_file():
+                stat = path.stat()
+                found.append(JobFile(path.name, stat.st_size, int(stat.st_mtime * 1000)))
+    now_ms = int(time.time() * 1000)
+    return [file for file in found if file.expires_ms > now_ms]
+
+
+def path_of(job_id: int, name: str) -> Path | None:
+    """Where a file of a job is; None when it has none of that name, or no longer."""
+    is_there = any(file.name == name for file in listing(job_id))
+    return job_files(job_id) / name if is_there else None
+
+
+def forget_files(job_id: int) -> None:
+    shutil.rmtree(job_files(job_id), ignore_errors=True)
+
+
+def expire(now_s: float | None = None) -> int:
+    """Delete the folders whose newest change is older than files are kept; returns how many."""
+    horizon = (time.time() if now_s is None else now_s) - settings.JOB_FILE_DAYS * DAY_S
+    gone = 0
+    with suppress(FileNotFoundError):
+        for folder in job_files(0).parent.iterdir():
+            if folder.name.isdigit() and folder.stat().st_mtime < horizon:
+                shutil.rmtree(folder, ignore_errors=True)
+                gone += 1
+    return gone

@@ -1,0 +1,177 @@
+"""Every change of a job's row, in one place: pages, REST resources, tasks and the clock come here.
+
+Each change is one UPDATE that also states from which state it may happen, so two processes cannot
+both win: a job cancelled in the same moment as a worker takes it is either cancelled or running.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from console.services.jobs.errors import AlreadyActive
+from console.services.jobs.files import forget_files
+from console.services.jobs.models import SCOPE_CHARS_MAX, Job, Origin
+from console.services.jobs.places import job_log
+from console.services.jobs.reports import Done, Moved, bounded
+from console.services.jobs.states import ACTIVE, AT_WORK, State, before
+
+#: A worker writes a heartbeat every few seconds; so long without one and it is gone.
+LOST_AFTER: Final = timedelta(seconds=45)
+#: So long without a worker and the job gives up, so that it does not block the next one.
+QUEUED_MAX: Final = timedelta(minutes=15)
+ERROR_CHARS_MAX: Final = 2000
+#: Of each cluster and kind; older rows go when a new one comes.
+JOBS_KEPT: Final = 200
+
+# Kept in the row in English, shown in the reader's language.
+WORKER_LOST: Final = gettext_noop("The worker of the job is gone. Start the job again.")
+NO_WORKER: Final = gettext_noop("No worker took the job. Start one: celery -A console worker.")
+
+
+class Wish(Enum):
+    """What people want of a job that a worker has."""
+
+    GO_ON = "go on"
+    PAUSE = "pause"
+    STOP = "stop"
+
+
+def enqueue(
+    cluster: str,
+    kind: str,
+    *,
+    by: AbstractBaseUser | AnonymousUser | None,
+    origin: Origin,
+    scope: str = "",
+    inputs: Mapping[str, Any] | None = None,
+) -> Job:
+    """A new job in state queued. Raises AlreadyActive when there is one of its kind and scope."""
+    reap()
+    now = timezone.now()
+    who = by if isinstance(by, User) else None
+    try:
+        with transaction.atomic():
+            job = Job.objects.create(
+                cluster=cluster,
+                kind=kind,
+                scope=scope[:SCOPE_CHARS_MAX],
+                origin=origin,
+                started_by=who,
+                created_at=now,
+                heartbeat_at=now,
+                inputs=dict(inputs or {}),
+            )
+    except IntegrityError:
+        same = Job.objects.filter(cluster=cluster, kind=kind, scope=scope[:SCOPE_CHARS_MAX])
+        active = same.filter(state__in=ACTIVE).first()
+        if active is None:  # it ended just now
+            return enqueue(cluster, kind, by=by, origin=origin, scope=scope, inputs=inputs)
+        raise AlreadyActive(active) from None
+    _forget_oldest(cluster, kind)
+    return job
+
+
+def claim(job_id: int, worker: str) -> Job | None:
+    """A worker takes a queued job; None when it is no longer to be run."""
+    now = timezone.now()
+    taken = Job.objects.filter(pk=job_id, state=State.QUEUED).update(
+        state=State.RUNNING, started_at=now, heartbeat_at=now, worker=worker[:128]
+    )
+    return Job.objects.get(pk=job_id) if taken else None
+
+
+def note(job: Job, moved: Moved | None) -> bool:
+    """Write progress and a heartbeat; False when the job is no longer this worker's."""
+    changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "log_tail": job.log_tail}
+    if moved is not None:
+        kept = bounded(moved)
+        changes |= {
+            "stage": kept.stage,
+            "percent": kept.percent,
+            "done": kept.done,
+            "total": kept.total,
+            "rate": kept.rate,
+            "detail": kept.detail,
+            "spark_ui": kept.spark_ui or job.spark_ui,
+        }
+        if kept.outputs is not None:
+            changes["outputs"] = dict(kept.outputs)
+    for name, value in changes.items():
+        setattr(job, name, value)
+    return bool(Job.objects.filter(pk=job.pk, state__in=AT_WORK).update(**changes))
+
+
+def finish(job: Job, state: State, *, done: Done | None = None, error: str = "") -> bool:
+    """The job is over; False when it was over already."""
+    said = error.replace("\x00", "")[:ERROR_CHARS_MAX]
+    changes: dict[str, Any] = {"state": state, "finished_at": timezone.now(), "error": said}
+    if done is not None:
+        changes |= {"outputs": done.kept(), "done": done.done, "percent": 100, "stage": ""}
+    changed = Job.objects.filter(pk=job.pk, state__in=before(state)).update(
+        **changes, log_tail=job.log_tail, rate=None
+    )
+    job.refresh_from_db()
+    return bool(changed)
+
+
+def cancel(job: Job) -> bool:
+    """Cancel a queued job at once, ask one at work to stop; False when it is over already."""
+    if Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
+        state=State.CANCELLED, cancel_requested=True, finished_at=timezone.now()
+    ):
+        return True
+    return bool(Job.objects.filter(pk=job.pk, state__in=AT_WORK).update(cancel_requested=True))
+
+
+def pause(job: Job) -> bool:
+    """Let a running job pause at its next look; False when it is not running, or to be stopped."""
+    running = Job.objects.filter(pk=job.pk, state=State.RUNNING, cancel_requested=False)
+    return bool(running.update(state=State.PAUSED, rate=None))
+
+
+def resume(job: Job) -> bool:
+    """Let a paused job go on; False when it is not paused."""
+    paused = Job.objects.filter(pk=job.pk, state=State.PAUSED)
+    return bool(paused.update(state=State.RUNNING))
+
+
+def wish(job: Job) -> Wish:
+    """What the row wants of the worker that has the job."""
+    row = Job.objects.filter(pk=job.pk).values("state", "cancel_requested").first()
+    if row is None or row["state"] not in AT_WORK or row["cancel_requested"]:
+        return Wish.STOP
+    job.state = row["state"]
+    return Wish.PAUSE if row["state"] == State.PAUSED else Wish.GO_ON
+
+
+def reap(now: datetime | None = None) -> int:
+    """Mark jobs failed whose worker is gone or never came; returns how many."""
+    moment = now or timezone.now()
+    lost = Job.objects.filter(state__in=AT_WORK, heartbeat_at__lt=moment - LOST_AFTER).update(
+        state=State.FAILED,
+        finished_at=moment,
+        rate=None,
+        error=WORKER_LOST,
+    )
+    ignored = Job.objects.filter(state=State.QUEUED, created_at__lt=moment - QUEUED_MAX).update(
+        state=State.FAILED,
+        finished_at=moment,
+        error=NO_WORKER,
+    )
+    return lost + ignored
+
+
+def _forget_oldest(cluster: str, kind: str) -> None:
+    rows = Job.objects.filter(cluster=cluster, kind=kind).exclude(state__in=ACTIVE)
+    keys = list(rows.values_list("pk", flat=True)[JOBS_KEPT : JOBS_KEPT * 2])
+    if keys:
+        Job.objects.filter(pk__in=keys).delete()
+        for key in keys:
+            job_log(key).unlink(missing_ok=True)
+            forget_files(key)

@@ -1,0 +1,54 @@
+"""Work that is a program of its own: started, listened to, and stopped with all it started."""
+
+import time
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from console.services.jobs.control import HEARTBEAT_S, POLL_S, Cancelled, Control, JobFailed
+from console.services.jobs.models import Job
+from console.services.jobs.places import job_log
+from console.services.jobs.process import JobProcess
+from console.services.jobs.reports import Done, Failed, Moved
+
+
+def run_program(job: Job, control: Control, command: Sequence[str]) -> Done:
+    """Run the program to its end; the end of its log stays in the job's row."""
+    process = JobProcess(command, folder=settings.BASE_DIR, log=job_log(job.pk))
+    try:
+        return _listen(job, control, process)
+    finally:
+        process.close()
+        job.log_tail = process.log_tail()
+
+
+def _listen(job: Job, control: Control, process: JobProcess) -> Done:
+    last: Done | Failed | None = None
+    log_due = 0.0
+    while not process.has_ended():
+        report = process.next_report(POLL_S)
+        if isinstance(report, Done | Failed):
+            last = report
+        elif isinstance(report, Moved):
+            control.report(report)
+        if time.monotonic() >= log_due:
+            log_due = time.monotonic() + HEARTBEAT_S
+            job.log_tail = process.log_tail()
+        try:
+            control.check()
+        except (Cancelled, JobFailed):
+            if last is None:  # else it did all it was to do, just now
+                raise
+            break
+    if last is None:
+        raise JobFailed(_last_words(process.exit_code))
+    if isinstance(last, Failed):
+        raise JobFailed(last.message)
+    return last
+
+
+def _last_words(code: int | None) -> str:
+    """The error of a program that did not say itself how it ended."""
+    if code is not None and code < 0:
+        return f"The process of the job was killed by signal {-code}."
+    return f"The process of the job ended with code {code}; its log tells more."

@@ -1,0 +1,57 @@
+"""One job in a worker, from its row to its end.
+
+Whatever happens the row ends in a final state, unless this process itself is killed; then
+`ledger.reap` ends it.
+"""
+
+import logging
+import os
+import socket
+from typing import Final
+
+from django.utils.translation import gettext_noop
+
+from console.services.jobs import kinds, ledger
+from console.services.jobs.control import Cancelled, Control, JobFailed, Listener
+from console.services.jobs.files import FilesTooLarge
+from console.services.jobs.models import Job
+from console.services.jobs.reports import Done
+from console.services.jobs.states import State
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_KIND: Final = gettext_noop("This console knows no jobs of this kind (any more).")
+
+
+def run(job_id: int, *, tell: Listener) -> None:
+    """Run a queued job to its end; `tell` hears of every change of its row.
+
+    A job that was cancelled, or taken by another worker, is left alone.
+    """
+    job = ledger.claim(job_id, f"{socket.gethostname()}:{os.getpid()}")
+    if job is None:
+        return
+    tell(job)
+    try:
+        done = _work(job, tell)
+    except Cancelled:
+        ledger.finish(job, State.CANCELLED)
+    except (JobFailed, FilesTooLarge) as failed:
+        ledger.finish(job, State.FAILED, error=str(failed))
+    except Exception as error:  # the shell of a job: whatever fails becomes its error
+        log.exception("job %s failed in its worker", job.pk)
+        ledger.finish(job, State.FAILED, error=f"{type(error).__name__}: {error}")
+    else:
+        ledger.finish(job, State.SUCCEEDED, done=done)
+    tell(job)
+
+
+def _work(job: Job, tell: Listener) -> Done:
+    kind = kinds.find(job.kind)
+    if kind is None:
+        raise JobFailed(UNKNOWN_KIND)
+    control = Control(job, tell, kind.seconds_max)
+    try:
+        return kind.work(job, control)
+    finally:
+        control.flush()

@@ -1,0 +1,101 @@
+"""Celery's side of the jobs: the tasks, the way into the queue, and the clock.
+
+`celery -A console worker` runs the tasks; `celery -A console beat` calls `start_everywhere` for
+each kind of `settings.JOB_MINUTES`, and `reap_lost` every minute.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import close_old_connections
+from kombu.exceptions import OperationalError
+
+from console.services.jobs import control, files, kinds, ledger, runner, spark
+from console.services.jobs.errors import AlreadyActive, NotContinuable, QueueDown
+from console.services.jobs.feed import announce
+from console.services.jobs.models import Job, Origin
+from console.services.jobs.states import State
+from console.web.dependencies import redis_problem
+
+log = logging.getLogger(__name__)
+
+
+def start(
+    cluster: str,
+    kind: str,
+    *,
+    scope: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    by: AbstractBaseUser | AnonymousUser | None = None,
+    origin: Origin = Origin.PERSON,
+) -> Job:
+    """Put a job into the queue. Whether `by` may start it was asked before.
+
+    `inputs` are what its work needs to know, as JSON. Raises AlreadyActive when a job of the kind
+    and scope is waiting or at work, QueueDown when the queue does not answer.
+    """
+    if problem := redis_problem():
+        raise QueueDown(problem)
+    job = ledger.enqueue(cluster, kind, by=by, origin=origin, scope=scope, inputs=inputs)
+    try:
+        run_job.apply_async((job.pk,), retry=False)
+    except OperationalError as error:
+        ledger.finish(job, State.FAILED, error=f"The task queue does not answer: {error}")
+        raise QueueDown(str(error)) from error
+    announce(job)
+    return job
+
+
+def continue_job(job: Job, *, by: AbstractBaseUser | AnonymousUser | None) -> Job:
+    """A new job that goes on where a failed or cancelled one ended; its inputs name that one.
+
+    Raises NotContinuable when it did not end so, or its kind cannot.
+    """
+    if not job.may_continue:
+        raise NotContinuable(job.pk)
+    inputs = {**job.inputs, "continues": job.pk}
+    return start(job.cluster, job.kind, scope=job.scope, inputs=inputs, by=by)
+
+
+@shared_task(name="console.jobs.run")
+def run_job(job_id: int) -> None:
+    """Run one job; a task that is delivered twice finds the job taken."""
+    close_old_connections()
+    try:
+        runner.run(job_id, tell=announce)
+    finally:
+        close_old_connections()
+
+
+@shared_task(name="console.jobs.start_everywhere")
+def start_everywhere(name: str) -> None:
+    """Start a job of a kind on every cluster, where none is at work and the machine can run it."""
+    kind = kinds.find(name)
+    if kind is None or not settings.JOB_MINUTES.get(name):  # switched off since the clock knows it
+        return
+    if kind.uses_spark and not (availability := spark.availability()).usable:
+        log.info("no %s on schedule: %s", name, availability.reason)
+        return
+    for cluster in settings.CONSOLE_CLUSTERS:
+        try:
+            start(cluster, name, origin=Origin.SCHEDULE)
+        except AlreadyActive as active:
+            log.info("no %s of %s on schedule: %s", name, cluster, active.detail)
+
+
+@shared_task(name="console.jobs.reap_lost")
+def reap_lost() -> None:
+    """Free the place of jobs whose worker is gone, and of files nobody may fetch any more."""
+    ledger.reap()
+    files.expire()
+
+
+@worker_shutting_down.connect(weak=False)
+def _stop_jobs(**_: Any) -> None:
+    """A worker that is asked to stop waits for its tasks, so they must come to an end."""
+    control.stopping.set()

@@ -1,0 +1,178 @@
+"""Pages about jobs: what runs and ran, one job in detail, start, pause, resume, cancel, files."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.frame.access import may
+from console.frame.pages import ClusterPage, Crumb, forbidden
+from console.gateway import NotAllowedNow
+from console.services.jobs import acts, files, kinds, ledger, spark
+from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
+from console.services.jobs.models import Job
+from console.services.jobs.states import State
+from console.web.dependencies import redis_problem
+
+PAGE_JOBS = 25
+
+
+def job_of(cluster: str, number: int) -> Job:
+    """One job of a cluster; NoSuchJob when there is none (any more)."""
+    jobs = Job.objects.select_related("started_by").filter(cluster=cluster)
+    job = jobs.filter(pk=number).first() if number < 2**63 else None
+    if job is None:
+        raise NoSuchJob(number)
+    return job
+
+
+def jobs_of(cluster: str, kind: str = "", state: str = "") -> QuerySet[Job]:
+    """The jobs of a cluster, newest first; of one kind, in one state when these are given."""
+    jobs = Job.objects.filter(cluster=cluster).select_related("started_by")
+    if kind:
+        jobs = jobs.filter(kind=kind)
+    if state:
+        jobs = jobs.filter(state=state)
+    return jobs
+
+
+class JobListPage(ClusterPage):
+    """The jobs of one cluster, newest first, and what is missing to run any."""
+
+    template = "jobs/list.html"
+    part = "jobs/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        ledger.reap()
+        kind, state = request.GET.get("kind", ""), request.GET.get("state", "")
+        kind = kind if kinds.find(kind) else ""
+        state = state if state in State.values else ""
+        page = Paginator(jobs_of(self.cluster.name, kind, state), PAGE_JOBS).get_page(
+            request.GET.get("page")
+        )
+        return self.show(
+            title=_("Jobs"),
+            page=page,
+            any_active=any(job.is_active for job in page),
+            kinds=kinds.known(),
+            states=State.choices,
+            kind=kind,
+            state=state,
+            by_hand=[(each, may(request.user, each.need)) for each in kinds.by_hand()],
+            minutes=settings.JOB_MINUTES.get("ingest"),
+            redis_problem=redis_problem(),
+            spark=None if getattr(request, "htmx", False) else spark.availability(),
+        )
+
+
+class JobPage(ClusterPage):
+    """One job: where it is, what it did, why it failed."""
+
+    template = "jobs/detail.html"
+    part = "jobs/detail_part.html"
+
+    def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
+        ledger.reap()
+        job = job_of(self.cluster.name, number)
+        jobs_url = reverse("jobs:list", kwargs={"cluster": self.cluster.name})
+        name = _("Job %(number)d") % {"number": job.pk}
+        return self.show(
+            title=name,
+            crumbs=[Crumb(_("Jobs"), jobs_url), Crumb(name)],
+            job=job,
+            files=files.listing(job.pk),
+            may_steer=acts.may_steer(request, job),
+        )
+
+
+class StartPage(ClusterPage):
+    """The start button of the kinds that need no inputs."""
+
+    def get(self, request: HttpRequest, cluster: str, kind: str) -> HttpResponseBase:
+        """Whoever comes back to the address of the button lands on the list."""
+        return redirect("jobs:list", self.cluster.name)
+
+    def post(self, request: HttpRequest, cluster: str, kind: str) -> HttpResponseBase:
+        known = kinds.find(kind)
+        if known is None or not known.by_hand:
+            raise Http404
+        return then_look(request, lambda: acts.start(request, self.cluster.name, known))
+
+
+class SteerPage(ClusterPage):
+    """A button of a job's page: `act` is what it does, and returns the job to look at then."""
+
+    act: Callable[[HttpRequest, Job], Job]
+
+    def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
+        return redirect("jobs:detail", self.cluster.name, number)
+
+    def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
+        job = job_of(self.cluster.name, number)
+        return then_look(request, lambda: type(self).act(request, job), job)
+
+
+class CancelPage(SteerPage):
+    act = staticmethod(acts.cancel)
+
+
+class PausePage(SteerPage):
+    act = staticmethod(acts.pause)
+
+
+class ResumePage(SteerPage):
+    act = staticmethod(acts.resume)
+
+
+class ContinuePage(SteerPage):
+    act = staticmethod(acts.go_on)
+
+
+def then_look(
+    request: HttpRequest, act: Callable[[], Job], job: Job | None = None
+) -> HttpResponseBase:
+    """Do it and go to the page of the job; what its state forbids is told there."""
+    try:
+        job = act()
+    except PermissionDenied:
+        return not_allowed(request)
+    except NotAllowedNow as refused:
+        messages.info(request, str(refused.detail))
+        job = refused.job if isinstance(refused, AlreadyActive) else job
+    assert job is not None  # starting is refused with AlreadyActive only
+    return redirect("jobs:detail", job.cluster, job.pk)
+
+
+class FilePage(ClusterPage):
+    """A file of a job, as a download."""
+
+    def get(self, request: HttpRequest, cluster: str, number: int, name: str) -> HttpResponseBase:
+        job = job_of(self.cluster.name, number)
+        if not acts.may_steer(request, job):
+            return not_allowed(request)
+        return download(job, name)
+
+
+def download(job: Job, name: str) -> FileResponse:
+    """The file; NoSuchFile when the job has none of that name, or no longer."""
+    path = files.path_of(job.pk, name)
+    if path is None:
+        raise NoSuchFile(name)
+    # Nothing that came out of messages is ever shown by the browser as a page of ours.
+    return FileResponse(
+        path.open("rb"),
+        as_attachment=True,
+        filename=name,
+        content_type="application/octet-stream",
+    )
+
+
+def not_allowed(request: HttpRequest) -> HttpResponse:
+    return forbidden(request, _("Your account may not do this with jobs of this kind."))

@@ -1,0 +1,1 @@
+"""Search over all areas, recently viewed items and saved views."""

@@ -1,0 +1,179 @@
+"""The search box of every page: topics, groups, brokers, pages, actions, and messages.
+
+Names are looked through for every word that is typed. What can only be an id or a place of a
+message is looked for at once; anything else is offered as a key to look for. What was looked at
+last comes when nothing is typed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from rest_framework.request import Request
+
+from console.frame.access import Need, may
+from console.frame.areas import areas
+from console.gateway import BrokerFailure, Cluster, GatewayError
+from console.gateway.messages.lookup import find, looks_exact
+from console.gateway.search import names
+from console.services.search.recent import recent_items
+
+Asker = HttpRequest | Request
+
+ENTRIES_OF_KIND_MAX = 8
+TEXT_CHARS_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that can be gone to. `kind` is one of KINDS."""
+
+    kind: str
+    title: str
+    url: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    entries: tuple[Entry, ...]
+    failures: tuple[BrokerFailure, ...] = ()
+    #: Why the cluster's names could not be looked through; pages and actions are there.
+    trouble: str = ""
+
+
+KINDS = {
+    "message": gettext_lazy("Message"),
+    "topic": gettext_lazy("Topic"),
+    "group": gettext_lazy("Group"),
+    "broker": gettext_lazy("Broker"),
+    "page": gettext_lazy("Page"),
+    "action": gettext_lazy("Action"),
+    "recent": gettext_lazy("Recent"),
+}
+
+
+def search(request: Asker, cluster: Cluster, text: str) -> Findings:
+    """What the text may mean, best first; no more than ENTRIES_OF_KIND_MAX of each kind."""
+    text = text.strip()[:TEXT_CHARS_MAX]
+    own = [*_actions(request, cluster), *_pages(request, cluster)]
+    if not text:
+        recent = [
+            Entry("recent", each.title, each.url, each.note) for each in recent_items(request)
+        ]
+        return Findings((*recent, *own))
+    found: list[Entry] = []
+    failures: tuple[BrokerFailure, ...] = ()
+    trouble = ""
+    try:
+        answer = cluster.ask(names)
+        failures = answer.failures
+        found += _named("topic", answer.value.topics, text, cluster, "topics:detail", "topic")
+        found += _named("group", answer.value.groups, text, cluster, "groups:detail", "group")
+        found += _named("broker", answer.value.brokers, text, cluster, "clusters:broker", "broker")
+        found += _about_topic(request, cluster, answer.value.topics, text)
+        if looks_exact(text):
+            found = [*_messages(cluster, text), *found]
+    except GatewayError as lost:
+        trouble = str(lost.detail)
+    found += [each for each in own if matches(each.title, text)]
+    look = reverse("message:find", kwargs={"cluster": cluster.name})
+    key = _("Find messages with id or key “{text}”").format(text=text)
+    found.append(Entry("message", key, f"{look}?{urlencode({'q': text})}"))
+    return Findings(tuple(found), failures, trouble)
+
+
+def matches(name: str, text: str) -> bool:
+    """True when every word of the text is somewhere in the name, in any letter case."""
+    lower = name.lower()
+    return all(word in lower for word in text.lower().split())
+
+
+def best(candidates: Iterable[str], text: str) -> list[str]:
+    """Names that match: the same name first, then what begins with the text, then shorter ones."""
+    lower = text.lower()
+
+    def rank(name: str) -> tuple[bool, bool, int, str]:
+        own = name.lower()
+        return own != lower, not own.startswith(lower), len(name), name
+
+    return sorted((each for each in candidates if matches(each, text)), key=rank)
+
+
+def _named(
+    kind: str, candidates: Sequence[str], text: str, cluster: Cluster, view: str, argument: str
+) -> list[Entry]:
+    return [
+        Entry(kind, name, reverse(view, kwargs={"cluster": cluster.name, argument: name}))
+        for name in best(candidates, text)[:ENTRIES_OF_KIND_MAX]
+        if "/" not in name  # no address holds it
+    ]
+
+
+def _about_topic(request: Asker, cluster: Cluster, topics: Sequence[str], text: str) -> list[Entry]:
+    """What can be done with the topic that fits best."""
+    for topic in best(topics, text)[:1]:
+        address = _address(cluster, urlencode({"topic": topic}))
+        entries = [
+            Entry("action", _("Messages of {topic}").format(topic=topic), address("message:list")),
+            Entry("action", _("Live tail of {topic}").format(topic=topic), address("message:tail")),
+        ]
+        if may(request.user, Need.WRITE):
+            title = _("Send a message to {topic}").format(topic=topic)
+            entries.append(Entry("action", title, address("message:send")))
+        return entries
+    return []
+
+
+def _messages(cluster: Cluster, text: str) -> list[Entry]:
+    refs = cluster.ask(find, text).value.refs[:ENTRIES_OF_KIND_MAX]
+    return [
+        Entry(
+            "message",
+            ref.message.msg_id,
+            reverse(
+                "message:detail",
+                kwargs={"cluster": cluster.name, "offset_msg_id": ref.message.offset_msg_id},
+            ),
+            f"{ref.message.topic} · {ref.broker.name}:{ref.message.queue_id}"
+            f":{ref.message.queue_offset}",
+        )
+        for ref in refs
+    ]
+
+
+def _actions(request: Asker, cluster: Cluster) -> list[Entry]:
+    address = _address(cluster)
+    entries = [
+        Entry("action", _("Follow a topic live"), address("message:tail")),
+        Entry("action", _("Saved views"), address("search:saved")),
+    ]
+    if may(request.user, Need.WRITE):
+        entries += [
+            Entry("action", _("Send a message"), address("message:send")),
+            Entry("action", _("Create a topic"), address("topics:create")),
+            Entry("action", _("Create a group"), address("groups:create")),
+        ]
+    return entries
+
+
+def _pages(request: Asker, cluster: Cluster) -> list[Entry]:
+    starts: list[tuple[Any, str | None]] = [
+        (area.title, area.start_url(cluster.name))
+        for area in areas()
+        if area.in_navigation and may(request.user, Need(area.need))
+    ]
+    return [Entry("page", str(title), url) for title, url in starts if url]
+
+
+def _address(cluster: Cluster, query: str = "") -> Callable[[str], str]:
+    def of(view: str) -> str:
+        url = reverse(view, kwargs={"cluster": cluster.name})
+        return f"{url}?{query}" if query else url
+
+    return of

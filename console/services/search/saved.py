@@ -1,0 +1,213 @@
+"""Saved views: save the page one came from, for oneself or the team; go back to it; remove it."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import Resolver404, get_script_prefix, resolve
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.serializers import BodySerializer
+from console.api.views import ClusterResource
+from console.audit.recording import audited
+from console.frame.access import Need, may, needs
+from console.frame.forms import TablerForm
+from console.frame.pages import ClusterPage
+from console.gateway import NotAllowedNow, NotThere
+from console.services.search.models import (
+    ADDRESS_CHARS_MAX,
+    NAME_CHARS_MAX,
+    SAVED_VIEWS_MAX,
+    SavedView,
+)
+
+
+def visible_to(user: Any, cluster: str) -> QuerySet[SavedView]:
+    """A user's own views of a cluster, and those that others share."""
+    mine_or_shared = Q(owner=user) | Q(is_shared=True)
+    return SavedView.objects.filter(mine_or_shared, cluster=cluster).select_related("owner")
+
+
+def inner_address(text: str, cluster: str) -> str:
+    """An address below the console's own; raises ValidationError for what is no page of it."""
+    parts = urlsplit(text.strip())
+    prefix = get_script_prefix()
+    if parts.scheme or parts.netloc or not parts.path.startswith(prefix) or "\\" in text:
+        raise ValidationError(_("This is no page of this console."))
+    path = parts.path.removeprefix(prefix)
+    try:
+        match = resolve(f"/{path}")
+    except Resolver404 as fault:
+        raise ValidationError(_("This is no page of this console.")) from fault
+    if match.kwargs.get("cluster") != cluster or path.startswith("api/"):
+        raise ValidationError(_("This is no page of this cluster."))
+    return f"{path}?{parts.query}" if parts.query else path
+
+
+def save_view(user: Any, cluster: str, name: str, address: str, *, is_shared: bool) -> SavedView:
+    """Keep a view; one of the same name is replaced. Raises NotAllowedNow when there are too
+    many, or when somebody shares who may only look."""
+    if is_shared and not may(user, Need.WRITE):
+        raise NotAllowedNow(gettext_lazy("Only operators may share a view with the team."))
+    mine = SavedView.objects.filter(owner=user)
+    if mine.count() >= SAVED_VIEWS_MAX and not mine.filter(cluster=cluster, name=name).exists():
+        raise NotAllowedNow(gettext_lazy("You have saved as many views as you may; remove some."))
+    saved, _is_new = SavedView.objects.update_or_create(
+        owner=user,
+        cluster=cluster,
+        name=name,
+        defaults={"address": address, "is_shared": is_shared},
+    )
+    return saved
+
+
+def removable(user: Any, cluster: str, pk: int) -> SavedView:
+    """A view that the user may remove: their own, and for administrators any that is shared."""
+    views = visible_to(user, cluster)
+    if not may(user, Need.ADMIN):
+        views = views.filter(owner=user)
+    found = views.filter(pk=pk).first()
+    if found is None:
+        raise NotThere(gettext_lazy("There is no such saved view of yours."))
+    return found
+
+
+class SaveForm(TablerForm):
+    """The name of a view, and who sees it."""
+
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=NAME_CHARS_MAX)
+    address = forms.CharField(label=gettext_lazy("Address"), max_length=ADDRESS_CHARS_MAX)
+    is_shared = forms.BooleanField(label=gettext_lazy("For the whole team"), required=False)
+
+    def __init__(self, *args: Any, cluster: str, may_share: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cluster = cluster
+        if not may_share:
+            del self.fields["is_shared"]
+
+    def clean_address(self) -> str:
+        return inner_address(self.cleaned_data["address"], self.cluster)
+
+
+@needs(Need.READ)
+class SavedPage(ClusterPage):
+    """The saved views; `?address=` offers to save one more."""
+
+    template = "search/saved.html"
+    actions = {"post": "view.save"}
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        address = request.GET.get("address", "")[:ADDRESS_CHARS_MAX]
+        return self.form(self.save_form(initial={"address": address}))
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        if "remove" in request.POST:
+            return self.remove(request, request.POST["remove"])
+        form = self.save_form(request.POST)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        given = form.cleaned_data
+        with audited(request, "view.save", cluster=cluster, target=given["name"]) as entry:
+            save_view(
+                request.user,
+                cluster,
+                given["name"],
+                given["address"],
+                is_shared=given.get("is_shared", False),
+            )
+            entry.after = given
+        return redirect("search:saved", cluster=cluster)
+
+    def remove(self, request: HttpRequest, pk: str) -> HttpResponse:
+        view = removable(request.user, self.cluster.name, int(pk) if pk.isdecimal() else 0)
+        about = {"cluster": self.cluster.name, "target": view.name}
+        with audited(request, "view.remove", before={"address": view.address}, **about):
+            view.delete()
+        return redirect("search:saved", cluster=self.cluster.name)
+
+    def save_form(self, *args: Any, **kwargs: Any) -> SaveForm:
+        may_share = may(self.request.user, Need.WRITE)
+        return SaveForm(*args, cluster=self.cluster.name, may_share=may_share, **kwargs)
+
+    def form(self, form: SaveForm, status: int = 200) -> HttpResponse:
+        return self.show(
+            title=_("Saved views"),
+            form=form,
+            views=visible_to(self.request.user, self.cluster.name),
+            prefix=get_script_prefix(),
+            status=status,
+        )
+
+
+class SavedViewSerializer(serializers.Serializer[Any]):
+    """One saved view."""
+
+    id = serializers.IntegerField(source="pk")
+    name = serializers.CharField()
+    address = serializers.CharField(help_text="Below the console's own address.")
+    owner = serializers.CharField(source="owner.username")
+    is_shared = serializers.BooleanField()
+    saved_at = serializers.DateTimeField()
+
+
+class SavedViewListSerializer(serializers.Serializer[Any]):
+    items = SavedViewSerializer(many=True)
+
+
+class SaveSerializer(BodySerializer):
+    """What to save: a page of the console by its address."""
+
+    name = serializers.CharField(max_length=NAME_CHARS_MAX)
+    address = serializers.CharField(max_length=ADDRESS_CHARS_MAX)
+    is_shared = serializers.BooleanField(default=False)
+
+
+@needs(Need.READ)
+class SavedViews(ClusterResource):
+    actions = {"post": "view.save"}
+
+    @extend_schema(responses=SavedViewListSerializer)
+    def get(self, request: Request, cluster: str) -> Response:
+        """Your saved views of the cluster, and those the team shares."""
+        views = visible_to(request.user, cluster)
+        return Response({"items": SavedViewSerializer(views, many=True).data})
+
+    @extend_schema(request=SaveSerializer, responses={201: SavedViewSerializer})
+    def post(self, request: Request, cluster: str) -> Response:
+        """Save a view, or replace your view of that name."""
+        serializer = SaveSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        try:
+            address = inner_address(given["address"], cluster)
+        except ValidationError as wrong:
+            raise exceptions.ValidationError({"address": wrong.messages}) from wrong
+        with audited(request, "view.save", cluster=cluster, target=given["name"]) as entry:
+            view = save_view(
+                request.user, cluster, given["name"], address, is_shared=given["is_shared"]
+            )
+            entry.after = dict(given)
+        return Response(SavedViewSerializer(view).data, status.HTTP_201_CREATED)
+
+
+@needs(Need.READ)
+class SavedViewOne(ClusterResource):
+    actions = {"delete": "view.remove"}
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, cluster: str, pk: int) -> Response:
+        """Remove a view of yours; administrators may remove any that is shared."""
+        view = removable(request.user, cluster, pk)
+        about = {"cluster": cluster, "target": view.name}
+        with audited(request, "view.remove", before={"address": view.address}, **about):
+            view.delete()
+        return Response(status=status.HTTP_204_NO_CONTENT)

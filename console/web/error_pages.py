@@ -1,0 +1,74 @@
+"""Error pages of Django's handlers and of gateway errors; problem+json below /api/."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+
+from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
+from console.api.problems import problem
+from console.frame.pages import Crumb, forbidden
+from console.gateway import GatewayError
+
+API_PREFIX = "/api/"
+
+
+class ClusterTroubleMiddleware:
+    """Turns what the gateway raises into a page that names the cause and what to do."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, GatewayError):
+            return None
+        partial = bool(getattr(request, "htmx", False))
+        template = "errors/trouble_part.html" if partial else "errors/trouble.html"
+        context = {"trouble": error, "title": error.title, "crumbs": [Crumb(error.title)]}
+        return render(request, template, context, status=error.status)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form came without its token: an old page, or another site."""
+    return forbidden(
+        request,
+        _(
+            "The form was opened before you signed in, or came from another address. Reload the "
+            "page and try again. Behind a proxy, list the public address in "
+            "CONSOLE_TRUSTED_ORIGINS."
+        ),
+    )
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(API_PREFIX):
+        return api_problem(request, "not-found", 404, _("Nothing is at this address."))
+    return render(request, "errors/not_found.html", {"title": _("No such page")}, status=404)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    reason = _("The request cannot be used: %(problem)s") % {"problem": exception}
+    if request.path_info.startswith(API_PREFIX):
+        return api_problem(request, "bad-request", 400, reason)
+    return render(
+        request, "errors/forbidden.html", {"title": _("Bad request"), "reason": reason}, status=400
+    )
+
+
+def page_failed(request: HttpRequest) -> HttpResponse:
+    if request.path_info.startswith(API_PREFIX):
+        return api_problem(request, "fault", 500, _("The console failed; its log has the details."))
+    return render(request, "errors/failed.html", {"title": _("The console failed")}, status=500)
+
+
+def api_problem(request: HttpRequest, kind: str, status: int, detail: str) -> HttpResponse:
+    """An error that arose outside of any resource, in the API's shape."""
+    body = problem(kind, HTTPStatus(status).phrase, status, detail)
+    return JsonResponse(
+        {**body, "instance": request.path}, status=status, content_type=PROBLEM_TYPE
+    )

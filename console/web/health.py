@@ -1,0 +1,100 @@
+"""What watches the console: /livez, /readyz, /metrics and /varz. They ask for no sign-in.
+
+As at Kubernetes' own API server, `?verbose` lists every check and `?exclude=<check>` leaves one
+out: a probe that should keep the console reachable while a cluster is down excludes its check.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import django
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from console.frame.access import Need, needs
+from console.gateway import Cluster, GatewayError, gateway, now_ms
+from console.gateway.brokers.listing import cluster_map
+from console.metrics import REGISTRY
+from console.web.dependencies import redis_problem
+
+STARTED_MS = now_ms()
+
+Check = Callable[[], str | None]
+
+
+@needs(Need.OPEN)
+def livez(request: HttpRequest) -> HttpResponse:
+    """The process answers; restarting it would not help."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@needs(Need.OPEN)
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 when every check passes, else 503 with the ones that failed."""
+    excluded = set(request.GET.getlist("exclude"))
+    results = [(name, check()) for name, check in checks() if name not in excluded]
+    failed = [name for name, problem in results if problem]
+    lines = [
+        f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in results
+    ]
+    if not failed and "verbose" not in request.GET:
+        lines = ["ok"]
+    status = 503 if failed else 200
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain", status=status)
+
+
+def checks() -> Iterator[tuple[str, Check]]:
+    """Everything the console needs, each with its name and a test that tells what is wrong."""
+    yield "database", database_problem
+    if settings.REDIS_URL:
+        yield "redis", redis_problem
+    for cluster in gateway.clusters():
+        yield f"cluster-{cluster.name}", partial(cluster_problem, cluster)
+
+
+def database_problem() -> str | None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM django_session WHERE 1 = 0")
+    except DatabaseError as problem:
+        return f"{problem}; `manage.py migrate` creates its tables, DATABASE_URL names another"
+    return None
+
+
+def cluster_problem(cluster: Cluster) -> str | None:
+    try:
+        known = cluster.ask(cluster_map).value.broker_addr_table
+    except GatewayError as problem:
+        return str(problem.detail)
+    return None if known else f"no broker is registered at {cluster.namesrv_addr}"
+
+
+@needs(Need.OPEN)
+def metrics_page(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+
+
+@needs(Need.OPEN)
+def varz(request: HttpRequest) -> HttpResponse:
+    """What this process is and how it was configured; no secret is among it."""
+    database = settings.DATABASES["default"]
+    return JsonResponse(
+        {
+            "pid": os.getpid(),
+            "python": sys.version.split()[0],
+            "django": django.get_version(),
+            "started_ms": STARTED_MS,
+            "now_ms": now_ms(),
+            "home": str(settings.GANTRY_HOME),
+            "clusters": dict(settings.CONSOLE_CLUSTERS),
+            "clusters_from": settings.CONSOLE_CLUSTERS_FROM,
+            "database": database["ENGINE"].rpartition(".")[2],
+            "redis": bool(settings.REDIS_URL),
+            "time_zone": settings.TIME_ZONE,
+            "https": settings.SESSION_COOKIE_SECURE,
+        }
+    )

@@ -1,0 +1,53 @@
+"""Security headers of every answer, and the origin check of WebSockets."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from console.frame.content_policy import CONTENT_POLICY, PERMISSIONS_POLICY
+
+AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+class PolicyHeaders:
+    """Middleware: adds the policies to every answer that does not bring its own."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        headers = response.headers
+        headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
+        headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        headers.setdefault("X-Frame-Options", "DENY")
+        headers.setdefault("Cache-Control", "private, no-cache")
+        return response
+
+
+class SameOrigin:
+    """ASGI: refuses WebSockets that a page of another site opened with our visitor's cookies.
+
+    Programs send no Origin and no cookies of a browser, so they pass on to the sign-in check.
+    """
+
+    def __init__(self, app: AsgiApp) -> None:
+        self.app = app
+        self.deny = WebsocketDenier()
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        headers = {key: value.decode("latin-1") for key, value in scope.get("headers", ())}
+        allowed = is_own_origin(headers.get(b"origin", ""), headers.get(b"host", ""))
+        await (self.app if allowed else self.deny)(scope, receive, send)
+
+
+def is_own_origin(origin: str, host: str) -> bool:
+    """True for no origin at all, the host itself, and the origins of CONSOLE_TRUSTED_ORIGINS."""
+    if not origin or origin in settings.CSRF_TRUSTED_ORIGINS:
+        return True
+    parts = urlsplit(origin)
+    return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()

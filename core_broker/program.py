@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from core_broker.config import Settings
 from core_broker.config.loading import Loaded
 from core_broker.errors import GantryError, SettingsError
-from core_broker.observe import SidePort
+from core_broker.monitoring.side_port import SidePort
 from core_broker.remoting.descriptors import raise_descriptor_limit
 
 log = logging.getLogger(__name__)

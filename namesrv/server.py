@@ -11,14 +11,9 @@ from typing import Any
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import CannotListen
-from core_broker.observe import (
-    Family,
-    Metrics,
-    Readiness,
-    SidePort,
-    remoting_families,
-    serve_http,
-)
+from core_broker.monitoring.metrics import Family, Metrics, remoting_families
+from core_broker.monitoring.readiness import Readiness
+from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection

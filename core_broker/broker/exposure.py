@@ -10,7 +10,7 @@ from typing import Any
 
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.compiled import CompiledFastPath
-from core_broker.observe import Family, Metrics, remoting_families
+from core_broker.monitoring.metrics import Family, Metrics, remoting_families
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer

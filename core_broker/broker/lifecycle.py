@@ -17,7 +17,9 @@ from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
 from core_broker.fastpath.compiled import CompiledFastPath
-from core_broker.observe import Metrics, Readiness, SidePort, serve_http
+from core_broker.monitoring.metrics import Metrics
+from core_broker.monitoring.readiness import Readiness
+from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits

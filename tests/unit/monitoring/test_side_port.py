@@ -1,4 +1,4 @@
-"""The side port over a real socket: pages, status codes, and what hostile clients get."""
+"""The side port over a real socket: pages, status codes, hostile clients."""
 
 import asyncio
 import json
@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core_broker import observe
-from core_broker.observe import Family, Metrics, Readiness, SidePort, serve_http
+from core_broker.monitoring import side_port
+from core_broker.monitoring.metrics import Family, Metrics
+from core_broker.monitoring.readiness import Readiness
+from core_broker.monitoring.side_port import SidePort, serve_http
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ async def exchange(side: SidePort, data: bytes) -> tuple[int, dict[str, str], st
     try:
         async with asyncio.timeout(10):
             answer = await reader.read()
-    except ConnectionResetError:  # closed without reading what we sent
+    except ConnectionResetError:  # closed before the request was read
         answer = b""
     writer.close()
     await asyncio.wait({asyncio.ensure_future(writer.wait_closed())})
@@ -66,7 +68,7 @@ async def test_liveness_and_readiness(side: SidePort) -> None:
     )
 
 
-def test_ready_means_that_no_check_objects() -> None:
+def test_ready_means_that_every_check_passes() -> None:
     readiness = Readiness()
     assert readiness.ready
     readiness.set("disk", "full")
@@ -74,7 +76,7 @@ def test_ready_means_that_no_check_objects() -> None:
     assert not readiness.ready
 
 
-async def test_a_check_is_asked_every_time(side: SidePort) -> None:
+async def test_every_report_calls_the_checks(side: SidePort) -> None:
     reasons = iter(["disk full", ""])
     side.readiness.check("disk", lambda: next(reasons))
     assert (await get(side, "/readyz"))[0] == 503
@@ -119,18 +121,20 @@ async def test_other_paths_and_methods(side: SidePort) -> None:
         (b"GET /livez\r\n\r\n", 200),
     ],
 )
-async def test_hostile_requests_get_an_answer(side: SidePort, data: bytes, status: int) -> None:
+async def test_hostile_requests_are_answered(side: SidePort, data: bytes, status: int) -> None:
     assert (await exchange(side, data))[0] == status
     assert await get(side, "/livez") == (200, "ok\n")
 
 
-async def test_a_silent_client_is_cut_off(side: SidePort, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observe, "REQUEST_SECONDS_MAX", 0.05)
+async def test_a_silent_client_is_disconnected(
+    side: SidePort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_port, "REQUEST_SECONDS_MAX", 0.05)
     assert await exchange(side, b"GET /livez HT") == (0, {}, "")
 
 
 async def test_connections_are_bounded(side: SidePort, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observe, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(side_port, "CONNECTIONS_MAX", 1)
     _, holder = await asyncio.open_connection("127.0.0.1", side.port)
     async with asyncio.timeout(10):
         while not side.open_requests:
@@ -148,15 +152,15 @@ async def test_a_page_that_fails_answers_500_and_is_logged(
     assert "the page /readyz failed" in caplog.text
 
 
-async def test_a_taken_port_is_an_oserror(side: SidePort) -> None:
+async def test_a_port_in_use_raises_oserror(side: SidePort) -> None:
     with pytest.raises(OSError, match="in use"):
         await serve_http("127.0.0.1", side.port, Readiness(), dict, Metrics())
 
 
-async def test_a_taken_default_port_gives_way(
+async def test_a_default_port_in_use_is_replaced(
     side: SidePort, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(observe, "BROKER_HTTP_PORT", side.port)
+    monkeypatch.setattr(side_port, "BROKER_HTTP_PORT", side.port)
     second = await serve_http("127.0.0.1", side.port, Readiness(), dict, Metrics())
     assert second.port not in (0, side.port)
     assert await get(second, "/livez") == (200, "ok\n")

@@ -1,0 +1,122 @@
+"""The registry of metrics of one process, rendered as Prometheus text.
+
+Counters stay with the code that counts; sources read them at each scrape. The names are those of
+RocketMQ 5, so that existing dashboards work.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+#: Metric name -> help text. Names that end in _total are counters, other names are gauges.
+METRIC_HELP = {
+    "rocketmq_messages_in_total": "Messages stored",
+    "rocketmq_messages_out_total": "Messages delivered to consumers",
+    "rocketmq_throughput_in_total": "Bytes of the messages stored",
+    "rocketmq_throughput_out_total": "Bytes of the messages delivered to consumers",
+    "rocketmq_send_to_dlq_messages_total": "Messages moved to a dead-letter topic",
+    "rocketmq_producer_connections": "Connections of producers",
+    "rocketmq_consumer_connections": "Connections of consumers",
+    "rocketmq_consumer_lag_messages": "Messages a group has not consumed",
+    "rocketmq_consumer_lag_latency": "Age in ms of the oldest message a group has not consumed",
+    "rocketmq_processor_watermark": "Requests held by the processor",
+    "rocketmq_broker_permission": "brokerPermission in force",
+    "rocketmq_topic_number": "Topics",
+    "rocketmq_consumer_group_number": "Subscription groups",
+    "rocketmq_storage_size": "Bytes of the commit log",
+    "rocketmq_storage_flush_behind_bytes": "Bytes of the commit log not yet on disk",
+    "rocketmq_storage_damaged_places": "Damaged places of the store, found since the start",
+    "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",
+    "rocketmq_storage_message_reserve_time": "Age in ms of the oldest message stored",
+    "rocketmq_remoting_connections": "Open connections",
+    "rocketmq_remoting_opened_total": "Connections opened",
+    "rocketmq_remoting_closed_total": "Connections closed by the server, by reason",
+    "rocketmq_remoting_failures_total": "Requests not handled, responses not expected, by reason",
+    "rocketmq_flow_control_total": "Requests refused with SYSTEM_BUSY, by the reason in the remark",
+    "rocketmq_namesrv_brokers": "Brokers registered",
+    "rocketmq_namesrv_topics": "Topics with a route",
+    "rocketmq_namesrv_requests_total": "Requests answered",
+    "rocketmq_namesrv_connections": "Open connections",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric with its samples: pairs of labels and value."""
+
+    name: str
+    samples: Sequence[tuple[Mapping[str, str], float]]
+
+
+#: Counters of a remoting endpoint that count closed connections, by reason.
+_CLOSED = ("refused", "malformed", "oversize", "unfinished", "slow_readers", "idle", "unstored")
+#: Counters of a remoting endpoint that count failed requests and unexpected responses.
+_FAILURES = ("busy", "failed", "late_answers")
+
+
+def remoting_families(connections: int, counters: Mapping[str, int]) -> Iterable[Family]:
+    """Return the metrics of a listening endpoint from its counters by name."""
+    yield Family("rocketmq_remoting_connections", [({}, connections)])
+    yield Family("rocketmq_remoting_opened_total", [({}, counters["opened"])])
+    for family, names in (
+        ("rocketmq_remoting_closed_total", _CLOSED),
+        ("rocketmq_remoting_failures_total", _FAILURES),
+    ):
+        yield Family(family, [({"reason": name}, counters[name]) for name in names])
+
+
+@dataclass(slots=True)
+class Metrics:
+    """The metrics of one process; `labels` are added to every sample."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    _sources: list[Callable[[], Iterable[Family]]] = field(default_factory=list)
+    _registry: "CollectorRegistry | None" = None
+
+    def source(self, read: Callable[[], Iterable[Family]]) -> None:
+        """Add a function that reads counters; every scrape calls the function on the event loop."""
+        self._sources.append(read)
+
+    async def render(self) -> bytes:
+        """Return the exposition text.
+
+        Counters are read on the event loop, which owns them; the text is formatted in a thread.
+        """
+        families = [family for read in self._sources for family in read()]
+        return await asyncio.to_thread(self._format, families)
+
+    def _format(self, families: list[Family]) -> bytes:
+        # Imported at the first scrape: the import takes longer than the rest of the start.
+        from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
+        if self._registry is None:
+            self._registry = CollectorRegistry()
+            ProcessCollector(registry=self._registry)
+        scrape = CollectorRegistry()
+        scrape.register(_ReadMetrics([self._metric(family) for family in families]))
+        return generate_latest(scrape) + generate_latest(self._registry)
+
+    def _metric(self, family: Family) -> "Metric":
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        kind = CounterMetricFamily if family.name.endswith("_total") else GaugeMetricFamily
+        names = list(self.labels) + (list(family.samples[0][0]) if family.samples else [])
+        metric = kind(family.name, METRIC_HELP[family.name], labels=names)
+        for labels, value in family.samples:
+            metric.add_metric([*self.labels.values(), *labels.values()], value)
+        return metric
+
+
+@dataclass(slots=True, eq=False)
+class _ReadMetrics:
+    """A Prometheus collector over values that were read before."""
+
+    metrics: "list[Metric]"
+
+    def collect(self) -> "list[Metric]":
+        return self.metrics

@@ -17,6 +17,7 @@ import pytest
 
 from core_broker.config import BrokerConfig, NamesrvConfig, Settings
 from core_broker.config.unsupported import REFUSED_VALUES
+from tests.support.import_graph import import_circles, import_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 400
@@ -140,6 +141,38 @@ def is_impure(node: ast.AST) -> bool:
 )
 def test_the_rule_of_purity_can_fail(source: str, verdict: bool) -> None:
     assert any(is_impure(node) for node in ast.walk(ast.parse(source))) == verdict
+
+
+@pytest.mark.parametrize(
+    ("package", "with_deferred"),
+    [
+        *(("core_broker", True), ("namesrv", True), ("trace", True)),
+        *(("spark_jobs", False), ("console", False)),
+    ],
+)
+def test_there_is_no_import_circle_of_files_except_type_only_ones(
+    package: str, with_deferred: bool
+) -> None:
+    assert not import_circles(import_graph(ROOT, package, with_deferred=with_deferred))
+
+
+def test_the_rule_of_circles_can_fail(tmp_path: Path) -> None:
+    package = tmp_path / "p"
+    package.mkdir()
+    sources = {
+        "__init__": "from p import a",
+        "a": "from p.b import x\nif TYPE_CHECKING:\n    from p import d",
+        "b": "try:\n    import p.c\nexcept ImportError:\n    pass",
+        "c": "from p import a, d",
+        "d": "def f():\n    from p import e",
+        "e": "from p.d import f",
+    }
+    for module, source in sources.items():
+        (package / f"{module}.py").write_text(source)
+    at_start = import_circles(import_graph(tmp_path, "p", with_deferred=False))
+    assert at_start == [["p.a", "p.b", "p.c"]]
+    everywhere = import_circles(import_graph(tmp_path, "p", with_deferred=True))
+    assert everywhere == [["p.a", "p.b", "p.c"], ["p.d", "p.e"]]
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -1,9 +1,10 @@
-"""Access control by way of requests: codes 50 to 54, while there is none.
+"""Administration of access control lists: codes 50 to 54, refused with aclEnable=false.
 
-aclEnable=true is refused at the start, so these answer as a broker with aclEnable=false does. A
-Java broker runs into a null pointer there: it answers 209, 210 and 211 without a remark, and leaves
-52 and 54 unanswered, so that tools wait for their time-out. Compatible with RocketMQ's
-AdminBrokerProcessor in the codes; here the remark says why, and 52 and 54 have an answer.
+aclEnable=true is refused at start-up, so every answer is the answer of a broker without access
+control. A Java broker throws a NullPointerException in that case: the answers to 50, 51 and 53 have
+codes 209, 210 and 211 and no remark, and 52 and 54 stay unanswered until the tool's timeout. The
+response codes are compatible with RocketMQ's AdminBrokerProcessor. Gantry adds a remark with the
+reason, and also answers 52 and 54.
 """
 
 from core_broker.processors.context import Handler
@@ -20,8 +21,8 @@ def access_handlers() -> dict[int, Handler]:
         RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _refuse_update,
         RequestCode.DELETE_ACL_CONFIG: _refuse_deletion,
         RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _refuse_addresses,
-        RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _refuse_look,
-        RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _refuse_look,
+        RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _refuse_query,
+        RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _refuse_query,
     }
 
 
@@ -40,7 +41,7 @@ def _refuse_addresses(connection: Connection, request: RemotingCommand) -> Remot
     return _refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED)
 
 
-def _refuse_look(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def _refuse_query(connection: Connection, request: RemotingCommand) -> RemotingCommand:
     """GET_BROKER_CLUSTER_ACL_INFO (52) and GET_BROKER_CLUSTER_ACL_CONFIG (54)."""
     return _refusal(ResponseCode.SYSTEM_ERROR)
 

@@ -1,7 +1,8 @@
-"""What the broker adds to the properties of every message that is sent to it.
+"""Properties that the broker adds to every message from a producer.
 
-RocketMQ 4.9 adds the cluster. RocketMQ 5 adds its region, too, and whether traces are wanted: its
-consumers write no trace of a message without a region. Gantry does so where it keeps traces.
+RocketMQ 4.9 adds the cluster name. RocketMQ 5 also adds the region and the trace switch, because
+RocketMQ 5 consumers write no trace of a message without a region. Gantry adds region and trace
+switch with traceTopicEnable=true.
 """
 
 from core_broker.config import BrokerConfig
@@ -13,7 +14,7 @@ from core_broker.message.properties import (
 
 
 def added_properties(config: BrokerConfig) -> dict[str, str]:
-    """Names and values, in the order they are stored; they win over what the producer said."""
+    """Names and values in storage order; they replace the producer's values of the same names."""
     added = {PROPERTY_CLUSTER: config.broker_cluster_name}
     if config.trace_topic_enable:
         added[PROPERTY_MSG_REGION] = config.region_id

@@ -1,7 +1,7 @@
-"""May this message be sent here, and to which topic: the checks before anything is stored.
+"""Checks of a message's topic and queue before the store sees the message.
 
-Their order and words are those of RocketMQ's AbstractSendMessageProcessor.msgCheck. As there, the
-permission of a topic is not asked: producers learn it from the route.
+Order and remarks are compatible with RocketMQ's AbstractSendMessageProcessor.msgCheck. Like
+msgCheck, the checks ignore the topic's permission: producers read the permission from the route.
 """
 
 import random
@@ -26,7 +26,7 @@ from core_broker.state.topics import UNIT, UNIT_SUB, topic_text
 
 
 def check_accepting(ctx: BrokerContext) -> None:
-    """Raise RequestRefused while the broker does not take messages at all."""
+    """Raise RequestRefused while the broker accepts no messages."""
     if not ctx.is_accepting:
         raise RequestRefused(
             ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now, it is shutting down"
@@ -40,10 +40,10 @@ def check_accepting(ctx: BrokerContext) -> None:
 
 
 def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> None:
-    """Raise RequestRefused when nobody may send to the topic now.
+    """Raise RequestRefused when the topic accepts no messages from producers now.
 
-    `topic` is None when there is none of the name; names of those that exist are legal. Messages
-    that nothing stands against pass with a few comparisons.
+    `topic` is None when the topic does not exist; only then the name is validated. In the common
+    case a call costs a few comparisons.
     """
     if not ctx.is_accepting or ctx.config.start_accept_send_request_time_stamp:
         check_accepting(ctx)
@@ -60,22 +60,22 @@ def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> 
 
 
 def check_topic_name(name: str) -> None:
-    """Raise RequestRefused when no topic can have this name."""
+    """Raise RequestRefused when the name is illegal for a topic."""
     try:
         validate_topic(name[:TOPIC_BYTES_MAX])
     except ClientError as error:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
     if len(name) > TOPIC_BYTES_MAX:
-        # Also those of groups, which clients allow to be longer; brokers of 4.9 do not.
+        # Group names are checked here too: clients allow longer group names, 4.9 brokers do not.
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, "The specified topic is longer than topic max length."
         )
 
 
 def check_foreign_group(group: str) -> None:
-    """Raise RequestRefused for the group that keeps how far the transaction checks are.
+    """Raise RequestRefused for the group whose offsets are the progress of transaction checks.
 
-    An offset that somebody else gave it could make a restarted broker skip half messages.
+    A client that moved these offsets could make a restarted broker skip half messages.
     """
     if group == TRANSACTION_GROUP:
         raise RequestRefused(
@@ -84,7 +84,7 @@ def check_foreign_group(group: str) -> None:
 
 
 def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicConfig:
-    """Make the topic that a message is the first of; raises RequestRefused when it may not be."""
+    """Create the topic of a first message; raises RequestRefused when creation is not allowed."""
     name = header.topic
     is_retry = name.startswith(RETRY_PREFIX)
     sys_flag = (UNIT_SUB if is_retry else UNIT) if header.unit_mode else 0
@@ -106,19 +106,20 @@ def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicC
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{name}] not exist, apply first please!{SEE_FAQ}",
         )
-    ctx.topic_made(topic)
+    ctx.topic_created(topic)
     return topic
 
 
-def queue_for(topic: TopicConfig, asked: int, connection: Connection) -> int:
-    """The queue that a message goes to: the one asked for, any one for a negative number."""
-    if asked >= max(topic.write_queue_nums, topic.read_queue_nums):
+def queue_for(topic: TopicConfig, queue_id: int, connection: Connection) -> int:
+    """The queue id for a message: `queue_id`, or a random writable queue when that is negative."""
+    if queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR,
-            f"request queueId[{asked}] is illegal, {topic_text(topic)} Producer: {connection.peer}",
+            f"request queueId[{queue_id}] is illegal, {topic_text(topic)} "
+            f"Producer: {connection.peer}",
         )
-    if asked >= 0:
-        return asked
+    if queue_id >= 0:
+        return queue_id
     if topic.write_queue_nums <= 0:
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, f"the topic[{topic.topic_name}] has no queue to write to"

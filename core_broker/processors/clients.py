@@ -1,9 +1,9 @@
-"""What clients tell about themselves: codes 34, 35, 38, 46, and the notice 40.
+"""Registration of clients: codes 34, 35, 38 and 46, and the notification 40.
 
 A heartbeat names the client's producer and consumer groups. When the members of a consumer group
-or its topics change, every member is sent NOTIFY_CONSUMER_IDS_CHANGED, once per turn however much
-happened in it. Compatible with RocketMQ's ClientManageProcessor, ConsumerManageProcessor and
-DefaultConsumerIdsChangeListener.
+or the group's topics change, the broker sends NOTIFY_CONSUMER_IDS_CHANGED to every member, at most
+once per event-loop iteration. Compatible with RocketMQ's ClientManageProcessor,
+ConsumerManageProcessor and DefaultConsumerIdsChangeListener.
 """
 
 import asyncio
@@ -39,15 +39,16 @@ from core_broker.state.consumer_filters import COMPILED_CHARS_PER_HEARTBEAT_MAX
 
 log = logging.getLogger(__name__)
 
-#: Groups that one heartbeat may name, and topics that one group may subscribe to.
+#: Maximum groups in one heartbeat.
 GROUPS_PER_HEARTBEAT_MAX = 1_000
+#: Maximum subscriptions of one group.
 SUBSCRIPTIONS_PER_GROUP_MAX = 10_000
-#: Client ids and names of groups; legal ones are shorter than 300.
+#: Maximum length of client ids and group names, characters. Legal names have less than 300.
 NAME_CHARS_MAX = 1_024
 
 
 class TableState(NamedTuple):
-    """Which state everything is in that decides what a heartbeat does."""
+    """Versions of the settings and tables on which the effect of a heartbeat depends."""
 
     config: BrokerConfig
     topics: DataVersion
@@ -71,7 +72,7 @@ class Keeper(Protocol):
 
 
 class ClientProcessor:
-    """Keeps the tables of connected clients, and tells consumers about each other."""
+    """Maintains the tables of connected clients, and notifies consumers of group changes."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         #: Where the kernel is compiled.
@@ -104,7 +105,7 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def table_state(self) -> TableState:
-        """What a heartbeat depends on: the same one does the same while this is the same."""
+        """The current versions; a repeated heartbeat has no effect while the versions are equal."""
         ctx = self._ctx
         return TableState(
             ctx.config,
@@ -125,7 +126,7 @@ class ClientProcessor:
             self._group_changed(consumer.group_name)
 
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """UNREGISTER_CLIENT (35). C++ clients name the role they do not have with ""."""
+        """UNREGISTER_CLIENT (35). C++ clients send "" as the group of an absent role."""
         header = request.header(UnregisterClientRequestHeader)
         if header.producer_group:
             self._ctx.producers.unregister(header.producer_group, connection)
@@ -145,7 +146,7 @@ class ClientProcessor:
         return RemotingCommand.response(body=encode_body(body))
 
     def check_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """CHECK_CLIENT_CONFIG (46): can the broker filter as a consumer wants it to?"""
+        """CHECK_CLIENT_CONFIG (46): check that the broker supports a consumer's filter."""
         body = decode_body(CheckClientRequestBody, request.body)
         subscription = body.subscription_data
         kind = subscription.expression_type
@@ -162,20 +163,20 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def disconnected(self, connection: Connection) -> None:
-        """Forget a client whose connection is gone."""
+        """Remove a client whose connection is closed."""
         self._ctx.producers.disconnect(connection)
         for group in self._ctx.consumers.disconnect(connection):
             self._left(group)
 
     def close_silent(self) -> None:
-        """Close the connections of clients that sent no heartbeat for too long."""
+        """Close the connections of clients without a heartbeat for CHANNEL_EXPIRED_MS."""
         now_ms = self._ctx.now_ms()
         silent = self._ctx.consumers.expired(now_ms) + self._ctx.producers.expired(now_ms)
         for client in silent:
             cast("Connection", client.channel).close("no heartbeat")
 
     def _left(self, name: str) -> None:
-        """A consumer left a group."""
+        """Handle that a consumer left a group."""
         if self._ctx.consumers.group(name) is None:
             self._ctx.filters.unregister(name, self._ctx.now_ms())
         group = self._ctx.groups.get(name)
@@ -201,11 +202,11 @@ class ClientProcessor:
                 try:
                     cast("Connection", channel).send(command)
                 except ConnectionClosed:
-                    log.debug("a member of %s left before it was told of a change", name)
+                    log.debug("a member of %s disconnected before its notification", name)
 
 
 def _check_size(beat: HeartbeatData) -> None:
-    """Raise RequestRefused for a heartbeat that would fill the tables."""
+    """Raise RequestRefused for a heartbeat with too many groups, subscriptions or characters."""
     groups = [each.group_name for each in beat.consumer_data_set]
     groups += [each.group_name for each in beat.producer_data_set]
     topics = [len(each.subscription_data_set) for each in beat.consumer_data_set]

@@ -1,4 +1,4 @@
-"""Who is connected: codes 203, 204 and 328.
+"""Lists of connected clients: codes 203, 204 and 328.
 
 Compatible with RocketMQ's AdminBrokerProcessor and ProducerManager.getProducerTable.
 """

@@ -1,4 +1,4 @@
-"""How far groups are behind: codes 208, 303 and 317.
+"""Consumer lag: codes 208, 303 and 317.
 
 Compatible with RocketMQ's AdminBrokerProcessor.
 """
@@ -37,7 +37,7 @@ class ConsumeStatsProcessor:
         self._ctx = ctx
 
     def of_group(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUME_STATS (208): one group, in one topic or in all it has offsets in."""
+        """GET_CONSUME_STATS (208): one group, in one topic or in all topics with its offsets."""
         header = request.header(GetConsumeStatsRequestHeader)
         group = header.consumer_group
         names = [header.topic] if header.topic else self._ctx.offsets.topics_of(group)
@@ -48,12 +48,12 @@ class ConsumeStatsProcessor:
         return RemotingCommand.response(body=encode_body(stats))
 
     def of_broker(self, connection: Connection, request: RemotingCommand) -> None:
-        """GET_BROKER_CONSUME_STATS (317): all groups, in all topics or in the ordered ones."""
+        """GET_BROKER_CONSUME_STATS (317): all groups, in all topics or in ordered topics only."""
         only_ordered = request.header(GetConsumeStatsInBrokerHeader).is_order
         self._ctx.answer_later(connection, request, self._of_broker(only_ordered=only_ordered))
 
     async def _of_broker(self, *, only_ordered: bool) -> RemotingCommand:
-        """Group by group, so that other requests have their turn in between."""
+        """Collect group by group; the event loop handles other requests between two groups."""
         groups: list[dict[str, list[ConsumeStats]]] = []
         total_diff = 0
         for group in list(self._ctx.groups.names):
@@ -73,7 +73,7 @@ class ConsumeStatsProcessor:
         return RemotingCommand.response(body=encode_body(body))
 
     def time_span(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CONSUME_TIME_SPAN (303): store times at the ends of queues and where a group is."""
+        """QUERY_CONSUME_TIME_SPAN (303): store times at the queues' ends and the group's offset."""
         header = request.header(QueryConsumeTimeSpanRequestHeader)
         topic = self._ctx.topics.get(header.topic)
         if topic is None:
@@ -100,10 +100,10 @@ class ConsumeStatsProcessor:
         )
 
     def _subscribed(self, group: str, names: Iterable[str]) -> Iterator[TopicConfig]:
-        """The topics that still exist, without those that a connected group has given up."""
+        """Existing topics among `names`, without topics a connected group has unsubscribed from."""
         for name in names:
             topic = self._ctx.topics.get(name)
-            if topic is not None and not self._ctx.consumers.is_elsewhere(group, name):
+            if topic is not None and not self._ctx.consumers.has_unsubscribed(group, name):
                 yield topic
 
     def _lags(self, group: str, topic: TopicConfig) -> dict[MessageQueue, OffsetWrapper]:

@@ -1,7 +1,7 @@
-"""What the processors work on: the parts of one broker, and the effects they may have outside.
+"""The parts of one broker that processors share, and the interfaces to files and name servers.
 
-All of it belongs to the event loop's thread. A handler runs to completion; what takes longer it
-hands over with `answer_later` or `answer_when_saved` and returns None.
+Only the event loop's thread uses them. A handler runs to completion. For longer work a handler
+calls `answer_later`, `answer_after_saving` or `answer_when_warm` and returns None.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ from core_broker.store import ColdRead, MessageStore
 
 log = logging.getLogger(__name__)
 
-#: Answers that wait for a task of their own; one more is refused with SYSTEM_BUSY.
+#: Maximum asynchronous tasks. Further requests with a task are refused with SYSTEM_BUSY.
 TASKS_MAX = 1_000
 
 Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
 
 
 class ConfigTable(StrEnum):
-    """The tables kept as files under storePathRootDir/config."""
+    """Tables stored as files under storePathRootDir/config."""
 
     TOPICS = "topics.json"
     GROUPS = "subscriptionGroup.json"
@@ -52,9 +52,9 @@ class ConfigTable(StrEnum):
 
 
 class UnsavedTopic(Exception):
-    """A handler needs a topic that is not on disk yet; it is run again when it is.
+    """A handler needs a topic that is not on disk yet. The handler runs again once it is saved.
 
-    Without this a broker that is killed could come back with messages of a topic it does not know.
+    Otherwise a killed broker could restart with messages of an unknown topic.
     """
 
 
@@ -64,35 +64,35 @@ class Saver(Protocol):
     def save(
         self, table: ConfigTable, then: Callable[[Exception | None], None] | None = None
     ) -> None:
-        """Write the table as it is now; `then` hears on the loop how that went."""
+        """Write a snapshot of the table; `then` is called on the loop with the error or None."""
 
     def retry_failed(self) -> None:
-        """Try once more to write what could not be written."""
+        """Retry failed writes once."""
 
     async def save_settings(self, content: bytes) -> None:
-        """Write the settings file the broker was started with, if there was one."""
+        """Write the settings file of the -c option, if there is one."""
 
 
 class Registrar(Protocol):
-    """Keeps the name servers informed."""
+    """Registers the broker at the name servers."""
 
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
-        """Tell them soon; the future is done when they know, or when the time for it is over."""
+        """Register the topics soon; the future is done after the answers or the timeout."""
 
     def all_changed(self) -> None:
-        """Register everything again soon."""
+        """Register the broker with all topics soon."""
 
 
 @dataclass(slots=True, eq=False)
 class BrokerContext:
-    """One broker, as its processors see it."""
+    """The parts of one broker for its processors."""
 
     config: BrokerConfig
     store: MessageStore
     saver: Saver
     registrar: Registrar
     now_ms: Callable[[], int]
-    #: Where records are said to be stored: the address behind brokerIP1, and the listen port.
+    #: Store host of records: the address of brokerIP1 and the listen port.
     host: Host
     delay_levels: DelayLevels
     statistics: Statistics
@@ -108,10 +108,10 @@ class BrokerContext:
     day_totals: DayTotals = field(default_factory=DayTotals)
     vip_port: int = 0
     boot_ms: int = 0
-    #: False while the broker stops: sends are refused, pulls are not held.
+    #: False while the broker stops: sends are refused and pulls are not held.
     is_accepting: bool = True
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-    #: Topics made on first use that are not on disk yet.
+    #: Topics created on first use and not on disk yet.
     unsaved_topics: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -122,21 +122,21 @@ class BrokerContext:
 
     @property
     def addr(self) -> str:
-        """The address that clients use."""
+        """The broker's address for clients."""
         return f"{self.config.broker_ip1}:{self.host[1]}"
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Put new settings in force, for the store too."""
+        """Apply new settings, also to the store."""
         self.config = self.store.config = config
 
-    def topic_made(self, topic: TopicConfig) -> None:
-        """Save a topic that was made on first use, and tell the name servers."""
+    def topic_created(self, topic: TopicConfig) -> None:
+        """Save a topic that was created on first use, and register it at the name servers."""
         self.unsaved_topics.add(topic.topic_name)
         self._save_topics()
         self.registrar.topics_changed([topic])
 
     def require_saved(self, topic: str) -> None:
-        """Raise UnsavedTopic unless the topic will be there after a crash, too."""
+        """Raise UnsavedTopic unless the topic is on disk and so survives a crash."""
         if topic in self.unsaved_topics:
             raise UnsavedTopic(topic)
 
@@ -157,7 +157,7 @@ class BrokerContext:
         request: RemotingCommand,
         work: Coroutine[Any, Any, RemotingCommand],
     ) -> None:
-        """Answer a request with what `work` returns or raises."""
+        """Run `work` in a task, and answer the request with its response or error."""
         if len(self.tasks) >= TASKS_MAX:
             work.close()
             raise RequestRefused(ResponseCode.SYSTEM_BUSY, "too many requests wait for clients")
@@ -166,7 +166,7 @@ class BrokerContext:
         task.add_done_callback(self.tasks.discard)
 
     async def saved(self, table: ConfigTable) -> None:
-        """Wait until a changed table is on disk; raises RequestRefused when it cannot be."""
+        """Wait until a changed table is on disk; raises RequestRefused when the write failed."""
         done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
         def written(error: Exception | None) -> None:
@@ -185,7 +185,7 @@ class BrokerContext:
         request: RemotingCommand,
         answer: Callable[[], RemotingCommand | None],
     ) -> None:
-        """Answer a request with what `answer` returns, once a changed table is on disk."""
+        """Call `answer` once a changed table is on disk, and send its response."""
 
         def saved(error: Exception | None) -> None:
             if error is None:
@@ -209,7 +209,7 @@ class BrokerContext:
         request: RemotingCommand,
         answer: Callable[[], RemotingCommand | None],
     ) -> None:
-        """Answer a request with what `answer` returns, once what it must read is in memory."""
+        """Call `answer` once the data of `cold` is in memory, and send its response."""
 
         def warmed(error: Exception | None) -> None:
             response = settled(answer, request) if error is None else failure(error, request)
@@ -222,15 +222,15 @@ class BrokerContext:
 def settled(
     answer: Callable[[], RemotingCommand | None], request: RemotingCommand
 ) -> RemotingCommand | None:
-    """What a handler answers outside of the server's dispatch; what it raises becomes an answer."""
+    """The response of a handler outside of the server's dispatch; an error becomes a response."""
     try:
         return answer()
-    except Exception as error:  # noqa: BLE001 - failure() logs what is not expected
+    except Exception as error:  # noqa: BLE001 - failure() logs unexpected errors
         return failure(error, request)
 
 
 def failure(error: Exception, request: RemotingCommand) -> RemotingCommand:
-    """The answer to a request whose handling raised."""
+    """The response to a request whose handler raised an error."""
     if isinstance(error, RequestRefused):
         return RemotingCommand.response(error.code, error.remark)
     if isinstance(error, StoreBusy):
@@ -249,6 +249,6 @@ async def _answered(
 ) -> None:
     try:
         response = await work
-    except Exception as error:  # noqa: BLE001 - failure() logs what is not expected
+    except Exception as error:  # noqa: BLE001 - failure() logs unexpected errors
         response = failure(error, request)
     connection.answer(request, response)

@@ -1,8 +1,8 @@
-"""Bringing delayed messages to their topics when their time has come.
+"""Delivery of delayed messages to their topics at their delivery time.
 
-Each level is one queue of SCHEDULE_TOPIC_XXXX in which every message waits equally long, so only
-its first message needs watching; its delivery time stands in the unit of the queue, in place of the
-tags code. Delivered means stored once more, under REAL_TOPIC and REAL_QID. Compatible with
+Each delay level is one queue of SCHEDULE_TOPIC_XXXX. All messages of a queue have the same delay,
+so delivery only watches the first message. A queue unit holds the delivery time in place of the
+tags code. Delivery stores the message again, under REAL_TOPIC and REAL_QID. Compatible with
 RocketMQ's ScheduleMessageService.
 """
 
@@ -22,18 +22,18 @@ from core_broker.store import ColdRead, PutStatus, QueueUnit
 
 log = logging.getLogger(__name__)
 
-#: Messages of one level delivered in one turn of the event loop.
+#: Maximum messages of one level delivered in one event-loop iteration.
 DELIVERED_PER_TURN_MAX = 256
-#: A clock that is set forwards is noticed after this time.
+#: Longest time between two checks, ms, so that a clock set forwards takes effect.
 CLOCK_CHECK_MS = 1_000
-#: Wait after the store refused a message.
+#: Pause after the store refused a message, ms.
 RETRY_MS = 10_000
 
 
 class DelayDelivery:
-    """Delivers what is due."""
+    """Delivers due messages of all levels."""
 
-    #: The topics of which `arrived` wants to hear.
+    #: Topics for which the store calls `arrived`.
     topics = frozenset({SCHEDULE_TOPIC})
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
@@ -41,13 +41,13 @@ class DelayDelivery:
         self._turn = turn
         self._idle_levels: set[int] = set()
         self._wake = asyncio.Event()
-        #: What must be read from the disk before a level can go on.
+        #: Data to read from the disk before delivery of some level can continue.
         self._cold: ColdRead | None = None
 
     def arrived(
         self, topic: str, queue_id: int, first: int, end: int, codes: Callable[[], list[int]]
     ) -> None:
-        """Messages became readable; if their level had nothing to wait for, it has now."""
+        """Wake the delivery loop when messages became readable in a level without messages."""
         if topic in self.topics and queue_id + 1 in self._idle_levels:
             self._wake.set()
 
@@ -58,10 +58,10 @@ class DelayDelivery:
             try:
                 wait_ms = self.deliver_due()
             except StoreReadOnly as error:
-                log.warning("delayed messages have to wait: %s", error)
+                log.warning("delivery of delayed messages is paused: %s", error)
                 wait_ms = RETRY_MS
             except Exception:
-                log.exception("delivering delayed messages failed; trying again")
+                log.exception("delivery of delayed messages failed; retrying")
                 wait_ms = RETRY_MS
             if self._cold is not None:
                 wait_ms = await self._warm(self._cold)
@@ -71,11 +71,11 @@ class DelayDelivery:
             except TimeoutError:
                 continue
 
-    def _lack(self, cold: ColdRead) -> None:
+    def _need(self, cold: ColdRead) -> None:
         self._cold = cold if self._cold is None else self._cold.add(cold)
 
     async def _warm(self, cold: ColdRead) -> int:
-        """Bring into memory what a delivery lacked; return after how many ms to go on."""
+        """Read missing data into memory; return the pause before the next delivery, ms."""
         self._cold = None
         try:
             await self._ctx.store.cold.warmed(cold)
@@ -85,7 +85,7 @@ class DelayDelivery:
         return 0
 
     def deliver_due(self) -> int:
-        """Deliver what is due now, and return after how many milliseconds to look again."""
+        """Deliver due messages, and return the time until the next check, ms."""
         levels = range(1, self._ctx.delay_levels.level_max + 1)
         self._idle_levels.clear()
         progress: dict[int, int] = {}
@@ -100,12 +100,12 @@ class DelayDelivery:
         ctx = self._ctx
         start = ctx.delay_progress.offset(level)
         first, end = ctx.store.queue_range(SCHEDULE_TOPIC, level - 1)
-        # Messages may have expired undelivered, or the log may have lost its end in a crash.
+        # Undelivered messages may have expired, or a crash may have truncated the log.
         offset = min(max(start, first), end)
         try:
             units = ctx.store.queue_units(SCHEDULE_TOPIC, level - 1, offset, DELIVERED_PER_TURN_MAX)
         except ColdRead as cold:
-            self._lack(cold)
+            self._need(cold)
             return CLOCK_CHECK_MS
         wait_ms = 0 if offset + len(units) < end else CLOCK_CHECK_MS
         now_ms, delay_ms = ctx.now_ms(), ctx.delay_levels.delay_ms(level)
@@ -116,7 +116,7 @@ class DelayDelivery:
             try:
                 is_done = self._deliver(unit, level - 1, offset)
             except ColdRead as cold:
-                self._lack(cold)
+                self._need(cold)
                 break
             if not is_done:
                 wait_ms = RETRY_MS
@@ -129,7 +129,7 @@ class DelayDelivery:
         return wait_ms
 
     def _deliver(self, unit: QueueUnit, queue_id: int, offset: int) -> bool:
-        """Put one message into its real topic; False when it must be tried again."""
+        """Store one message under its real topic; False when delivery must be retried."""
         record = self._ctx.store.read_at(unit.offset_physical, unit.size)
         try:
             delayed = decode_record(record) if record is not None else None
@@ -143,7 +143,7 @@ class DelayDelivery:
         ):
             inner = _real(delayed)
         if inner is None:
-            log.error("the delayed message at %d is not readable", unit.offset_physical)
+            log.error("the delayed message at offset %d is unreadable", unit.offset_physical)
             return True
         result = self._ctx.store.put(inner)
         if result.status is PutStatus.PUT_OK:
@@ -151,13 +151,13 @@ class DelayDelivery:
             puts.count_of[inner.queue_id] += 1
             puts.bytes_of[inner.queue_id] += result.size
             return True
-        log.warning("a delayed message for %s: %s", inner.topic, result.status.value)
-        # A message that can never be stored must not stop those behind it.
+        log.warning("storing a delayed message for %s: %s", inner.topic, result.status.value)
+        # A message the store always refuses must not block the messages behind it.
         return result.status in {PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED}
 
 
 def _real(delayed: MessageExt) -> MessageInner | None:
-    """The message as it goes to its topic, with all its properties; None when it has none."""
+    """The message for its real topic, with all properties; None without a valid real topic."""
     properties = delayed.properties
     topic = properties.get(PROPERTY_REAL_TOPIC)
     queue = properties.get(PROPERTY_REAL_QUEUE_ID, "")

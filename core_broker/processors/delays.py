@@ -1,10 +1,10 @@
-"""Sending a message into its delay: it waits in the schedule topic, in the queue of its level.
+"""Redirection of a delayed message to the schedule topic, into the queue of its delay level.
 
-    DELAY       level, stays on the message
-    REAL_TOPIC  where it goes when its time has come
-    REAL_QID
+    DELAY       the delay level; stays on the message
+    REAL_TOPIC  topic for the delivery
+    REAL_QID    queue id for the delivery
 
-`delay_delivery` brings it there. Compatible with the delay branch of RocketMQ's
+`delay_delivery` delivers the message. Compatible with the delay branch of RocketMQ's
 CommitLog.asyncPutMessage.
 """
 
@@ -20,8 +20,8 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.state.delay_levels import DelayLevels
 
 
-def asked_level(inner: MessageInner) -> int:
-    """The delay level that a message asks for, 0 for none."""
+def requested_level(inner: MessageInner) -> int:
+    """The delay level in a message's properties; 0 without a level."""
     text = inner.properties.get(PROPERTY_DELAY_TIME_LEVEL)
     if text is None:
         return 0
@@ -34,7 +34,7 @@ def asked_level(inner: MessageInner) -> int:
 
 
 def delay(inner: MessageInner, level: int, levels: DelayLevels) -> None:
-    """Redirect a message to the queue of its level; `level` is at least 1."""
+    """Redirect a message to the queue of its level; `level` must be at least 1."""
     level = levels.capped(level)
     properties = inner.properties
     properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)

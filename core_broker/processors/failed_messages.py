@@ -1,7 +1,7 @@
-"""Where messages go that a consumer failed to consume: the retry and dead-letter topics of a group.
+"""The retry and dead-letter topics of a group, for messages that its consumers failed to consume.
 
-    %RETRY%group    read and write, retryQueueNums queues; waits on a delay level first
-    %DLQ%group      dlqTopicPerm, one queue; nobody consumes it by itself
+    %RETRY%group    permission read and write, retryQueueNums queues; filled after a delay
+    %DLQ%group      permission dlqTopicPerm, one queue; no client consumes it by default
 
 Compatible with RocketMQ's TopicConfigManager.createTopicInSendMessageBackMethod.
 """
@@ -24,7 +24,7 @@ SYSTEM_QUEUES = 1
 
 
 def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
-    """The group, made on first use where the settings allow it."""
+    """The group, created on first use when autoCreateSubscriptionGroup allows."""
     group, created = ctx.groups.obtain(
         name, may_create=ctx.config.auto_create_subscription_group, now_ms=ctx.now_ms()
     )
@@ -34,7 +34,7 @@ def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
 
 
 def group_of_failure(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig:
-    """The group that failed to consume; raises RequestRefused when there is none."""
+    """The group of a failed message; raises RequestRefused when the group does not exist."""
     group = find_group(ctx, name)
     if group is None:
         raise RequestRefused(
@@ -47,7 +47,7 @@ def group_of_failure(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig:
 def ensure_retry_topic(
     ctx: BrokerContext, group: SubscriptionGroupConfig, *, unit_mode: bool
 ) -> TopicConfig:
-    """The retry topic of a group; raises RequestRefused when its name cannot be a topic's."""
+    """The retry topic of a group; raises RequestRefused when its name is illegal for a topic."""
     return _ensure(
         ctx,
         retry_topic(group.group_name),
@@ -58,12 +58,12 @@ def ensure_retry_topic(
 
 
 def ensure_dlq_topic(ctx: BrokerContext, group: str) -> TopicConfig:
-    """The dead-letter topic of a group; raises RequestRefused when its name cannot be one."""
+    """The dead-letter topic of a group; raises RequestRefused when its name is illegal."""
     return _ensure(ctx, dlq_topic(group), DLQ_QUEUES, ctx.config.dlq_topic_perm, 0)
 
 
 def ensure_system_topic(ctx: BrokerContext, name: str) -> TopicConfig:
-    """A topic that the broker itself writes to, with one queue."""
+    """A topic for the broker's own messages, with one queue."""
     return _ensure(ctx, name, SYSTEM_QUEUES, PERM_READ | PERM_WRITE, 0)
 
 
@@ -72,5 +72,5 @@ def _ensure(ctx: BrokerContext, name: str, queues: int, perm: int, sys_flag: int
     if topic is None:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
     if created:
-        ctx.topic_made(topic)
+        ctx.topic_created(topic)
     return topic

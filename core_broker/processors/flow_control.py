@@ -1,18 +1,18 @@
-"""Refusing what has waited too long or would wait too long: SYSTEM_BUSY (2), before any work.
+"""Flow control: refusal of requests with SYSTEM_BUSY (2), before any work.
 
-RocketMQ's requests wait in the queues of thread pools. Here they wait in three places: behind the
-other requests of their turn, in a connection's receive buffer, and behind answers that their peer
-does not read. A connection knows since when its requests have waited at least
-(`Connection.arrived`); what is refused has certainly waited that long.
+RocketMQ's requests wait in the queues of thread pools. Gantry's requests wait behind the other
+requests of their event-loop iteration, in a connection's receive buffer, and behind answers that
+the peer does not read. `Connection.arrived` is a lower bound of the waiting time, so a refused
+request has certainly waited as long as its remark says.
 
-    [TIMEOUT_CLEAN_QUEUE]  waited longer than waitTimeMillsIn…Queue
-    [PCBUSY_CLEAN_QUEUE]   sends that already waited when a slow write began
-    [REJECTREQUEST]        sends that came while a slow write went on
+    [TIMEOUT_CLEAN_QUEUE]  the request waited longer than waitTimeMillsIn…Queue
+    [PCBUSY_CLEAN_QUEUE]   a send that was already waiting when a slow write began
+    [REJECTREQUEST]        a send that arrived during a slow write
     [OVERLOAD]             too many sends wait for the disk, or too many pulls for messages
 
 A write is slow when it takes longer than osPageCacheBusyTimeOutMills. brokerFastFailureEnable
-switches the first two. Compatible with RocketMQ's
-BrokerFastFailure, SendMessageProcessor.rejectRequest and NettyRemotingAbstract in codes and texts.
+switches the first two refusals. Codes and remarks are compatible with RocketMQ's BrokerFastFailure,
+SendMessageProcessor.rejectRequest and NettyRemotingAbstract.
 """
 
 import time
@@ -27,7 +27,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import BUSY_REMARK, Connection
 
 REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
-#: A turn that begins so soon after a write reads what came while the write went on.
+#: Time after a write, seconds, in which the loop still reads requests from during the write.
 AFTER_WRITE_S = 0.05
 
 SENDS = frozenset(
@@ -40,12 +40,12 @@ SENDS = frozenset(
 )
 PULLS = frozenset({Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE})
 
-#: The codes that can be refused; all others are always handled.
+#: Request codes under flow control; requests with other codes are always handled.
 CONTROLLED = SENDS | PULLS | {Code.HEART_BEAT, Code.END_TRANSACTION}
 
 
 class FlowControl:
-    """Decides about the requests whose codes are in CONTROLLED."""
+    """Decides whether requests with a code in CONTROLLED are handled or refused."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class FlowControl:
         self._turn = turn
         self._held_pulls = held_pulls
         self._clock = clock
-        #: How many were refused, by the name in the remark.
+        #: Number of refusals, by the bracketed name in the remark.
         self.refused: Counter[str] = Counter()
 
     @property
     def holds_too_many(self) -> bool:
-        """So many pulls wait for messages that one more is refused."""
+        """True when pullThreadPoolQueueCapacity held pulls wait; further pulls are refused."""
         return len(self._held_pulls) >= self._ctx.config.pull_thread_pool_queue_capacity
 
     def refusal(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        """The answer to a request that is not to be handled; None when it is."""
+        """The refusal of a request; None when the request is to be handled."""
         config, code, turn = self._ctx.config, request.code, self._turn
         waited_ms = (self._clock() - connection.arrived) * 1000
         if code in SENDS:
@@ -92,7 +92,7 @@ class FlowControl:
         return None
 
     def _slow_write(self, connection: Connection, waited_ms: float) -> str | None:
-        """Why a send is refused after a slow write; None when it came later."""
+        """The remark for a send refused because of a slow write; None when the send came later."""
         began, ended = self._turn.last_write
         if connection.arrived < began:
             if not self._ctx.config.broker_fast_failure_enable:

@@ -49,7 +49,7 @@ class GroupProcessor:
         return RemotingCommand.response(body=self._ctx.groups.encode())
 
     def delete(self, connection: Connection, request: RemotingCommand) -> None:
-        """DELETE_SUBSCRIPTIONGROUP (207); with its offsets when the client asks for that."""
+        """DELETE_SUBSCRIPTIONGROUP (207); also the group's offsets with cleanOffset."""
         ctx = self._ctx
         header = request.header(DeleteSubscriptionGroupRequestHeader)
         check_foreign_group(header.group_name)
@@ -61,9 +61,10 @@ class GroupProcessor:
 
 
 def disable_slow_groups(ctx: BrokerContext) -> None:
-    """Switch off the groups that lag too far behind; an administrator switches them on again.
+    """Disable consumption of groups with a lag above consumerFallbehindThreshold.
 
-    Only with disableConsumeIfConsumerReadSlowly.
+    Does nothing unless disableConsumeIfConsumerReadSlowly is set. Only an administrator enables a
+    group again.
     """
     if not ctx.config.disable_consume_if_consumer_read_slowly:
         return
@@ -71,7 +72,10 @@ def disable_slow_groups(ctx: BrokerContext) -> None:
     for name in ctx.slow_groups.take(ctx.config.consumer_fallbehind_threshold):
         group = ctx.groups.get(name)
         if group is not None and group.consume_enable:
-            log.warning("group %s reads too far behind the others and is switched off", name)
+            log.warning(
+                "consumption of group %s is disabled: its lag exceeds consumerFallbehindThreshold",
+                name,
+            )
             ctx.groups.put(replace(group, consume_enable=False), ctx.now_ms())
             changed = True
     if changed:

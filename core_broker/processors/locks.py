@@ -1,4 +1,4 @@
-"""Locks on queues for orderly consumers: codes 41 and 42.
+"""Queue locks for orderly consumers: codes 41 and 42.
 
 Compatible with RocketMQ's AdminBrokerProcessor.lockBatchMQ and unlockBatchMQ.
 """
@@ -22,20 +22,20 @@ from core_broker.remoting.connection import Connection
 
 B = TypeVar("B", LockBatchRequestBody, UnlockBatchRequestBody)
 
-#: Queues that one request may name; a broker with more of them has its clients ask in parts.
+#: Maximum queues in one request. Clients with more queues send several requests.
 QUEUES_PER_REQUEST_MAX = 10_000
-#: Larger bodies are not read at all.
+#: Maximum body size, bytes. Larger bodies are refused before decoding.
 BODY_BYTES_MAX = 2 * 1024 * 1024
 
 
 class LockProcessor:
-    """Gives and takes back locks."""
+    """Grants and releases locks."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
 
     def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """LOCK_BATCH_MQ (41): answers the queues that the client holds now."""
+        """LOCK_BATCH_MQ (41): answers the granted queues."""
         body = _body(LockBatchRequestBody, request)
         _check_names(body)
         granted = self._ctx.locks.lock(
@@ -53,7 +53,7 @@ class LockProcessor:
 
 
 def _body(kind: type[B], request: RemotingCommand) -> B:
-    """The body of a request; raises RequestRefused for one that would hold up the loop."""
+    """The body of a request; raises RequestRefused when it would block the event loop."""
     if len(request.body) > BODY_BYTES_MAX:
         raise _too_much("bytes", len(request.body), BODY_BYTES_MAX)
     body = decode_body(kind, request.body)
@@ -69,7 +69,7 @@ def _too_much(what: str, count: int, limit: int) -> RequestRefused:
 
 
 def _check_names(body: LockBatchRequestBody) -> None:
-    """Raise RequestRefused for names that would fill the table of locks."""
+    """Raise RequestRefused for names that are too long for the table of locks."""
     for name in {body.consumer_group, *(queue.topic for queue in body.mq_set)}:
         check_topic_name(name)
     others = {body.client_id, *(queue.broker_name for queue in body.mq_set)}

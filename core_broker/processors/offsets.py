@@ -1,8 +1,9 @@
 """Offsets of groups and of queues: codes 14, 15, 29, 30, 31, 32, 43, 45, 308 and 314.
 
-A group without an offset is told 0 where the first message of the queue is at hand, so that it
-starts with it; otherwise 22, and the client decides. Compatible with RocketMQ's
-ConsumerManageProcessor and AdminBrokerProcessor.
+A query of a group without an offset answers 0 when the queue's first message exists and is in
+memory, so the group starts at the first message. Otherwise the answer is QUERY_NOT_FOUND (22), and
+the client chooses where to start. Compatible with RocketMQ's ConsumerManageProcessor and
+AdminBrokerProcessor.
 """
 
 import os
@@ -36,7 +37,7 @@ _MEMORY_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class OffsetProcessor:
-    """Answers where queues begin and end, and how far groups are in them."""
+    """Answers the minimum and maximum offsets of queues and the committed offsets of groups."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
@@ -46,7 +47,7 @@ class OffsetProcessor:
         header = request.header(QueryConsumerOffsetRequestHeader)
         offset = self._ctx.offsets.committed(header.consumer_group, header.topic, header.queue_id)
         if offset is None:
-            if header.set_zero_if_not_found is False or not self._starts_at_hand(
+            if header.set_zero_if_not_found is False or not self._is_start_in_memory(
                 header.topic, header.queue_id
             ):
                 raise RequestRefused(
@@ -70,7 +71,7 @@ class OffsetProcessor:
         if not self._ctx.offsets.commit(
             header.consumer_group, header.topic, header.queue_id, header.commit_offset
         ):
-            raise _no_room()
+            raise _table_full()
         return RemotingCommand.response()
 
     def search(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -80,13 +81,13 @@ class OffsetProcessor:
         return RemotingCommand.response(header=SearchOffsetResponseHeader(offset=offset))
 
     def max_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_MAX_OFFSET (30); 0 where there is no queue."""
+        """GET_MAX_OFFSET (30); 0 for a missing queue."""
         header = request.header(GetMaxOffsetRequestHeader)
         offset = self._ctx.store.queue_range(header.topic, header.queue_id)[1]
         return RemotingCommand.response(header=GetMaxOffsetResponseHeader(offset=offset))
 
     def min_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_MIN_OFFSET (31); 0 where there is no queue."""
+        """GET_MIN_OFFSET (31); 0 for a missing queue."""
         header = request.header(GetMinOffsetRequestHeader)
         offset = self._ctx.store.queue_range(header.topic, header.queue_id)[0]
         return RemotingCommand.response(header=GetMinOffsetResponseHeader(offset=offset))
@@ -94,7 +95,7 @@ class OffsetProcessor:
     def earliest_store_time(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand:
-        """GET_EARLIEST_MSG_STORETIME (32); -1 where there is no message."""
+        """GET_EARLIEST_MSG_STORETIME (32); -1 for a queue without messages."""
         header = request.header(GetEarliestMsgStoretimeRequestHeader)
         store = self._ctx.store
         first = store.queue_range(header.topic, header.queue_id)[0]
@@ -112,13 +113,13 @@ class OffsetProcessor:
         return RemotingCommand.response(body=self._ctx.delay_progress.encode())
 
     def correction(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CORRECTION_OFFSET (308): how far the slowest group of a topic is, by queue.
+        """QUERY_CORRECTION_OFFSET (308): the offset of the slowest group of a topic, by queue.
 
-        A queue in which the compared group is behind all others needs no correction, which the
-        largest number says. Java also drops the offsets of the groups to be left out; we do not.
+        A queue in which the compared group is the slowest needs no correction; the answer is then
+        the largest long. Java also deletes the offsets of the filtered groups; Gantry does not.
         """
         header = request.header(QueryCorrectionOffsetHeader)
-        left_out = set((header.filter_groups or "").split(","))
+        filtered = set((header.filter_groups or "").split(","))
         slowest: dict[int, int] = {}
         compared: dict[int, int] = {}
         for group, topic, queue_id, offset in self._ctx.offsets.rows():
@@ -126,7 +127,7 @@ class OffsetProcessor:
                 continue
             if group == header.compare_group:
                 compared[queue_id] = offset
-            if group not in left_out and offset >= self._ctx.store.queue_range(topic, queue_id)[0]:
+            if group not in filtered and offset >= self._ctx.store.queue_range(topic, queue_id)[0]:
                 slowest[queue_id] = min(offset, slowest.get(queue_id, offset))
         for queue_id, offset in compared.items():
             if slowest.get(queue_id, LONG_MAX) > offset:
@@ -135,9 +136,10 @@ class OffsetProcessor:
         return RemotingCommand.response(body=encode_body(body, Dialect.FASTJSON))
 
     def clone(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """CLONE_GROUP_OFFSET (314): a group goes on where another one is, in one topic or in all.
+        """CLONE_GROUP_OFFSET (314): copy a group's offsets to another group, in one or all topics.
 
-        Without the flag `offline` a connected source counts only for the topics it subscribes to.
+        Without the flag `offline`, topics that a connected source group has unsubscribed from are
+        skipped.
         """
         ctx = self._ctx
         header = request.header(CloneGroupOffsetRequestHeader)
@@ -148,14 +150,17 @@ class OffsetProcessor:
         for topic in topics:
             if ctx.topics.get(topic) is None:
                 continue
-            if not header.offline and ctx.consumers.is_elsewhere(source, topic):
+            if not header.offline and ctx.consumers.has_unsubscribed(source, topic):
                 continue
             if not ctx.offsets.clone(source, header.dest_group, topic):
-                raise _no_room()
+                raise _table_full()
         return RemotingCommand.response()
 
-    def _starts_at_hand(self, topic: str, queue_id: int) -> bool:
-        """True when the queue still has its first message, or none yet, and that is not on disk."""
+    def _is_start_in_memory(self, topic: str, queue_id: int) -> bool:
+        """True when no message has expired and the first message, if any, counts as in memory.
+
+        accessMessageInMemoryMaxRatio says what share of the memory the newest log bytes may fill.
+        """
         store = self._ctx.store
         if store.queue_range(topic, queue_id)[0] > 0:
             return False
@@ -167,7 +172,7 @@ class OffsetProcessor:
         return behind <= in_memory
 
 
-def _no_room() -> RequestRefused:
+def _table_full() -> RequestRefused:
     return RequestRefused(
         ResponseCode.SYSTEM_ERROR,
         f"no more than {ENTRIES_MAX} pairs of topic and group, and {QUEUES_MAX} queues of "

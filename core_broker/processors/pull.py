@@ -1,13 +1,13 @@
 """Pulling: codes 11 and 361, with long polling.
 
-    0   FOUND              records, one behind the other
-    19  PULL_NOT_FOUND     nothing new; held first when the request allows it
-    20  PULL_RETRY_…       nothing matched the filter up to nextBeginOffset
-    21  PULL_OFFSET_MOVED  the offset is outside of the queue; go on at nextBeginOffset
+    0   FOUND              concatenated records
+    19  PULL_NOT_FOUND     no new message, at the end of the hold time if the request allows holding
+    20  PULL_RETRY_…       no message matched the filter before nextBeginOffset
+    21  PULL_OFFSET_MOVED  the offset is outside of the queue; continue at nextBeginOffset
 
-Flag bit 1 commits the offset that comes along, bit 2 allows holding, bit 4 says that the
-subscription is in the request; without it the group's latest heartbeat tells what it wants, which
-is how Java push consumers pull. Compatible with RocketMQ's PullMessageProcessor.
+Flag bit 1 commits the request's commitOffset, bit 2 allows holding, bit 4 says that the request
+contains the subscription. Without bit 4 the subscription of the group's latest heartbeat applies,
+as for Java push consumers. Compatible with RocketMQ's PullMessageProcessor.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext, settled
 from core_broker.processors.failed_messages import find_group
 from core_broker.processors.remarks import SEE_FAQ
-from core_broker.processors.subscriptions import Accept, Wanted, wanted
+from core_broker.processors.subscriptions import Accept, MessageFilter, message_filter
 from core_broker.remoting.bodies import MASTER_ID, PERM_READ, SubscriptionGroupConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -31,9 +31,9 @@ from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.state.long_poll import SUSPEND_MS_MAX, HeldPull, HeldPulls
 from core_broker.store import ColdRead, GetResult, GetStatus
 
-#: How long woken requests are answered in one go, in seconds; then others have their turn.
+#: Maximum time for answering woken pulls before the loop handles other events, seconds.
 WAKE_S_MAX = 0.02
-#: After so many of them the clock is looked at.
+#: Woken pulls answered between two readings of the clock.
 WOKEN_AT_ONCE = 4
 
 _CODES = {
@@ -49,29 +49,29 @@ _EMPTY = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QU
 
 
 class Question(NamedTuple):
-    """A pull request with the connection that waits for its answer."""
+    """A pull request and its connection."""
 
     connection: Connection
     request: RemotingCommand
     header: PullMessageRequestHeader
-    #: Where to read: behind what was looked at already while the request was held.
+    #: Offset to read from: while held, behind the messages that the filter has rejected.
     offset: int
-    #: Until when it waits; None as long as it was not held.
+    #: End of the hold time; None for a pull that was not held yet.
     deadline_ms: int | None = None
 
 
 class Gatherer(Protocol):
-    """Answers usual pulls faster than the processor, with the same bytes."""
+    """The fast path of pulls: answers common-case pulls with the same bytes as the processor."""
 
     def begin_gathering(self) -> None:
-        """Find out what may be pulled now."""
+        """Refresh the topics and groups for which the fast path may answer."""
 
     def gathered(self, question: Question) -> bytes | None:
-        """The answer to a pull that was held, as a frame; None when it is for the processor."""
+        """The answer to a held pull, as a frame; None to leave the pull to the processor."""
 
 
 class PullProcessor:
-    """Answers pulls, and holds those that found nothing."""
+    """Answers pulls, and holds pulls that found no message."""
 
     def __init__(self, ctx: BrokerContext, held: HeldPulls[Question]) -> None:
         #: Where the kernel is compiled.
@@ -86,10 +86,10 @@ class PullProcessor:
         return self._answer(question, may_hold=True)
 
     def wake(self) -> None:
-        """Answer the held requests for which messages have arrived.
+        """Answer held pulls for which messages have arrived.
 
-        A filter by properties may want none of them; then the request is held on. One whose peer
-        has not read what it was sent before waits until it has.
+        A pull whose property filter rejects all new messages is held again. A pull whose peer has
+        unread answers waits until the peer has read them.
         """
         if not self._held.has_ready:
             return
@@ -103,16 +103,16 @@ class PullProcessor:
                 return
 
     def resumed(self, connection: Connection) -> None:
-        """Answer what waited until a peer reads again."""
+        """Answer woken pulls of a peer that reads again."""
         self._held.unpark(connection)
         self.wake()
 
     def expire(self) -> None:
-        """Answer the held requests that have waited long enough."""
+        """Answer held pulls whose hold time is over."""
         self._answer_held(self._held.take_expired(self._ctx.now_ms()), may_hold=False)
 
     def release_all(self) -> None:
-        """Answer everything that is held, because the broker stops."""
+        """Answer all held pulls, because the broker stops."""
         self._answer_held(self._held.take_all(), may_hold=False)
 
     def _answer_woken(self, pulls: Iterable[HeldPull[Question]]) -> None:
@@ -133,14 +133,14 @@ class PullProcessor:
     def _answer_held(self, pulls: Iterable[HeldPull[Question]], *, may_hold: bool) -> None:
         for pull in pulls:
             question = pull.question
-            # What one pull raises must not keep the other consumers waiting.
+            # An error in one pull must not delay the pulls behind it.
             again = partial(self._answer_again, question, may_hold=may_hold)
             response = settled(again, question.request)
             if response is not None:
                 question.connection.answer(question.request, response)
 
     def _answer_again(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
-        """Answer a request that was held."""
+        """Answer a held pull."""
         try:
             return self._answer(question, may_hold=may_hold)
         except ColdRead as cold:
@@ -150,16 +150,16 @@ class PullProcessor:
 
     def admitted(
         self, header: PullMessageRequestHeader, peer: str
-    ) -> tuple[SubscriptionGroupConfig, Wanted]:
-        """The group of a pull and what it wants; raises RequestRefused when it may not have it."""
+    ) -> tuple[SubscriptionGroupConfig, MessageFilter]:
+        """The group and the filter of a pull; raises RequestRefused when pulling is not allowed."""
         group = self._checked_group(header)
         self._check_queue(header, peer)
-        return group, wanted(self._ctx, header, group)
+        return group, message_filter(self._ctx, header, group)
 
     def _answer(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
         ctx = self._ctx
         header = question.header
-        group, wants = self.admitted(header, question.connection.peer)
+        group, chosen = self.admitted(header, question.connection.peer)
         started = time.perf_counter_ns()
         found = ctx.store.get(
             header.topic,
@@ -167,13 +167,13 @@ class PullProcessor:
             question.offset,
             header.max_msg_nums,
             header.max_msg_bytes,
-            wants.accept,
-            wants.by_properties,
+            chosen.accept,
+            chosen.by_properties,
         )
         if found.status is GetStatus.FOUND:
             response = self._found(header, found, group)
             self._count(header, found, len(response.body), time.perf_counter_ns() - started)
-        elif may_hold and _may_wait(question, found) and self.hold(question, found, wants.accept):
+        elif may_hold and _may_wait(question, found) and self.hold(question, found, chosen.accept):
             response = None
         else:
             response = self._nothing(question, found)
@@ -226,7 +226,7 @@ class PullProcessor:
             )
 
     def hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
-        """Keep the request until a message comes; False when it does not want to wait."""
+        """Hold the pull until a message arrives; False when the request does not allow holding."""
         ctx, header = self._ctx, question.header
         if not header.sys_flag & sysflag.PULL_SUSPEND or not ctx.is_accepting:
             return False
@@ -259,7 +259,7 @@ class PullProcessor:
         return response
 
     def suggested(self, group: SubscriptionGroupConfig, *, is_slow: bool) -> int:
-        """The broker from which a group should pull next."""
+        """Id of the broker from which a group should pull next."""
         if not self._ctx.config.slave_read_enable:
             return MASTER_ID
         return group.which_broker_when_consume_slowly if is_slow else group.broker_id
@@ -281,10 +281,10 @@ class PullProcessor:
 
 
 def _may_wait(question: Question, found: GetResult) -> bool:
-    """Whether a message that comes may be what the request waits for."""
+    """True when a later message can satisfy the pull."""
     if question.deadline_ms is None:
         return _code(found.status, question.offset) is ResponseCode.PULL_NOT_FOUND
-    # It was woken by messages that its filter did not want, and has looked at all there are.
+    # The pull was woken, and its filter has rejected all messages up to the end of the queue.
     return found.status is GetStatus.NO_MATCHED_MESSAGE and found.next_offset == found.max_offset
 
 
@@ -302,6 +302,6 @@ def answer_of(code: ResponseCode, found: GetResult, suggested: int) -> RemotingC
         "minOffset": str(found.min_offset),
         "maxOffset": str(found.max_offset),
     }
-    # Java makes a queue by looking at it, so its clients never hear that there is none.
+    # In Java a pull creates a missing queue, so clients never get NO_MATCHED_LOGIC_QUEUE.
     status = GetStatus.NO_MESSAGE_IN_QUEUE if found.status in _EMPTY else found.status
     return RemotingCommand.response(code, status.value, fields)

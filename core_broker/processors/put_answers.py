@@ -1,4 +1,4 @@
-"""What a producer is told about a put: code, remark and ids.
+"""Answers to sends: response code, remark and message ids.
 
 Compatible with RocketMQ's SendMessageProcessor.handlePutMessageResult.
 """
@@ -13,12 +13,12 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.store import PutStatus
 
-#: What stands for the numbers of an answer while it is cut into parts.
-_MARKS = (1_111_111_111, 22_222_222, 3_333_333_333)
+#: Placeholders for opaque, queue id and offset while an answer is cut into parts.
+_PLACEHOLDERS = (1_111_111_111, 22_222_222, 3_333_333_333)
 
 
 def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCommand:
-    """A refusal with what every answer to a send carries: clients decide by it whether to trace."""
+    """A refusal with region and trace switch, by which clients decide whether to write traces."""
     fields = {"MSG_REGION": config.region_id, "TRACE_ON": "true" if config.trace_on else "false"}
     return RemotingCommand.response(refusal.code, refusal.remark, fields)
 
@@ -26,10 +26,11 @@ def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCom
 def unflushed_answer(
     config: BrokerConfig, stored: RemotingCommand, is_writable: bool
 ) -> RemotingCommand:
-    """What a SYNC_FLUSH producer hears when the disk did not confirm.
+    """The answer to a SYNC_FLUSH send whose flush was not confirmed.
 
-    A store that failed to write or flush takes no more messages, and what it took last may be lost.
-    Otherwise the message is stored and only late: to clients this code is a kind of success.
+    After a failed write or flush the store is read-only and its last messages may be lost: the
+    answer is a refusal. Otherwise the message is stored and only its flush is late: the answer is
+    FLUSH_DISK_TIMEOUT, a status that clients treat as a success.
     """
     if not is_writable:
         return refused_answer(config, put_refusal(config, PutStatus.SERVICE_NOT_AVAILABLE))
@@ -40,7 +41,7 @@ def unflushed_answer(
 def stored_answer(
     config: BrokerConfig, msg_id: str, queue_id: int, offset_logical: int
 ) -> RemotingCommand:
-    """The answer for what is stored; of a batch, the ids and the first offset."""
+    """The answer to a stored message, or to a batch with all its ids and its first offset."""
     fields = {
         "msgId": msg_id,
         "queueId": str(queue_id),
@@ -52,14 +53,14 @@ def stored_answer(
 
 
 def answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
-    """An answer of the plain path, cut where numbers and ids stand."""
-    opaque, queue_id, offset = _MARKS
+    """An answer of the slow path, cut at opaque, message id, queue id and offset."""
+    opaque, queue_id, offset = _PLACEHOLDERS
     answer = stored_answer(config, "*", queue_id, offset)
     answer.opaque = opaque
     rest = answer.encode_head()[8:]
     parts = []
-    for mark in (str(opaque), "*", str(queue_id), str(offset)):
-        part, _, rest = rest.partition(mark.encode())
+    for placeholder in (str(opaque), "*", str(queue_id), str(offset)):
+        part, _, rest = rest.partition(placeholder.encode())
         parts.append(part)
     return (*parts, rest)
 
@@ -75,7 +76,7 @@ def _id_prefix(host: Host) -> str:
 
 
 def put_refusal(config: BrokerConfig, status: PutStatus) -> RequestRefused:
-    """Why the store did not take a message."""
+    """The refusal for a message that the store did not accept."""
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             return RequestRefused(

@@ -1,7 +1,7 @@
-"""Looking at stored messages: codes 12, 33 and 321.
+"""Queries for stored messages: codes 12, 33 and 321.
 
-None of them asks for the read permission of a topic, so that a write-only dead-letter topic can be
-looked into without changing it. Compatible with RocketMQ's QueryMessageProcessor and
+The read permission of a topic is not checked, so operators can inspect a write-only dead-letter
+topic without changing its permission. Compatible with RocketMQ's QueryMessageProcessor and
 AdminBrokerProcessor.queryConsumeQueue.
 """
 
@@ -24,7 +24,7 @@ from core_broker.remoting.headers import (
 )
 from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
 
-#: Units of a consume queue in one answer.
+#: Maximum units of a consume queue in one answer.
 UNITS_MAX = 2_000
 
 
@@ -35,7 +35,7 @@ class QueryProcessor:
         self._ctx = ctx
 
     def by_key(self, connection: Connection, request: RemotingCommand) -> None:
-        """QUERY_MESSAGE (12); a unique key replaces the number asked for by defaultQueryMaxNum."""
+        """QUERY_MESSAGE (12); a query by unique key uses defaultQueryMaxNum instead of maxNum."""
         header = request.header(QueryMessageRequestHeader)
         self._ctx.answer_later(connection, request, self._by_key(header))
 
@@ -72,7 +72,7 @@ class QueryProcessor:
         return RemotingCommand.response(body=record)
 
     def queue_units(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CONSUME_QUEUE (321): where the messages of a queue lie in the log."""
+        """QUERY_CONSUME_QUEUE (321): commit-log positions of a queue's messages."""
         header = request.header(QueryConsumeQueueRequestHeader)
         topic = self._ctx.topics.get(header.topic)
         if topic is None or not 0 <= header.queue_id < QUEUES_PER_TOPIC_MAX:
@@ -112,7 +112,7 @@ class QueryProcessor:
         )
 
     def _apply_filter(self, body: QueryConsumeQueueResponseBody, group: str, topic: str) -> None:
-        """Note what the group's filter says to each unit."""
+        """Set `matches` of each unit to the result of the group's filter."""
         subscription = self._ctx.consumers.subscription(group, topic)
         if subscription is None:
             body.filter_data = f"{topic}@{group} is not online!"

@@ -1,11 +1,11 @@
-"""Questions and orders that the broker passes on to consumers: codes 222, 223, 307 and 309.
+"""Requests that the broker relays to consumers: codes 222, 223, 307 and 309.
 
     administrator              broker                  consumer
-    307, 309            ->     the same code    ->     answers, and the broker hands it back
-    223                 ->     221 to each      ->     answers are put together
+    307, 309            ->     the same code    ->     answers, and the broker relays the answer
+    223                 ->     221 to each      ->     answers are merged
     222                 ->     220 to each, one-way; the answer is the table of new offsets
 
-Code 60003 is Gantry's own: 222 knows one time for all queues, and needs a group that is online.
+Gantry adds code 60003, because 222 has one timestamp for all queues and needs an online group.
 
 Compatible with RocketMQ's Broker2Client and AdminBrokerProcessor.callConsumer.
 """
@@ -51,17 +51,18 @@ from core_broker.store import ask_all
 
 log = logging.getLogger(__name__)
 
-#: How long a consumer may take to answer 307 or 309, and 221.
+#: Timeout for a consumer's answer to 307 and 309, ms.
 RELAY_TIMEOUT_MS = 10_000
+#: Timeout for a consumer's answer to 221, ms.
 STATUS_TIMEOUT_MS = 5_000
-#: Members asked for their status by one 223.
+#: Maximum members that one 223 queries.
 STATUS_MEMBERS_MAX = 1_000
-#: A timestamp that stands for the end of the queue.
+#: Timestamp value for the end of the queue.
 LATEST = -1
 
 
 class RelayProcessor:
-    """Stands between administrators and consumers, which cannot reach each other."""
+    """Relays requests of administrators to consumers."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
@@ -74,7 +75,7 @@ class RelayProcessor:
         self._ctx.answer_later(connection, request, _relayed(member, header.consumer_group, asked))
 
     def consume_directly(self, connection: Connection, request: RemotingCommand) -> None:
-        """CONSUME_MESSAGE_DIRECTLY (309): a consumer handles one stored message at once."""
+        """CONSUME_MESSAGE_DIRECTLY (309): a consumer processes one stored message at once."""
         header = request.header(ConsumeMessageDirectlyResultRequestHeader)
         member = self._member(header.consumer_group, header.client_id or "")
         fields = {**request.ext_fields, "brokerName": self._ctx.config.broker_name}
@@ -102,7 +103,7 @@ class RelayProcessor:
         return record
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """INVOKE_BROKER_TO_RESET_OFFSET (222): connected consumers go to a point in time."""
+        """INVOKE_BROKER_TO_RESET_OFFSET (222): reset connected consumers to a point in time."""
         header = request.header(ResetOffsetRequestHeader)
         topic = self._ctx.topics.get(header.topic)
         if topic is None:
@@ -119,22 +120,24 @@ class RelayProcessor:
                 f"Consumer not online, so can not reset offset, Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}",
             )
-        # The language of whoever asks decides, not that of the consumers, and not about the answer:
-        # so does Java.
+        # As in Java, the administrator's language selects the body for the consumers, and the
+        # consumers' own languages do not count. The answer always has the Java form.
         body = _table_for_c(table) if request.language is LanguageCode.CPP else _table(table)
-        order = ResetOffsetRequestHeader(
+        reset = ResetOffsetRequestHeader(
             topic=header.topic, group=header.group, timestamp=header.timestamp
         )
         for member in group.members.values():
-            _tell(
+            _notify(
                 member,
-                RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, order, body),
+                RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, reset, body),
             )
         return RemotingCommand.response(body=_table(table))
 
     def set_offsets(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """SET_GROUP_OFFSETS (60003): a group goes to an offset of its own in each queue that the
-        body names, whether anybody is online or not. All of them or none."""
+        """SET_GROUP_OFFSETS (60003): set the group's offset in each queue of the body.
+
+        The group may be offline. All offsets are checked before the first commit.
+        """
         header = request.header(ResetOffsetRequestHeader)
         table = decode_body(ResetOffsetBody, request.body).offset_table
         topic = self._ctx.topics.get(header.topic)
@@ -149,19 +152,19 @@ class RelayProcessor:
             if not is_queue or not low <= offset <= high:
                 raise RequestRefused(
                     ResponseCode.SYSTEM_ERROR,
-                    f"offset {offset} is not in queue {queue.queue_id} of {queue.topic}: "
-                    f"it has {low} to {high}",
+                    f"offset {offset} is not in queue {queue.queue_id} of {queue.topic}, "
+                    f"which has {low} to {high}",
                 )
         for queue, offset in table.items():
             if not self._ctx.offsets.commit(header.group, header.topic, queue.queue_id, offset):
                 raise RequestRefused(ResponseCode.SYSTEM_ERROR, "the table of offsets is full")
         group = self._ctx.consumers.group(header.group)
-        order = ResetOffsetRequestHeader(topic=header.topic, group=header.group)
+        reset = ResetOffsetRequestHeader(topic=header.topic, group=header.group)
         for member in group.members.values() if group is not None else ():
-            _tell(
+            _notify(
                 member,
                 RemotingCommand.request(
-                    RequestCode.RESET_CONSUMER_CLIENT_OFFSET, order, _table(table)
+                    RequestCode.RESET_CONSUMER_CLIENT_OFFSET, reset, _table(table)
                 ),
             )
         return RemotingCommand.response(body=_table(table))
@@ -169,20 +172,20 @@ class RelayProcessor:
     def _reset_table(
         self, header: ResetOffsetRequestHeader, topic: TopicConfig
     ) -> dict[MessageQueue, int]:
-        """Where each queue goes on; without force never forwards of where the group is."""
+        """The new offset of each queue; without force at most the group's committed offset."""
         offsets = ask_all(
             partial(self._offset_at, header.topic, queue_id, header.timestamp)
             for queue_id in range(topic.write_queue_nums)
         )
         table = {}
-        for queue_id, wanted in enumerate(offsets):
+        for queue_id, target in enumerate(offsets):
             committed = self._ctx.offsets.committed(header.group, header.topic, queue_id)
             if committed is None:
                 raise RequestRefused(
                     ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist"
                 )
             queue = MessageQueue(header.topic, self._ctx.config.broker_name, queue_id)
-            table[queue] = wanted if header.is_force else min(wanted, committed)
+            table[queue] = target if header.is_force else min(target, committed)
         return table
 
     def _offset_at(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
@@ -192,7 +195,7 @@ class RelayProcessor:
         return max(store.offset_by_time(topic, queue_id, timestamp_ms), 0)
 
     def consumer_status(self, connection: Connection, request: RemotingCommand) -> None:
-        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): offsets as the consumers know them."""
+        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): the consumers' own view of their offsets."""
         header = request.header(GetConsumerStatusRequestHeader)
         group = self._ctx.consumers.group(header.group)
         members = [
@@ -225,7 +228,7 @@ async def _relayed(member: ClientChannel, group: str, asked: RemotingCommand) ->
 async def _statuses(
     members: list[ClientChannel], header: GetConsumerStatusRequestHeader
 ) -> RemotingCommand:
-    """Ask all members at once; one that does not answer is left out, as in RocketMQ."""
+    """Query all members concurrently; as in RocketMQ, members without an answer are left out."""
     tables = await asyncio.gather(*(_status(member, header) for member in members))
     known = {
         member.client_id: table
@@ -246,15 +249,15 @@ async def _status(
             return None
         return decode_body(GetConsumerStatusBody, answer.body).message_queue_table
     except (TransportError, ClientError, ProtocolError) as error:
-        log.warning("no status of %s: %s", member.client_id, error)
+        log.warning("consumer %s did not answer the status request: %s", member.client_id, error)
         return None
 
 
-def _tell(member: ClientChannel, command: RemotingCommand) -> None:
+def _notify(member: ClientChannel, command: RemotingCommand) -> None:
     try:
         cast("Connection", member.channel).send(command)
     except ConnectionClosed:
-        log.debug("%s left before it was told", member.client_id)
+        log.debug("consumer %s disconnected before its notification", member.client_id)
 
 
 def _table(table: dict[MessageQueue, int]) -> bytes:

@@ -1,9 +1,10 @@
-"""Answers of request-reply on their way back: codes 324 and 325, and 326 to whoever asked.
+"""Replies of request-reply messaging: codes 324 and 325, and 326 to the requester.
 
     requester   sends to a topic, with CORRELATION_ID, REPLY_TO_CLIENT (its client id) and TTL
     replier     324, 325 to <cluster>_REPLY_TOPIC, with the same properties and MSG_TYPE=reply
-    broker      326 to the producer whose client id that is, with PUSH_REPLY_TIME; how that went is
-                what the replier hears. Then it stores the reply, if storeReplyMessageEnable
+    broker      326 to the producer with the client id REPLY_TO_CLIENT, with PUSH_REPLY_TIME; then
+                stores the reply if storeReplyMessageEnable, and answers the replier with the
+                outcome of 326
 
 Compatible with RocketMQ's ReplyMessageProcessor.
 """
@@ -35,14 +36,14 @@ from core_broker.store import PutResult, PutStatus
 
 log = logging.getLogger(__name__)
 
-#: How long the requester may take to acknowledge the reply.
+#: Timeout for the requester's acknowledgement of a reply, ms.
 PUSH_TIMEOUT_MS = 10_000
-#: What a replier is told instead of an id when the reply was delivered and not stored.
+#: Message id in the answer to a replier whose reply was delivered and not stored.
 NOT_STORED_ID = "0"
 
 
 class ReplyProcessor:
-    """Brings replies to those who asked."""
+    """Delivers replies to their requesters."""
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._ctx = ctx
@@ -70,7 +71,7 @@ class ReplyProcessor:
     def _inner(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> MessageInner:
-        """The reply as it is stored; raises RequestRefused as for any other message."""
+        """The reply as a message for the store; raises RequestRefused as for any message."""
         ctx = self._ctx
         topic = ctx.topics.get(header.topic)
         check_sendable(ctx, topic, header.topic)
@@ -111,7 +112,7 @@ class ReplyProcessor:
         return response
 
     async def _push(self, header: SendMessageRequestHeader, inner: MessageInner) -> str | None:
-        """Hand the reply to the requester; returns why that failed, or None."""
+        """Deliver the reply to the requester; returns the remark of a failure, or None."""
         client_id = inner.properties.get(PROPERTY_MESSAGE_REPLY_TO_CLIENT)
         if client_id is None:
             return f"reply message properties[{PROPERTY_MESSAGE_REPLY_TO_CLIENT}] is null"
@@ -124,11 +125,11 @@ class ReplyProcessor:
         try:
             answer = await cast("Connection", requester.channel).invoke(pushed, PUSH_TIMEOUT_MS)
         except (TransportError, ClientError) as error:
-            log.warning("the reply for %s was not delivered: %s", client_id, error)
+            log.warning("the reply for requester %s was not delivered: %s", client_id, error)
         else:
             if answer.code == ResponseCode.SUCCESS:
                 return None
-            log.warning("%s does not take its reply: %s", client_id, answer.remark)
+            log.warning("requester %s rejected its reply: %s", client_id, answer.remark)
         return f"push reply message to {client_id}fail."
 
     def _push_header(
@@ -154,7 +155,7 @@ class ReplyProcessor:
         )
 
     def _store(self, inner: MessageInner) -> PutResult | None:
-        """Keep the reply; that it cannot be kept is no reason to tell the replier of a failure."""
+        """Store the reply; a failure is only logged, because the reply was already delivered."""
         result = self._ctx.store.put(inner)
         if result.status is not PutStatus.PUT_OK:
             log.warning("a reply is not stored: %s", result.status.value)

@@ -1,8 +1,8 @@
-"""What goes on in the broker: code 28, a table of texts.
+"""Runtime information of the broker: code 28, a table of texts.
 
-Keys and forms are those of RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo; `mqadmin
-clusterList` and dashboards parse some of the values as numbers. Thread pools do not exist here:
-their queues are always empty.
+Keys and value formats are compatible with RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo;
+`mqadmin clusterList` and dashboards parse some of the values as numbers. Gantry has no thread
+pools, so the sizes of thread pool queues are always 0.
 """
 
 import shutil
@@ -21,7 +21,7 @@ VERSION_TEXT = "V4_9_8"
 TRANSACTION_QUEUE_CAPACITY = 100_000
 QUERY_QUEUE_CAPACITY = 20_000
 
-#: What this broker answers beyond RocketMQ's protocol.
+#: Request codes that this broker answers beyond RocketMQ's protocol.
 GANTRY_CODES = (
     RequestCode.GET_TOPIC_INVENTORY,
     RequestCode.GET_GROUP_INVENTORY,
@@ -29,7 +29,7 @@ GANTRY_CODES = (
     RequestCode.SET_GROUP_OFFSETS,
 )
 
-#: A put stages bytes and never waits, so no put falls into any of Java's spans.
+#: Histogram of put times, all 0: a put stages bytes and never waits.
 _NO_WAITS = "".join(
     f"[{span}]:0 "
     for span in (
@@ -41,7 +41,7 @@ _UNITS = "KMGTPE"
 
 
 class RuntimeInfoProcessor:
-    """Puts the table together."""
+    """Builds the table."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
@@ -148,7 +148,7 @@ def _work(stats: StoreStats, get_time_max_ms: int) -> dict[str, str]:
         "getTotalTps": _rates_text(
             (found[0] + missed[0], found[1] + missed[1], found[2] + missed[2])
         ),
-        # 4.9 misspells it, 5.x does not and asks for both.
+        # RocketMQ 4.9 writes the misspelled key; 5.x reads both spellings.
         "getTransferedTps": transferred,
         "getTransferredTps": transferred,
     }
@@ -159,7 +159,7 @@ def _rates_text(rates: Rates) -> str:
 
 
 def duration_text(seconds: int) -> str:
-    """A time span as RocketMQ shows it."""
+    """A duration in RocketMQ's text form."""
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
     day, hour = divmod(hours, 24)
@@ -167,7 +167,7 @@ def duration_text(seconds: int) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes as RocketMQ shows it: 1.4 KiB."""
+    """A number of bytes in RocketMQ's text form: 1.4 KiB."""
     if size < 1024:
         return f"{size} B"
     value = size / 1024

@@ -4,11 +4,12 @@
     310   SEND_MESSAGE_V2       one-letter names      one message, or a batch when m=true
     320   SEND_BATCH_MESSAGE    one-letter names      likewise; the flag decides, not the code
 
-C++ clients send batches as code 10 with batch "1", which is no Java truth: it is stored as one
-record whose body is the batch. Compatible with RocketMQ's SendMessageProcessor.
+C++ clients send batches as code 10 with batch "1". Java parses "1" as false, so such a batch is
+stored as one record with the encoded batch as its body. Compatible with RocketMQ's
+SendMessageProcessor.
 
-This is the hot path: per message one header, one set of properties, some look-ups, one put and one
-answer, and nothing that waits.
+The event loop runs this code for every message of the slow path: one header, one set of properties,
+some look-ups, one put and one answer. No step waits.
 """
 
 from functools import partial
@@ -27,7 +28,7 @@ from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX, TRANS_HALF
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.delays import asked_level, delay
+from core_broker.processors.delays import delay, requested_level
 from core_broker.processors.failed_messages import (
     ensure_dlq_topic,
     ensure_system_topic,
@@ -49,14 +50,14 @@ from core_broker.remoting.headers import SendMessageRequestHeader, SendMessageRe
 from core_broker.state.half_messages import make_half
 from core_broker.store import PutResult, PutStatus
 
-#: A batch may hold this many messages, so that one request does not stop all others.
+#: Maximum messages in one batch, so that one request does not block the event loop.
 BATCH_MESSAGES_MAX = 32_768
-#: Clients from this version on (3.4.9) say themselves how often a message may fail.
+#: First client version (3.4.9) that sends maxReconsumeTimes.
 VERSION_WITH_RECONSUME_LIMIT = 121
 
-#: Properties that send a message another way than straight into its topic.
-_DETOURS = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
-#: Kinds of messages that have no place in a queue.
+#: Properties that redirect a message to the schedule topic or to the half topic.
+_REDIRECTING = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
+#: Transaction types of messages that no consume queue may contain.
 _HIDDEN = frozenset({sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK})
 
 
@@ -147,15 +148,15 @@ class SendProcessor:
     def _put(
         self, inner: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> tuple[str, PutResult]:
-        """Store one message; returns its id and where it went."""
+        """Store one message; returns its id and its position."""
         ctx = self._ctx
         properties = inner.properties
         if inner.topic.startswith(RETRY_PREFIX):
-            self._bury_when_spent(inner, request, header)
-        if _DETOURS.isdisjoint(properties) and not inner.sys_flag & sysflag.TRANSACTION_MASK:
+            self._redirect_exhausted(inner, request, header)
+        if _REDIRECTING.isdisjoint(properties) and not inner.sys_flag & sysflag.TRANSACTION_MASK:
             properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
         else:
-            self._detour(inner, header)
+            self._redirect(inner, header)
         result = ctx.store.put(inner)
         if result.status is not PutStatus.PUT_OK:
             raise put_refusal(ctx.config, result.status)
@@ -164,10 +165,10 @@ class SendProcessor:
         puts.bytes_of[inner.queue_id] += result.size
         return message_id(ctx.host, result.offset_physical), result
 
-    def _bury_when_spent(
+    def _redirect_exhausted(
         self, inner: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> None:
-        """Turn a message that failed too often to the dead letters of its group."""
+        """Redirect a message without retries left to the dead-letter topic of its group."""
         group = group_of_failure(self._ctx, inner.topic.removeprefix(RETRY_PREFIX))
         limit = group.retry_max_times
         if (
@@ -180,15 +181,15 @@ class SendProcessor:
             self._ctx.require_saved(inner.topic)
             inner.queue_id = 0
             inner.properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
-            self._ctx.statistics.buried(group.group_name)
+            self._ctx.statistics.dead_lettered(group.group_name)
 
-    def _detour(self, inner: MessageInner, header: SendMessageRequestHeader) -> None:
-        """Send a message to the half messages, or into its delay."""
-        level = asked_level(inner)
-        # What a consumer sends to its retry topic may have been transactional once.
+    def _redirect(self, inner: MessageInner, header: SendMessageRequestHeader) -> None:
+        """Redirect a message to the half topic or to the queue of its delay level."""
+        level = requested_level(inner)
+        # A retried message keeps the properties of the transaction that it was once sent in.
         is_retried = header.reconsume_times > 0 and header.topic.startswith(RETRY_PREFIX)
         if _is_half(inner) and not is_retried:
-            # A delay begins with the commit.
+            # The delay of a transactional message begins with the commit.
             if self._ctx.config.reject_transaction_message:
                 raise RequestRefused(
                     ResponseCode.NO_PERMISSION,
@@ -200,8 +201,8 @@ class SendProcessor:
         if inner.sys_flag & sysflag.TRANSACTION_MASK in _HIDDEN:
             raise RequestRefused(
                 ResponseCode.MESSAGE_ILLEGAL,
-                "the message has the flag of a transaction but not the property TRAN_MSG; "
-                "nobody would ever receive it",
+                "the message has a transaction flag but not the property TRAN_MSG; "
+                "consumers would never receive the message",
             )
         if level > 0:
             delay(inner, level, self._ctx.delay_levels)
@@ -211,7 +212,7 @@ class SendProcessor:
     ) -> tuple[str, PutResult]:
         """Store the messages of a batch together, each with its own and the batch's properties.
 
-        Returns their ids, joined by commas, and where the first one went.
+        Returns the message ids, joined by commas, and the position of the first message.
         """
         ctx = self._ctx
         _check_batch(batch)
@@ -263,7 +264,7 @@ def _check_batch(batch: MessageInner) -> None:
             f"batch request does not support retry group {batch.topic}",
         )
     is_transaction = batch.sys_flag & sysflag.TRANSACTION_MASK or _is_half(batch)
-    if is_transaction or asked_level(batch) > 0:
+    if is_transaction or requested_level(batch) > 0:
         raise RequestRefused(
             ResponseCode.MESSAGE_ILLEGAL, "a batch can be neither delayed nor transactional"
         )

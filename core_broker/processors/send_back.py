@@ -1,10 +1,10 @@
-"""Sending back what a consumer failed to consume: code 36.
+"""Send-back of messages that a consumer failed to consume: code 36.
 
-The message is stored once more, in the retry topic of the group behind a delay that grows with each
-failure, or as a dead letter after the last one:
+The broker stores the message again, in the retry topic of the group after a delay that grows with
+each failure, or as a dead letter after the last retry:
 
-    RETRY_TOPIC        the topic it came from      DELAY       3 + failures so far, or as asked
-    ORIGIN_MESSAGE_ID  its first offset id         WAIT        false
+    RETRY_TOPIC        the original topic          DELAY       3 + failures so far, or delayLevel
+    ORIGIN_MESSAGE_ID  the first offset id         WAIT        false
 
 Compatible with RocketMQ's SendMessageProcessor.consumerSendMsgBack.
 """
@@ -41,7 +41,7 @@ from core_broker.store import PutStatus
 
 
 class SendBackProcessor:
-    """Takes back messages from consumers."""
+    """Stores failed messages for another delivery."""
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._ctx = ctx
@@ -98,13 +98,13 @@ class SendBackProcessor:
         group: SubscriptionGroupConfig,
         limit: int,
     ) -> None:
-        """Send the message to its next try, or to the dead letters."""
+        """Redirect the message to its next retry, or to the dead-letter topic."""
         if failed.reconsume_times >= limit or header.delay_level < 0:
             inner.topic = ensure_dlq_topic(self._ctx, group.group_name).topic_name
             self._ctx.require_saved(inner.topic)
             inner.queue_id = 0
             inner.properties[PROPERTY_DELAY_TIME_LEVEL] = "0"
-            self._ctx.statistics.buried(group.group_name)
+            self._ctx.statistics.dead_lettered(group.group_name)
             return
         level = header.delay_level or FIRST_RETRY_LEVEL + failed.reconsume_times
         delay(inner, level, self._ctx.delay_levels)

@@ -1,8 +1,8 @@
 """The settings of the running broker: codes 25 and 26.
 
-Only keys that `core_broker.config` declares updatable may change. RocketMQ lets clients change all
-but a few, which allowed remote code execution (CVE-2023-33246). After a change, all keys are
-written to the settings file of the start, as RocketMQ does.
+Only keys that `core_broker.config` declares updatable may change. RocketMQ allows changes of almost
+all keys, which led to remote code execution (CVE-2023-33246). As in RocketMQ, a change also
+rewrites the settings file of the -c option with all keys.
 """
 
 from core_broker.config.property_files import parse_properties

@@ -1,4 +1,4 @@
-"""Counters over time: code 315.
+"""Broker statistics: code 315.
 
 Compatible with RocketMQ's AdminBrokerProcessor.viewBrokerStatsData.
 """
@@ -13,7 +13,7 @@ from core_broker.remoting.headers import ViewBrokerStatsDataRequestHeader
 
 
 class StatisticsProcessor:
-    """Answers what `state.statistics` counted."""
+    """Answers the counters of `state.statistics`."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx

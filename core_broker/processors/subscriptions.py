@@ -1,8 +1,8 @@
-"""What a pull wants: the subscription in the request, or the one its group's heartbeats brought.
+"""The filter of a pull, from the subscription in the request or in the group's heartbeats.
 
-    tags           compared by their code, before a message is read
-    SQL92          evaluated over the properties, within a budget of steps a pull
-    retry topic    with filterSupportRetry, by the group's expression for the topic it failed in
+    tags           hash codes compared with the consume queue's, before a message is read
+    SQL92          evaluated over the properties, within a budget of evaluation steps per pull
+    retry topic    with filterSupportRetry, by the group's expression for the original topic
 
 Compatible with RocketMQ's PullMessageProcessor, ExpressionMessageFilter and
 ExpressionForRetryMessageFilter.
@@ -29,21 +29,21 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.store import PropertyFilter
 
-#: What the filter of one pull may cost, in nodes of its expression; some 20 ms of the event loop.
+#: Evaluation budget of one pull, expression nodes; about 20 ms of the event loop.
 STEPS_PER_PULL_MAX = 50_000
-#: What reading the properties of one message costs, in the same measure.
+#: Cost of reading one message's properties, counted as expression nodes.
 STEPS_PER_MESSAGE = 20
 
 Accept = Callable[[int], bool] | None
 
 
-class Wanted(NamedTuple):
-    """The tests that a message must pass: on its tags code, then on its properties."""
+class MessageFilter(NamedTuple):
+    """The tests of a message: of its tags code, then of its properties."""
 
-    #: The tags codes of what is wanted, None for all.
+    #: Accepted tags codes; None accepts all.
     codes: frozenset[int] | None
     by_properties: PropertyFilter | None = None
-    #: Nothing but the subscription and the tags code decides.
+    #: True when the subscription filters by tag.
     is_by_tag: bool = False
 
     @property
@@ -52,10 +52,10 @@ class Wanted(NamedTuple):
         return None if self.codes is None else self.codes.__contains__
 
 
-def wanted(
+def message_filter(
     ctx: BrokerContext, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-) -> Wanted:
-    """Find out what a pull wants; raises RequestRefused when that is not known or not possible."""
+) -> MessageFilter:
+    """The filter of a pull; raises RequestRefused for a missing or unsupported subscription."""
     compiled: Sql92Filter | None = None
     if header.sys_flag & sysflag.PULL_SUBSCRIPTION:
         subscription = _of_request(header)
@@ -67,17 +67,17 @@ def wanted(
             compiled = _of_heartbeats(ctx, header)
     if is_by_tag(subscription.expression_type):
         by_original_topic = _by_original_topic(ctx, header)
-        return Wanted(codes_of(subscription), by_original_topic, is_by_tag=True)
+        return MessageFilter(codes_of(subscription), by_original_topic, is_by_tag=True)
     if not ctx.config.enable_property_filter:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, only_tags(subscription.expression_type))
     by_original_topic = _by_original_topic(ctx, header)
     if by_original_topic is not None:
-        return Wanted(None, by_original_topic)
-    return Wanted(None, _property_filter(compiled) if compiled is not None else None)
+        return MessageFilter(None, by_original_topic)
+    return MessageFilter(None, _property_filter(compiled) if compiled is not None else None)
 
 
 def only_tags(expression_type: str) -> str:
-    """The remark for filters that are switched off."""
+    """The remark for an expression type that enablePropertyFilter=false disables."""
     return f"The broker does not support consumer to filter message by {expression_type}"
 
 
@@ -91,9 +91,9 @@ def _of_request(header: PullMessageRequestHeader) -> SubscriptionData:
 
 
 def _compiled_or_none(header: PullMessageRequestHeader) -> Sql92Filter | None:
-    """The filter in a request. One that does not compile filters nothing: Java lets it pass so.
+    """The filter in a request; as in Java, None (no filter) for an expression with a syntax error.
 
-    Consumers learn of their mistake from CHECK_CLIENT_CONFIG (46), which they send first.
+    Consumers get the syntax error from CHECK_CLIENT_CONFIG (46), which they send before pulling.
     """
     try:
         return compile_filter(header.expression_type or "", header.subscription or "")
@@ -121,19 +121,20 @@ def _of_heartbeat(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's subscription not exist{SEE_FAQ}",
         )
-    if subscription.sub_version < header.sub_version and not _has_everything(subscription, header):
+    if subscription.sub_version < header.sub_version and not _covers(subscription, header):
         raise RequestRefused(
             ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
         )
     return subscription
 
 
-def _has_everything(known: SubscriptionData, header: PullMessageRequestHeader) -> bool:
-    """Whether an older subscription leaves out nothing that the newer one may want.
+def _covers(known: SubscriptionData, header: PullMessageRequestHeader) -> bool:
+    """True when the known, older subscription accepts every message that the newer one accepts.
 
-    A Java client counts its version up with each rebalance, and when two of its heartbeats coincide
-    only the older version is told, for 30 s (apache/rocketmq issue 3434). RocketMQ's broker refuses
-    its pulls meanwhile. Who wants tags looks at them itself, too, so all messages are never wrong.
+    A Java client increments the version with each rebalance. When two of its heartbeats coincide,
+    the broker knows only the older version for up to 30 s (apache/rocketmq issue 3434), and
+    RocketMQ's broker refuses the client's pulls meanwhile. Gantry answers the pulls with messages
+    of all tags, because consumers filter tags themselves as well.
     """
     return codes_of(known) is None and all(
         is_by_tag(each) for each in (known.expression_type, header.expression_type)
@@ -165,7 +166,7 @@ def _messages_max(steps: int) -> int:
 def _by_original_topic(
     ctx: BrokerContext, header: PullMessageRequestHeader
 ) -> PropertyFilter | None:
-    """The filter of a retry topic: each message by the expression for the topic it came from."""
+    """The filter of a retry topic: each message by the expression for its original topic."""
     if not ctx.config.filter_support_retry or not header.topic.startswith(RETRY_PREFIX):
         return None
     group = header.topic.removeprefix(RETRY_PREFIX)

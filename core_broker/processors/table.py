@@ -1,6 +1,7 @@
-"""Which request code is handled where. A code that is not here is answered with code 3.
+"""The table of request codes and their handlers.
 
-Access control and everything of RocketMQ 5 but 361 are not here.
+Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Of the codes that
+RocketMQ 5 added, only 361 has a handler.
 """
 
 from functools import partial
@@ -37,7 +38,7 @@ from core_broker.store import ColdRead
 
 
 class RequestTable:
-    """All processors of a broker; `dispatch` finds the one for a request."""
+    """All processors of a broker; `dispatch` calls the handler of a request."""
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
@@ -50,9 +51,9 @@ class RequestTable:
         self._handlers = {**self._data_path(), **self._administration()}
 
     def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        """Answer one request, or arrange that it is answered later."""
+        """Answer one request, or return None when the handler answers later."""
         handler = self._handlers.get(request.code)
-        # The VIP port is for producers.
+        # The VIP port is for producers: pulls are not supported there.
         if handler is None or (
             connection.local_port == self._ctx.vip_port and request.code in PULLS
         ):
@@ -69,7 +70,7 @@ class RequestTable:
     def _handle(
         self, handler: Handler, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | None:
-        """Run a handler, again when what it missed is there."""
+        """Run a handler; run it again once an unsaved topic is saved or cold data is read."""
         again = partial(self._handle, handler, connection, request)
         try:
             return handler(connection, request)
@@ -81,7 +82,7 @@ class RequestTable:
             return None
 
     def _data_path(self) -> dict[int, Handler]:
-        """What producers and consumers ask."""
+        """Handlers for producers and consumers."""
         send = SendProcessor(self._ctx, self.turn)
         send_back = SendBackProcessor(self._ctx, self.turn)
         replies = ReplyProcessor(self._ctx, self.turn)
@@ -117,7 +118,7 @@ class RequestTable:
         }
 
     def _administration(self) -> dict[int, Handler]:
-        """What tools and consoles ask."""
+        """Handlers for administration tools and consoles."""
         topics = TopicProcessor(self._ctx)
         groups = GroupProcessor(self._ctx)
         connections = ConnectionsProcessor(self._ctx)

@@ -1,7 +1,8 @@
 """Administration of topics: codes 17, 21, 202, 215, 300 and 305.
 
-Compatible with RocketMQ's AdminBrokerProcessor. A change is answered when it is on disk and the
-name servers know it, so that whoever asks for the route next finds it; Java answers earlier.
+Compatible with RocketMQ's AdminBrokerProcessor. A change is answered once the topic table is on
+disk and the name servers have registered the topic, so that the next route query finds the topic.
+Java answers earlier.
 """
 
 import logging
@@ -36,7 +37,7 @@ from core_broker.store import ask_all
 
 log = logging.getLogger(__name__)
 
-#: Read, write, inherit and priority.
+#: Highest permission: priority, read, write and inherit.
 _PERM_MAX = 15
 
 
@@ -59,7 +60,7 @@ class TopicProcessor:
             perm=header.perm,
             topic_filter_type=header.topic_filter_type,
             topic_sys_flag=header.topic_sys_flag,
-            # Order comes from the name servers' order table, not from here.
+            # Only the name servers' order table changes `order`.
             order=known is not None and known.order,
         )
         self._ctx.topics.put(topic, self._ctx.now_ms())
@@ -71,7 +72,7 @@ class TopicProcessor:
         return RemotingCommand.response()
 
     def delete(self, connection: Connection, request: RemotingCommand) -> None:
-        """DELETE_TOPIC_IN_BROKER (215); also drops its queues and the groups' offsets in it."""
+        """DELETE_TOPIC_IN_BROKER (215); also deletes the topic's queues and consumer offsets."""
         ctx = self._ctx
         name = request.header(DeleteTopicRequestHeader).topic
         self._check_changeable(name)
@@ -84,8 +85,8 @@ class TopicProcessor:
         try:
             await self._ctx.saved(ConfigTable.TOPICS)
         except RequestRefused as refusal:
-            # Deleting must work on a full disk, too: it is how an operator makes room.
-            log.warning("topic %s comes back with a restart unless: %s", name, refusal)
+            # Deletion must work on a full disk, because operators delete topics to free disk space.
+            log.warning("the deletion of topic %s is lost in a restart: %s", name, refusal)
         self._ctx.store.delete_topic(name)
         return RemotingCommand.response()
 
@@ -114,7 +115,7 @@ class TopicProcessor:
         return RemotingCommand.response(body=encode_body(GroupList(group_list=sorted(groups))))
 
     def stats(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_TOPIC_STATS_INFO (202): where each queue begins and ends."""
+        """GET_TOPIC_STATS_INFO (202): minimum and maximum offset of each queue."""
         name = request.header(GetTopicStatsInfoRequestHeader).topic
         topic = self._ctx.topics.get(name)
         if topic is None:

@@ -1,12 +1,13 @@
-"""Ending transactions: codes 37 and 323.
+"""End of transactions: codes 37 and 323.
 
-    producer        37 commit      the message goes to its real topic, and an op message is written
-                    37 rollback    an op message is written
-                    37 unknown     nothing; the broker asks again when its time has come
-    administrator   323            what was given up becomes a half message again
+    producer        37 commit      store the message under its real topic, and an op message
+                    37 rollback    store an op message
+                    37 unknown     no effect; the broker sends another check later
+    administrator   323            turn a discarded message into a half message again
 
-Message and op message are staged in one turn, the message first: a crash between them delivers
-twice at worst. Compatible with RocketMQ's EndTransactionProcessor and AdminBrokerProcessor.
+Message and op message are staged in one event-loop iteration, the message first: at worst a crash
+between the two writes delivers the message twice. Compatible with RocketMQ's
+EndTransactionProcessor and AdminBrokerProcessor.
 """
 
 import logging
@@ -19,7 +20,7 @@ from core_broker.message.properties import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_P
 from core_broker.message.record import decode_record
 from core_broker.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.delays import asked_level, delay
+from core_broker.processors.delays import delay, requested_level
 from core_broker.processors.failed_messages import ensure_system_topic
 from core_broker.processors.put_answers import put_refusal
 from core_broker.processors.turn import Turn
@@ -33,7 +34,7 @@ from core_broker.remoting.headers import (
 from core_broker.state.half_messages import (
     committed,
     op_message,
-    real_place,
+    real_queue,
     resumed,
 )
 from core_broker.store import PutResult, PutStatus
@@ -44,20 +45,20 @@ _ENDINGS = frozenset({sysflag.TRANSACTION_COMMIT, sysflag.TRANSACTION_ROLLBACK})
 
 
 class TransactionProcessor:
-    """Ends transactions as their producers say."""
+    """Ends transactions on request of their producers."""
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._ctx = ctx
         self._turn = turn
 
     def end(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """END_TRANSACTION (37). Clients send it one-way, so refusals are logged too."""
+        """END_TRANSACTION (37). Clients send the request one-way, so refusals are also logged."""
         ctx = self._ctx
         header = request.header(EndTransactionRequestHeader)
         if ctx.config.broker_role == "SLAVE":
             raise RequestRefused(ResponseCode.SLAVE_NOT_AVAILABLE, "")
         if header.commit_or_rollback not in _ENDINGS:
-            log.info("%s does not know about transaction %s yet", connection.peer, header.msg_id)
+            log.info("%s reports transaction %s as unknown", connection.peer, header.msg_id)
             return RemotingCommand.response()
         try:
             half = self._find(header)
@@ -72,9 +73,9 @@ class TransactionProcessor:
         return RemotingCommand.response()
 
     def _find(self, header: EndTransactionRequestHeader) -> MessageExt:
-        """The half message that is meant; raises RequestRefused when the request does not fit."""
+        """The half message of the request; raises RequestRefused when group or offset differ."""
         half = self._read(header.commit_log_offset)
-        # Anything else in the log would settle a half message that happens to have its offset.
+        # A record of another topic would settle an unrelated half message with the same offset.
         if half is None or half.topic != TRANS_HALF_TOPIC:
             raise _refused("Find prepared transaction message failed")
         if half.properties.get(PROPERTY_PRODUCER_GROUP) != header.producer_group:
@@ -84,12 +85,12 @@ class TransactionProcessor:
         return half
 
     def _commit(self, half: MessageExt) -> None:
-        place = real_place(half)
-        if place is None:
-            raise _refused("the half message does not say where it belongs")
-        inner = committed(half, *place)
+        queue = real_queue(half)
+        if queue is None:
+            raise _refused("the half message has no valid REAL_TOPIC and REAL_QID")
+        inner = committed(half, *queue)
         if PROPERTY_DELAY_TIME_LEVEL in inner.properties:
-            level = asked_level(inner)
+            level = requested_level(inner)
             if level > 0:
                 delay(inner, level, self._ctx.delay_levels)
         self._put(inner)
@@ -104,11 +105,11 @@ class TransactionProcessor:
             offset = parse_offset_msg_id(msg_id)[2]
         except ClientError as error:
             raise _refused(str(error)) from None
-        given = self._read(offset)
-        if given is None or given.topic != TRANS_CHECK_MAX_TIME_TOPIC or real_place(given) is None:
+        found = self._read(offset)
+        if found is None or found.topic != TRANS_CHECK_MAX_TIME_TOPIC or real_queue(found) is None:
             raise _refused("Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
         ensure_system_topic(self._ctx, TRANS_HALF_TOPIC)
-        self._put(resumed(given))
+        self._put(resumed(found))
         if request.is_oneway:
             self._turn.end_soon()
         return RemotingCommand.response()
@@ -118,7 +119,7 @@ class TransactionProcessor:
         try:
             return decode_record(record) if record is not None else None
         except ProtocolError as error:
-            log.warning("the record at %d is not readable: %s", offset_physical, error)
+            log.warning("the record at offset %d is unreadable: %s", offset_physical, error)
             return None
 
     def _put(self, inner: MessageInner) -> PutResult:

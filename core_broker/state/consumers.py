@@ -118,7 +118,7 @@ class ConsumerSessions:
         group = self._groups.get(group_name)
         return group.subscriptions.get(topic) if group is not None else None
 
-    def is_elsewhere(self, group_name: str, topic: str) -> bool:
+    def has_unsubscribed(self, group_name: str, topic: str) -> bool:
         """True when the group is connected with subscriptions but none to this topic."""
         group = self._groups.get(group_name)
         return group is not None and bool(group.subscriptions) and topic not in group.subscriptions

@@ -1,13 +1,13 @@
-"""A transactional message in its forms: half, ended, committed, checked, given up. Pure.
+"""The forms of a transactional message: half, op, committed, discarded. Pure.
 
-    half        RMQ_SYS_TRANS_HALF_TOPIC, queue 0; REAL_TOPIC and REAL_QID say where it belongs,
-                PGROUP whom to ask, TRANSACTION_CHECK_TIMES how often that was done
-    op          RMQ_SYS_TRANS_OP_HALF_TOPIC, queue 0; TAGS is "d", the body the offset of the half
-                message in its queue, in decimal; RocketMQ 5 writes several, each with a comma.
-                With MOVED_TO, which is Gantry's own, the half message was not ended but stored
-                again at that offset; to RocketMQ the old one is done with all the same
-    committed   its real topic and queue, with the commit bit and the position of the half message
-    given up    TRANS_CHECK_MAX_TIME_TOPIC, queue 0
+    half        RMQ_SYS_TRANS_HALF_TOPIC, queue 0; REAL_TOPIC and REAL_QID name the real queue,
+                PGROUP the producer group, TRANSACTION_CHECK_TIMES the number of checks
+    op          RMQ_SYS_TRANS_OP_HALF_TOPIC, queue 0; TAGS is "d", the body is the queue offset of
+                the half message, in decimal; RocketMQ 5 writes several, each followed by a comma.
+                MOVED_TO, a property of Gantry, is the queue offset at which the half message was
+                stored again without being ended; RocketMQ treats the old copy as ended
+    committed   real topic and queue, with the commit bit and the position of the half message
+    discarded   TRANS_CHECK_MAX_TIME_TOPIC, queue 0
 
 Compatible with RocketMQ's TransactionalMessageBridge, EndTransactionProcessor and
 DefaultTransactionalMessageCheckListener.
@@ -29,11 +29,11 @@ from core_broker.message.topics import (
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
 )
-from core_broker.state.half_ledger import times_checked
+from core_broker.state.half_progress import times_checked
 
-#: Half and op messages lie in one queue each.
+#: The only queue of the half topic and of the op topic.
 HALF_QUEUE_ID = 0
-#: The tag of an op message: the half message is done with.
+#: Tag of an op message.
 REMOVE_TAG = "d"
 PROPERTY_MOVED_TO = "MOVED_TO"
 _DIGITS_MAX = 18
@@ -41,7 +41,7 @@ _QUEUE_DIGITS_MAX = 9
 
 
 def make_half(inner: MessageInner, group: str) -> None:
-    """Turn a message of a producer into a half message, which no consumer sees."""
+    """Turn a producer's message into a half message, which is invisible to consumers."""
     properties = inner.properties
     properties.setdefault(PROPERTY_PRODUCER_GROUP, group)
     properties[PROPERTY_REAL_TOPIC] = inner.topic
@@ -51,8 +51,8 @@ def make_half(inner: MessageInner, group: str) -> None:
     inner.queue_id = HALF_QUEUE_ID
 
 
-def real_place(half: MessageExt) -> tuple[str, int] | None:
-    """The topic and queue of a half message; None when it does not say."""
+def real_queue(half: MessageExt) -> tuple[str, int] | None:
+    """REAL_TOPIC and REAL_QID of a half message; None when one is missing or invalid."""
     topic = half.properties.get(PROPERTY_REAL_TOPIC)
     queue = half.properties.get(PROPERTY_REAL_QUEUE_ID, "")
     is_queue = queue.isascii() and queue.isdigit() and len(queue) <= _QUEUE_DIGITS_MAX
@@ -60,7 +60,7 @@ def real_place(half: MessageExt) -> tuple[str, int] | None:
 
 
 def committed(half: MessageExt, topic: str, queue_id: int) -> MessageInner:
-    """The message as consumers get it, with all its properties."""
+    """The message for consumers, with all properties."""
     inner = _copy(half, topic, queue_id)
     inner.sys_flag = half.sys_flag & ~sysflag.TRANSACTION_MASK | sysflag.TRANSACTION_COMMIT
     inner.prepared_transaction_offset = half.offset_physical
@@ -70,9 +70,10 @@ def committed(half: MessageExt, topic: str, queue_id: int) -> MessageInner:
 def op_message(
     half: MessageExt, host: Host, now_ms: int, moved_to: int | None = None
 ) -> MessageInner:
-    """The note that a half message is done with, or was stored again at another offset.
+    """The op message for an ended half message, or for one stored again at offset `moved_to`.
 
-    RocketMQ writes none in the second case. After a crash it asks about both copies.
+    RocketMQ writes no op message for a half message stored again, and checks both copies after a
+    crash.
     """
     properties = {PROPERTY_WAIT_STORE_MSG_OK: "true", PROPERTY_TAGS: REMOVE_TAG}
     if moved_to is not None:
@@ -89,7 +90,7 @@ def op_message(
 
 
 def ended_halves(op: MessageExt) -> list[int]:
-    """The half messages that an op message names."""
+    """Queue offsets of the half messages in an op message."""
     if op.tags != REMOVE_TAG:
         return []
     parts = op.body.split(b",")
@@ -97,38 +98,39 @@ def ended_halves(op: MessageExt) -> list[int]:
 
 
 def moved_to(op: MessageExt) -> int | None:
-    """Where the half message of an op message was stored again; None when it was ended."""
+    """MOVED_TO of an op message; None when the transaction was ended."""
     text = op.properties.get(PROPERTY_MOVED_TO, "")
     is_offset = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
     return int(text) if is_offset else None
 
 
-def checked_again(half: MessageExt) -> MessageInner:
-    """A half message as it is stored again before its producer is asked."""
+def renewed(half: MessageExt) -> MessageInner:
+    """The copy of a half message to store before a check, with one more check counted."""
     inner = _copy(half, TRANS_HALF_TOPIC, HALF_QUEUE_ID)
     inner.properties[PROPERTY_TRANSACTION_CHECK_TIMES] = str(times_checked(half.properties) + 1)
     return inner
 
 
-def shielded_again(half: MessageExt) -> MessageInner:
-    """A half message as it is stored again without asking, which does not count as a check.
+def renewed_immune(half: MessageExt) -> MessageInner:
+    """The copy of a half message to store during its immunity time, without a check.
 
-    It keeps its first place, by which its producer knows it. RocketMQ counts; it would give up a
-    message of a long immunity before it asked once.
+    The copy keeps the first queue offset, because the producer ends the transaction by that offset.
+    RocketMQ counts the copy as a check, and so discards a message with a long immunity time before
+    its first check.
     """
     inner = _copy(half, TRANS_HALF_TOPIC, HALF_QUEUE_ID)
     inner.properties.setdefault(PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, str(half.queue_offset))
     return inner
 
 
-def given_up(half: MessageExt) -> MessageInner:
-    """A half message that is put aside for a person to look at."""
+def discarded(half: MessageExt) -> MessageInner:
+    """The copy of a half message for operators, after its last check."""
     return _copy(half, TRANS_CHECK_MAX_TIME_TOPIC, 0)
 
 
-def resumed(given: MessageExt) -> MessageInner:
-    """A message that was given up, as a half message again, never checked."""
-    inner = _copy(given, TRANS_HALF_TOPIC, HALF_QUEUE_ID)
+def resumed(message: MessageExt) -> MessageInner:
+    """A discarded message as a half message with 0 checks."""
+    inner = _copy(message, TRANS_HALF_TOPIC, HALF_QUEUE_ID)
     inner.properties[PROPERTY_TRANSACTION_CHECK_TIMES] = "0"
     return inner
 
@@ -136,7 +138,7 @@ def resumed(given: MessageExt) -> MessageInner:
 def as_sent(
     half: MessageExt, properties: dict[str, str], topic: str, queue_id: int
 ) -> MessageInner:
-    """The message as its producer is asked about it: with the topic it was sent to."""
+    """The message in the body of a check: with the topic of the original send."""
     inner = _copy(half, topic, queue_id)
     inner.properties = properties
     return inner

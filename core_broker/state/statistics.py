@@ -154,7 +154,7 @@ class Statistics:
         self.add(GROUP_GET_FROM_DISK_NUMS, f"{topic}@{group}", count)
         self.add(BROKER_GET_FROM_DISK_NUMS, self._cluster, count)
 
-    def buried(self, group: str) -> None:
+    def dead_lettered(self, group: str) -> None:
         """Count a message that became a dead letter of a group."""
         self.add(DLQ_PUT_NUMS, group)
 

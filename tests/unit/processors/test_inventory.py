@@ -72,7 +72,7 @@ class TestTopics:
         assert found.last_write_timestamp == body.taken_timestamp == broker.now_ms
         assert (found.put_tps, found.get_tps) == (0.0, 0.0)
         assert found.groups == {}, "CG is no group of this broker"
-        broker.now_ms += inventory.KEPT_MS_MAX
+        broker.now_ms += inventory.CACHE_MS_MAX
         broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         assert (await topics(broker)).topics[topic].groups == {"CG": 3}
 

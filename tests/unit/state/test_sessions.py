@@ -92,9 +92,9 @@ class TestConsumers:
         assert sessions.member("H", "id") is None
         assert sessions.groups_of_topic("T") == {"G"}
         assert sessions.groups_of_topic("U") == set()
-        assert sessions.is_elsewhere("G", "U")
-        assert not sessions.is_elsewhere("G", "T")
-        assert not sessions.is_elsewhere("H", "T")
+        assert sessions.has_unsubscribed("G", "U")
+        assert not sessions.has_unsubscribed("G", "T")
+        assert not sessions.has_unsubscribed("H", "T")
         group = sessions.group("G")
         assert group is not None
         assert group.message_model == "BROADCASTING"

@@ -82,7 +82,7 @@ def test_what_groups_receive_and_bury() -> None:
     statistics.got("G", "T", 0, 32, 3200, 3)
     statistics.got("G", "T", 1, 8, 800, 1)
     statistics.got_from_disk("G", "T", 8)
-    statistics.buried("G")
+    statistics.dead_lettered("G")
     statistics.add(SNDBCK_PUT_NUMS, "T@G")
     statistics.sample(10_000)
     totals = statistics.totals()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.state import half_ledger
-from core_broker.state.half_ledger import CheckRules, HalfLedger, Verdict, judge
+from core_broker.state import half_progress
+from core_broker.state.half_progress import CheckRules, HalfProgress, Verdict, judge
 from tests.support.stored_messages import stored
 
 RULES = CheckRules(timeout_ms=6_000, check_max=15, reserved_ms=72 * 3_600_000)
@@ -63,14 +63,14 @@ class TestVerdicts:
     @pytest.mark.parametrize(
         ("seconds", "age_ms", "expected"),
         [
-            ("100", 99_999, Verdict.SHIELD),
+            ("100", 99_999, Verdict.IMMUNE),
             ("100", 100_000, Verdict.CHECK),
             ("1", 1_000, Verdict.CHECK),
             ("0", 0, Verdict.CHECK),
             ("x", 5_999, Verdict.WAIT),
             ("x", 6_000, Verdict.CHECK),
             ("-7", 5_999, Verdict.WAIT),
-            ("9" * 18, 72 * 3_600_000, Verdict.SHIELD),
+            ("9" * 18, 72 * 3_600_000, Verdict.IMMUNE),
             ("9" * 18, 72 * 3_600_001, Verdict.DISCARD),
         ],
     )
@@ -80,7 +80,7 @@ class TestVerdicts:
 
 class TestLedger:
     def test_op_messages_settle(self) -> None:
-        ledger = HalfLedger(10, 0)
+        ledger = HalfProgress(10, 0)
         ledger.read_op([12], 20)
         ledger.read_op([9, 10], 20)
         assert [each for each in range(9, 15) if ledger.is_settled(each)] == [9, 10, 12]
@@ -89,13 +89,13 @@ class TestLedger:
         assert (ledger.next_half, ledger.needed_op) == (13, 2)
 
     def test_what_is_not_in_the_queue_is_no_half_message(self) -> None:
-        ledger = HalfLedger(0, 0)
+        ledger = HalfProgress(0, 0)
         ledger.read_op([20, 10**18, -1], 20)
         assert not ledger.is_settled(20)
         assert ledger.needed_op == 1
 
     def test_an_old_place_settles_the_new_one(self) -> None:
-        ledger = HalfLedger(0, 0)
+        ledger = HalfProgress(0, 0)
         ledger.read_op([0], 9, moved_to=5)
         assert [each for each in range(9) if ledger.is_settled(each)] == [0]
         ledger.pass_to(1)
@@ -110,13 +110,13 @@ class TestLedger:
 
     @pytest.mark.parametrize("place", [-1, 0, 3, 20, 10**18])
     def test_no_half_message_moves_backwards_or_out_of_the_queue(self, place: int) -> None:
-        ledger = HalfLedger(0, 0)
+        ledger = HalfProgress(0, 0)
         ledger.read_op([3], 20, moved_to=place)
         assert not any(ledger.is_settled(each) for each in range(20))
 
     def test_old_places_are_forgotten_at_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(half_ledger, "MOVED_MAX", 2)
-        ledger = HalfLedger(0, 0)
+        monkeypatch.setattr(half_progress, "MOVED_MAX", 2)
+        ledger = HalfProgress(0, 0)
         for half in range(3):
             ledger.read_op([half], 20, moved_to=half + 10)
         ledger.pass_to(3)
@@ -124,7 +124,7 @@ class TestLedger:
         assert [each for each in range(3, 20) if ledger.is_settled(each)] == [11, 12]
 
     def test_expired_messages_are_skipped(self) -> None:
-        ledger = HalfLedger(0, 0)
+        ledger = HalfProgress(0, 0)
         ledger.read_op([3], 10)
         ledger.begin_at(5, 7)
         assert (ledger.next_half, ledger.next_op, ledger.needed_op) == (5, 7, 7)
@@ -139,13 +139,13 @@ class TestLedger:
         self, ops: list[tuple[int, int | None]], steps: list[int]
     ) -> None:
         """Read again from the kept offsets, the op messages settle what they settled before."""
-        ledger = HalfLedger(0, 0)
+        ledger = HalfProgress(0, 0)
         passes = sorted(steps)
         for number, (half, place) in enumerate(ops):
             ledger.read_op([half], 41, place)
             if passes and number % 7 == 6:
                 ledger.pass_to(max(passes.pop(0), ledger.next_half))
-        again = HalfLedger(ledger.next_half, ledger.needed_op)
+        again = HalfProgress(ledger.next_half, ledger.needed_op)
         for half, place in ops[again.next_op :]:
             again.read_op([half], 41, place)
         assert again.next_op == ledger.next_op

@@ -1,12 +1,12 @@
-"""Which half messages still wait for their producers, and what is to be done about each. Pure.
+"""The progress of transaction checks, and the decision about each pending half message. Pure.
 
-    half topic   0 1 2 3 4 5 …     messages whose transactions were begun, in one queue
-    op topic     "1" "0" "4" …     one message for each that was ended: its offset in the half topic
+    half topic   0 1 2 3 4 5 …     half messages in one queue
+    op topic     "1" "0" "4" …     one op message per ended half message: its queue offset
 
-A half message leaves the ledger when it is settled: an op message names it, because it was ended,
-or because it was stored again at the end of its queue, to be asked about again later. Progress is
-kept as two consumer offsets: all half messages before the first are settled, and no op message
-before the second is needed any more. Compatible with RocketMQ's TransactionalMessageServiceImpl.
+A half message is settled once an op message names its offset: the transaction was ended, or the
+half message was stored again at the end of the queue for a later check. Progress is saved as two
+consumer offsets: all half messages before the first offset are settled, and a restart needs no op
+message before the second offset. Compatible with RocketMQ's TransactionalMessageServiceImpl.
 """
 
 from collections import deque
@@ -20,23 +20,23 @@ from core_broker.message.properties import (
     PROPERTY_TRANSACTION_CHECK_TIMES,
 )
 
-#: Op messages that are given up together; a restart reads at most so many too much.
+#: Op messages in one run. Runs are dropped as a whole, so a restart rereads at most one run.
 OPS_PER_RUN = 256
-#: Half messages stored again whose old places are remembered.
+#: Maximum remembered moves of half messages from an old offset to a new offset.
 MOVED_MAX = 100_000
 _DIGITS_MAX = 18
 
 
 class Verdict(Enum):
-    """What to do about a half message that nobody has ended."""
+    """The decision about a pending half message."""
 
-    #: Nothing yet, nor about those behind it.
+    #: Too young for a check, like all half messages behind it: the round ends.
     WAIT = "wait"
-    #: Store it again and ask nobody: its sender wants to be left alone for a while.
-    SHIELD = "shield"
-    #: Store it again and ask a producer.
+    #: In its immunity time: store a copy, send no check.
+    IMMUNE = "immune"
+    #: Store a copy, send a check to a producer.
     CHECK = "check"
-    #: Give it up.
+    #: Move to TRANS_CHECK_MAX_TIME_TOPIC.
     DISCARD = "discard"
 
 
@@ -50,7 +50,7 @@ class CheckRules:
 
 
 def judge(half: MessageExt, now_ms: int, round_began_ms: int, rules: CheckRules) -> Verdict:
-    """Decide about a half message that no op message names."""
+    """Decide about a half message that is not settled."""
     age_ms = now_ms - half.born_timestamp
     if times_checked(half.properties) >= rules.check_max or age_ms > rules.reserved_ms:
         return Verdict.DISCARD
@@ -58,13 +58,13 @@ def judge(half: MessageExt, now_ms: int, round_began_ms: int, rules: CheckRules)
         return Verdict.WAIT
     immunity = _number(half.properties.get(PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS))
     if immunity is not None:
-        return Verdict.SHIELD if age_ms < immunity * 1000 else Verdict.CHECK
-    # A message from the future comes from a clock that is wrong; waiting would not help.
+        return Verdict.IMMUNE if age_ms < immunity * 1000 else Verdict.CHECK
+    # A negative age means that a clock is wrong; waiting would not help.
     return Verdict.WAIT if 0 <= age_ms < rules.timeout_ms else Verdict.CHECK
 
 
 def times_checked(properties: Mapping[str, str]) -> int:
-    """How often a producer was asked about a half message."""
+    """Number of checks of a half message."""
     return _number(properties.get(PROPERTY_TRANSACTION_CHECK_TIMES)) or 0
 
 
@@ -74,22 +74,22 @@ def _number(text: str | None) -> int | None:
     return int(text)
 
 
-class HalfLedger:
-    """How far the half messages are settled.
+class HalfProgress:
+    """Queue offsets of settled half messages and of read op messages.
 
-    It remembers one number for each settled half message that has an unsettled one before it.
+    Memory: one number for each settled half message behind the first unsettled half message.
     """
 
     def __init__(self, next_half: int, next_op: int) -> None:
-        #: All half messages before this one are settled.
+        #: Offset of the first half message that may be unsettled.
         self.next_half = next_half
-        #: The next op message to read.
+        #: Offset of the next op message to read.
         self.next_op = next_op
         self._settled: set[int] = set()
-        #: First op message and last half message of runs of op messages, in order.
+        #: [first op message, last half message] of each run of op messages, in order.
         self._runs: deque[list[int]] = deque()
         self._ops_in_run = 0
-        #: Where half messages were stored again, by their old offset.
+        #: Old offset -> new offset of half messages stored again.
         self._moved: dict[int, int] = {}
 
     @property
@@ -98,23 +98,23 @@ class HalfLedger:
         return self._runs[0][0] if self._runs else self.next_op
 
     def begin_at(self, first_half: int, first_op: int) -> None:
-        """Skip what has expired from the queues."""
+        """Skip expired half and op messages."""
         self.next_op = max(self.next_op, first_op)
         if first_half > self.next_half:
             self.pass_to(first_half)
 
     def read_op(self, halves: Iterable[int], end: int, moved_to: int | None = None) -> None:
-        """Take note of the next op message; `end` is the end of the half queue."""
+        """Apply the next op message; `end` is the end offset of the half queue."""
         if moved_to is not None:
             self._move(halves, moved_to, end)
             self.next_op += 1
             return
         last = -1
         for half in halves:
-            place = self._place(half)
-            if self.next_half <= place < end:
-                self._settled.add(place)
-                last = max(last, place)
+            offset = self._current_offset(half)
+            if self.next_half <= offset < end:
+                self._settled.add(offset)
+                last = max(last, offset)
         if last >= 0:
             self._note(last)
         self.next_op += 1
@@ -127,23 +127,23 @@ class HalfLedger:
         self._runs[-1][1] = max(self._runs[-1][1], half)
 
     def is_settled(self, half: int) -> bool:
-        """True when an op message names this half message, or an earlier place of it."""
+        """True when an op message names the offset, or an earlier offset of the half message."""
         return half < self.next_half or half in self._settled
 
-    def _move(self, halves: Iterable[int], place: int, end: int) -> None:
-        """Half messages were stored again: what ends them at the old place ends the new one."""
+    def _move(self, halves: Iterable[int], target: int, end: int) -> None:
+        """Map old offsets to `target`, so that an op message for an old offset settles the copy."""
         for half in halves:
-            if not half < place < end:
+            if not half < target < end:
                 continue
             if half >= self.next_half:
                 self._settled.add(half)
-            self._moved[half] = place
-            self._note(place)
+            self._moved[half] = target
+            self._note(target)
             if len(self._moved) > MOVED_MAX:
                 del self._moved[next(iter(self._moved))]
 
     def pass_to(self, half: int) -> None:
-        """Note that everything before `half` is settled."""
+        """Advance to `half`; all half messages before it count as settled."""
         if half - self.next_half > len(self._settled):
             self._settled = {each for each in self._settled if each >= half}
         else:
@@ -152,8 +152,8 @@ class HalfLedger:
         while self._runs and self._runs[0][1] < half:
             self._runs.popleft()
 
-    def _place(self, half: int) -> int:
-        """Where a half message lies now."""
-        while (place := self._moved.get(half)) is not None:
-            half = place
+    def _current_offset(self, half: int) -> int:
+        """The offset of the latest copy of a half message."""
+        while (target := self._moved.get(half)) is not None:
+            half = target
         return half

@@ -1,9 +1,9 @@
-"""What a broker remembers beside its messages, without I/O and without a clock.
+"""The broker's tables beside its messages, without I/O and without a clock.
 
-    topics, groups, consumer_offsets, delay_progress    kept in config/*.json by `config_files`
-    consumers, producers, queue_locks, long_poll        live with the connections
-    half_progress, half_messages                          what becomes of transactional messages
-    statistics, delay_levels                            counters and tables
+    topics, groups, consumer_offsets, delay_progress    saved in config/*.json by `config_files`
+    consumers, producers, queue_locks, long_poll        in memory, tied to connections
+    half_progress, half_messages                        transactional messages
+    statistics, delay_levels                            counters and the table of delays
 
-Every call that depends on time takes `now_ms`.
+Every function that depends on time takes `now_ms`.
 """

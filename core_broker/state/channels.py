@@ -1,4 +1,4 @@
-"""A client on its connection, as producer and consumer tables know it.
+"""A client and its connection, as entry of the producer and consumer tables.
 
 Compatible with RocketMQ's ClientChannelInfo.
 """
@@ -6,21 +6,22 @@ Compatible with RocketMQ's ClientChannelInfo.
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-#: A client that sends no heartbeat for this long is gone.
+#: Heartbeat timeout of a client, ms.
 CHANNEL_EXPIRED_MS = 120_000
+#: Time between two searches for expired clients, ms.
 SCAN_INTERVAL_MS = 10_000
 
-#: The tables only compare channels; the broker puts its connections in.
+#: The broker's channels are connections; the tables only compare and hash channels.
 Channel = Hashable
 
 
 @dataclass(slots=True)
 class ClientChannel:
-    """One client, as its last heartbeat on this connection described it."""
+    """One client, as described by its last heartbeat on this connection."""
 
     channel: Channel
     client_id: str
     language: int
     version: int
-    #: When the last heartbeat came; those that say nothing new only set this.
+    #: Time of the last heartbeat, ms. A heartbeat without changes only updates this field.
     seen_ms: int

@@ -1,8 +1,9 @@
-"""The JSON files under storePathRootDir/config: read with a fallback, replaced without a gap.
+"""The JSON files under storePathRootDir/config: read with a fallback, replaced atomically.
 
-A file is written beside the old one, synced, and put in its place by a rename; the previous version
-stays as .bak. A crash at any point leaves one of the two whole. These calls block, so a running
-broker makes them in a thread. Compatible with RocketMQ's ConfigManager and MixAll.string2File.
+A new version is written to a .tmp file, synced, and renamed over the old version; the old version
+stays as .bak. A crash at any point leaves at least one version complete. These functions block, so
+a running broker calls them in a thread. Compatible with RocketMQ's ConfigManager and
+MixAll.string2File.
 """
 
 import logging
@@ -19,15 +20,15 @@ T = TypeVar("T")
 
 
 def backup_of(path: Path) -> Path:
-    """Where the previous version of a file is kept."""
+    """The path of a file's previous version."""
     return path.with_name(path.name + ".bak")
 
 
 def read_config(path: Path, parse: Callable[[bytes], T]) -> T | None:
-    """Return what the file holds, or else its .bak; None when neither exists or both are empty.
+    """Parse the file, or else its .bak; None when both are missing or empty.
 
-    Raises StoreCorrupt when there is content but none of it can be read: a broker must not forget
-    its topics silently.
+    Raises StoreCorrupt when both versions are unreadable: a broker must not start without its
+    topics unnoticed.
     """
     damage = ""
     for candidate in (path, backup_of(path)):
@@ -41,13 +42,15 @@ def read_config(path: Path, parse: Callable[[bytes], T]) -> T | None:
             parsed = parse(content)
         except ProtocolError as error:
             damage = damage or str(error)
-            log.warning("%s cannot be read: %s", candidate, error)
+            log.warning("%s is unreadable: %s", candidate, error)
         else:
             if candidate != path:
-                log.warning("%s is missing or damaged; its previous version is used", path)
+                log.warning("%s is missing or damaged; using its previous version", path)
             return parsed
     if damage:
-        raise StoreCorrupt(str(path), 0, f"{damage}; repair it, or remove it to start without it")
+        raise StoreCorrupt(
+            str(path), 0, f"{damage}; repair the file, or remove the file to start with defaults"
+        )
     return None
 
 
@@ -76,5 +79,5 @@ def _keep_previous(path: Path) -> None:
     try:
         backup.hardlink_to(path)
     except OSError:
-        # A file system without hard links; then there is a moment with the .bak only.
+        # On a file system without hard links only the .bak exists for a moment.
         path.replace(backup)

@@ -1,11 +1,12 @@
 """The filter expressions of groups: consumerFilter.json.
 
-    register     a heartbeat brought subscriptions; new expressions are compiled
-    unregister   the last consumer of a group left: its filters are dead, and kept for a day
-    get          what a pull without an expression of its own is filtered by
+    register     take the subscriptions of a heartbeat; compile new expressions
+    unregister   the last consumer of a group left: mark its filters dead, keep them for a day
+    get          the filter of a pull without an expression in its request
 
-An expression that does not compile is not kept, so that the pull hears of it. Another one replaces
-the one known only with a higher version. Compatible with RocketMQ's ConsumerFilterManager.
+An expression with a syntax error is not stored, so that pulls are answered with an error. A new
+expression replaces the stored expression only with a higher version. Compatible with RocketMQ's
+ConsumerFilterManager.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,30 +24,33 @@ from core_broker.remoting.bodies import (
     encode_body,
 )
 
-#: filterDataCleanTimeSpan of RocketMQ: how long the filter of a group without consumers is kept.
+#: Retention of the filters of a group without consumers, ms: RocketMQ's filterDataCleanTimeSpan.
 DEAD_FILTER_KEPT_MS = 24 * 3600 * 1000
-#: How long the consumers of a filter read from the file are taken to be gone.
+#: Age of the dead mark on a live filter read from the file, ms.
 DEAD_SINCE_MS = 30_000
-#: More filters than this, or more text in all of them, are not kept.
+#: Maximum filters.
 FILTERS_MAX = 10_000
+#: Maximum length of all expressions together, characters.
 TEXT_CHARS_MAX = 1024 * 1024
-#: New expressions that one heartbeat may bring to be compiled; the next one brings the rest.
+#: Maximum length of new expressions compiled in one heartbeat, characters. The next heartbeat
+#: compiles the rest.
 COMPILED_CHARS_PER_HEARTBEAT_MAX = 32_768
 
 F = TypeVar("F")
 
 
 class KnownFilter(NamedTuple, Generic[F]):
-    """A filter as it is kept, and what it was compiled to; None when it does not compile."""
+    """A stored filter, and its compiled form; None after a syntax error."""
 
     data: ConsumerFilterData
     compiled: F | None
 
 
 class ConsumerFilters(Generic[F]):
-    """All filters that are not by tag.
+    """The filters of all groups, except filters by tag.
 
-    `compile_filter` gets type and expression and raises ProtocolError; `bloom` gets group#topic.
+    `compile_filter(type, expression)` raises ProtocolError for a syntax error. `bloom` maps
+    "group#topic" to the group's Bloom filter bits.
     """
 
     def __init__(
@@ -79,9 +83,9 @@ class ConsumerFilters(Generic[F]):
         now_ms: int,
         chars_max: int = COMPILED_CHARS_PER_HEARTBEAT_MAX,
     ) -> int:
-        """Take over what a heartbeat says; filters of topics it does not name are dead.
+        """Apply the subscriptions of a heartbeat; filters of other topics are marked dead.
 
-        Returns how much of `chars_max` is left for its other groups.
+        Returns the rest of `chars_max`, for the other groups of the heartbeat.
         """
         topics = set()
         for subscription in subscriptions:
@@ -95,11 +99,11 @@ class ConsumerFilters(Generic[F]):
                     self._put(group, subscription, now_ms)
         for topic, known in self._filters.get(group, {}).items():
             if topic not in topics:
-                self._bury(known, now_ms)
+                self._mark_dead(known, now_ms)
         return chars_max
 
     def _renew(self, group: str, subscription: SubscriptionData) -> bool:
-        """Keep the filter that is known, when the subscription does not bring another one."""
+        """Update version and dead mark of the stored filter; False for a new expression."""
         known = self.get(subscription.topic, group)
         if known is None:
             return False
@@ -138,17 +142,17 @@ class ConsumerFilters(Generic[F]):
         self._add(KnownFilter(data, compiled))
 
     def unregister(self, group: str, now_ms: int) -> None:
-        """Note that a group has no consumers any more."""
+        """Mark all filters of a group dead, because its last consumer left."""
         for known in self._filters.get(group, {}).values():
-            self._bury(known, now_ms)
+            self._mark_dead(known, now_ms)
 
-    def _bury(self, known: KnownFilter[F], now_ms: int) -> None:
+    def _mark_dead(self, known: KnownFilter[F], now_ms: int) -> None:
         if not known.data.is_dead:
             known.data.dead_time = now_ms
             self.changes += 1
 
     def clean(self, now_ms: int) -> None:
-        """Forget filters that have been dead for a day."""
+        """Remove filters that have been dead for a day."""
         old = [
             known.data
             for known in self._all()
@@ -158,7 +162,7 @@ class ConsumerFilters(Generic[F]):
             self._drop(data.consumer_group, data.topic)
 
     def encode(self) -> bytes:
-        """The table as it is kept in the file."""
+        """The table in the format of the file."""
         topics: dict[str, FilterDataMapByTopic] = {}
         for known in self._all():
             data = known.data
@@ -167,10 +171,10 @@ class ConsumerFilters(Generic[F]):
         return encode_body(ConsumerFilterWrapper(filter_data_by_topic=topics))
 
     def restore(self, content: bytes, now_ms: int) -> None:
-        """Take over what a file holds; raises ProtocolError when it is no such file.
+        """Load the content of the file; raises ProtocolError for an invalid content.
 
-        Nobody has sent a heartbeat yet, so all filters are dead. What does not compile any more is
-        kept and filters nothing, as in RocketMQ.
+        All filters are dead until the first heartbeat of their group. As in RocketMQ, an expression
+        with a syntax error is kept and accepts all messages.
         """
         wrapper = decode_body(ConsumerFilterWrapper, content)
         for of_topic in wrapper.filter_data_by_topic.values():

@@ -1,8 +1,8 @@
-"""How far each group has consumed each queue: consumerOffset.json.
+"""The committed offsets of groups: consumerOffset.json.
 
     {"offsetTable":{"topic@group":{"0":12,"1":7}}}      queue id: next offset to consume
 
-Compatible with RocketMQ's ConsumerOffsetManager, which reads the queue ids with and without quotes.
+Compatible with RocketMQ's ConsumerOffsetManager. RocketMQ reads queue ids with and without quotes.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import msgspec
 from core_broker.remoting.bodies import ConsumerOffsetSerializeWrapper, decode_body
 
 SEPARATOR = "@"
-#: Pairs of topic and group; more are refused, so that forged commits cannot fill the memory.
+#: Maximum pairs of topic and group, so that forged commits cannot exhaust the memory.
 ENTRIES_MAX = 200_000
-#: Queues of one topic that a group may have an offset in.
+#: Maximum queues with an offset in one pair of topic and group.
 QUEUES_MAX = 65_536
 
 _encode = msgspec.json.Encoder().encode
@@ -27,14 +27,14 @@ class ConsumerOffsets:
         #: group -> topic -> queue id -> offset
         self._table: dict[str, dict[str, dict[int, int]]] = {}
         self._entries = 0
-        #: Counts changes, so that an unchanged table is not written again.
+        #: Number of changes, by which an unchanged table is not written again.
         self.changes = 0
 
     def __len__(self) -> int:
         return self._entries
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Set an offset, forwards or backwards; False when there is no room for another entry."""
+        """Set an offset, forwards or backwards; False when the table is full."""
         topics = self._table.get(group, {})
         queues = topics.get(topic)
         if queues is None:
@@ -49,13 +49,13 @@ class ConsumerOffsets:
         return True
 
     def committed(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset of a group in a queue, or None when it never committed one."""
+        """The offset of a group in a queue; None before the first commit."""
         return self._table.get(group, {}).get(topic, {}).get(queue_id)
 
     def clone(self, source: str, target: str, topic: str) -> bool:
-        """Give a group the offsets of another one in a topic; False when there is no room.
+        """Copy a group's offsets in a topic to another group; False when the table is full.
 
-        Does nothing when the other one has none.
+        Has no effect when the source group has no offset in the topic.
         """
         queues = self._table.get(source, {}).get(topic)
         if not queues or source == target:
@@ -98,7 +98,7 @@ class ConsumerOffsets:
         self.changes += 1
 
     def encode(self) -> bytes:
-        """The table as it is kept in the file and answered to code 43."""
+        """The table in the format of the file and of the answer to code 43."""
         table = {
             topic + SEPARATOR + group: queues
             for group, topics in self._table.items()
@@ -107,7 +107,7 @@ class ConsumerOffsets:
         return _encode({"offsetTable": table})
 
     def restore(self, content: bytes) -> None:
-        """Take over what a file holds; raises ProtocolError when it is no such file."""
+        """Load the content of the file; raises ProtocolError for an invalid content."""
         wrapper = decode_body(ConsumerOffsetSerializeWrapper, content)
         for key, queues in wrapper.offset_table.items():
             topic, _, group = key.rpartition(SEPARATOR)

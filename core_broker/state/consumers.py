@@ -1,9 +1,9 @@
-"""Which consumers are connected, by group, and what each group subscribes to.
+"""Connected consumers and their subscriptions, by group.
 
-A member is one connection that named the group in a heartbeat. The subscriptions of a group are
-those of its latest heartbeat. Whenever members or subscribed topics change, the members must hear
-of it, because they share the queues among them. Compatible with RocketMQ's ConsumerManager and
-ConsumerGroupInfo.
+A member is one connection with a heartbeat for the group. The latest heartbeat defines the
+subscriptions of the group. When members or subscribed topics change, the broker must notify all
+members, because the members divide the queues among themselves. Compatible with RocketMQ's
+ConsumerManager and ConsumerGroupInfo.
 """
 
 from collections.abc import Iterable
@@ -25,16 +25,16 @@ class ConsumerGroup:
     members: dict[Channel, ClientChannel] = field(default_factory=dict)
 
     def client_ids(self) -> list[str]:
-        """The ids of all members; two members with the same id stand there twice."""
+        """The ids of all members; an id shared by two members is listed twice."""
         return [member.client_id for member in self.members.values()]
 
-    def ways(self) -> tuple[object, ...]:
-        """How the group consumes and what it subscribes to."""
+    def consume_settings(self) -> tuple[object, ...]:
+        """Consume type, message model, start position and subscriptions of the group."""
         how = (self.consume_type, self.message_model, self.consume_from_where)
         return *how, *self.subscriptions.values()
 
     def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Take over what a heartbeat says; True when topics were added or left out."""
+        """Apply the subscriptions of a heartbeat; True when topics were added or removed."""
         latest = {data.topic: data for data in subscriptions}
         changed = latest.keys() != self.subscriptions.keys()
         for topic, known in self.subscriptions.items():
@@ -50,18 +50,18 @@ class ConsumerSessions:
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
         self._groups_of: dict[Channel, set[str]] = {}
-        #: Counts changes of who is there, how it consumes and what it subscribes to.
+        #: Number of changes of members, consume settings and subscriptions.
         self.changes = 0
 
     def register(self, client: ClientChannel, data: ConsumerData) -> bool:
-        """Note a heartbeat; True when the members of the group must be told."""
+        """Apply a heartbeat; True when the members of the group must be notified."""
         group = self._groups.get(data.group_name)
         if group is None:
             group = ConsumerGroup(
                 data.group_name, data.consume_type, data.message_model, data.consume_from_where
             )
             self._groups[data.group_name] = group
-        before = group.ways()
+        before = group.consume_settings()
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -69,12 +69,12 @@ class ConsumerSessions:
         group.members[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group.name)
         changed = group.subscribe(data.subscription_data_set)
-        if joined or before != group.ways():
+        if joined or before != group.consume_settings():
             self.changes += 1
         return joined or changed
 
     def unregister(self, group_name: str, channel: Channel) -> bool:
-        """Forget a consumer that leaves one group; True when it was a member."""
+        """Remove a consumer from one group; True when the consumer was a member."""
         group = self._groups.get(group_name)
         if group is None or group.members.pop(channel, None) is None:
             return False
@@ -88,14 +88,14 @@ class ConsumerSessions:
         return True
 
     def disconnect(self, channel: Channel) -> list[str]:
-        """Forget a closed connection; returns the groups it was a member of."""
+        """Remove a closed connection from all groups; returns the groups with this member."""
         left = sorted(self._groups_of.get(channel, ()))
         for group_name in left:
             self.unregister(group_name, channel)
         return left
 
     def expired(self, now_ms: int) -> list[ClientChannel]:
-        """The members without a heartbeat for too long; their connections are to be closed."""
+        """Members without a heartbeat for CHANNEL_EXPIRED_MS, whose connections must be closed."""
         return [
             member
             for group in self._groups.values()
@@ -104,7 +104,7 @@ class ConsumerSessions:
         ]
 
     def group(self, name: str) -> ConsumerGroup | None:
-        """The connected members of a group, or None when there is none."""
+        """The connected part of a group; None without a member."""
         return self._groups.get(name)
 
     def member(self, group_name: str, client_id: str) -> ClientChannel | None:
@@ -114,12 +114,12 @@ class ConsumerSessions:
         return next((member for member in members if member.client_id == client_id), None)
 
     def subscription(self, group_name: str, topic: str) -> SubscriptionData | None:
-        """What a connected group wants of a topic."""
+        """The subscription of a connected group to a topic."""
         group = self._groups.get(group_name)
         return group.subscriptions.get(topic) if group is not None else None
 
     def has_unsubscribed(self, group_name: str, topic: str) -> bool:
-        """True when the group is connected with subscriptions but none to this topic."""
+        """True when the group is connected and has subscriptions, but none to this topic."""
         group = self._groups.get(group_name)
         return group is not None and bool(group.subscriptions) and topic not in group.subscriptions
 
@@ -134,5 +134,5 @@ class ConsumerSessions:
 
     @property
     def connections(self) -> int:
-        """How many connections consume."""
+        """Number of connections with a consumer."""
         return len(self._groups_of)

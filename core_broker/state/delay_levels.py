@@ -1,4 +1,4 @@
-"""The table of delay levels in force; levels count from 1.
+"""The table of delay levels; levels count from 1.
 
 A delayed message waits in SCHEDULE_TOPIC_XXXX, in the queue `level - 1`. Compatible with
 RocketMQ's ScheduleMessageService.
@@ -7,8 +7,9 @@ RocketMQ's ScheduleMessageService.
 from core_broker.errors import SettingProblem, SettingsError
 from core_broker.message.delays import parse_delay_levels
 
-#: The level of a message that failed for the first time: 10 s with the default table.
+#: Delay level of a message's first retry: 10 s with the default table.
 FIRST_RETRY_LEVEL = 3
+#: Maximum number of levels.
 LEVELS_MAX = 1_000
 
 
@@ -26,13 +27,13 @@ class DelayLevels:
 
     @property
     def level_max(self) -> int:
-        """The highest level; anything above counts as this one."""
+        """The highest level; requests for higher levels get this level."""
         return len(self._delays_ms)
 
     def capped(self, level: int) -> int:
-        """The level that a message asking for `level` really gets."""
+        """The level for a message that requests `level`."""
         return min(level, len(self._delays_ms))
 
     def delay_ms(self, level: int) -> int:
-        """How long a message of this level waits."""
+        """The delay of a level, ms."""
         return self._delays_ms[level - 1]

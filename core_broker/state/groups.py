@@ -2,8 +2,8 @@
 
     {"dataVersion":{…},"subscriptionGroupTable":{group: SubscriptionGroupConfig}}
 
-A group is made on first use when autoCreateSubscriptionGroup allows it. Configurations are
-replaced, never changed. Compatible with RocketMQ's SubscriptionGroupManager.
+autoCreateSubscriptionGroup allows the creation of groups on first use. Configurations are
+replaced, never mutated. Compatible with RocketMQ's SubscriptionGroupManager.
 """
 
 from core_broker.errors import ClientError
@@ -16,7 +16,7 @@ from core_broker.remoting.bodies import (
     encode_body,
 )
 
-#: More groups than this are not made, so that forged heartbeats cannot fill the memory.
+#: Maximum groups, so that forged heartbeats cannot exhaust the memory.
 GROUPS_MAX = 100_000
 
 
@@ -26,7 +26,7 @@ class GroupTable:
     def __init__(self) -> None:
         self._groups = {name: SubscriptionGroupConfig(group_name=name) for name in SYSTEM_GROUPS}
         self.version = DataVersion()
-        #: Look-up by name; None when there is no such group.
+        #: Look-up by name; None for a missing group.
         self.get = self._groups.get
 
     def __len__(self) -> int:
@@ -40,7 +40,7 @@ class GroupTable:
     def obtain(
         self, name: str, *, may_create: bool, now_ms: int
     ) -> tuple[SubscriptionGroupConfig | None, bool]:
-        """The group, made now if it may be, and whether it was; None when it may not."""
+        """The group, created if missing and allowed, else None; and True if it was created now."""
         group = self._groups.get(name)
         if group is not None:
             return group, False
@@ -55,19 +55,19 @@ class GroupTable:
         return group, True
 
     def put(self, group: SubscriptionGroupConfig, now_ms: int) -> None:
-        """Add a group, or replace the one of the same name."""
+        """Add a group, or replace the group with the same name."""
         self._groups[group.group_name] = group
         self.version = self.version.next(now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
-        """Delete a group; False when there was none."""
+        """Delete a group; False when the group does not exist."""
         if self._groups.pop(name, None) is None:
             return False
         self.version = self.version.next(now_ms)
         return True
 
     def encode(self) -> bytes:
-        """The table as it is kept in the file and answered to code 201."""
+        """The table in the format of the file and of the answer to code 201."""
         return encode_body(
             SubscriptionGroupWrapper(
                 subscription_group_table=self._groups, data_version=self.version
@@ -75,7 +75,7 @@ class GroupTable:
         )
 
     def restore(self, content: bytes) -> None:
-        """Add what a file holds; raises ProtocolError when it is no such file."""
+        """Add the groups of the file; raises ProtocolError for an invalid content."""
         wrapper = decode_body(SubscriptionGroupWrapper, content)
         self._groups.update(wrapper.subscription_group_table)
         self.version = wrapper.data_version

@@ -1,12 +1,13 @@
-"""Pull requests that found nothing and wait for a message, for their deadline, or for the end.
+"""Long polling: held pull requests wait for a message, for their deadline, or for a shutdown.
 
-    hold        ->  waiting by topic and queue
-    arrived     ->  those that the message can satisfy become ready
-    take_*      ->  hands them out; what is handed out is no longer held
-    park        ->  one that is ready waits until its owner can take an answer, or is gone
+    hold        ->  the pull waits in its topic and queue
+    arrived     ->  pulls that the new messages can satisfy become ready
+    take_*      ->  returns pulls and releases them
+    park        ->  a ready pull waits until its connection accepts an answer or is closed
 
-Messages of one loop turn wake a pull once. Compatible with RocketMQ's PullRequestHoldService, but
-deadlines are kept to DEADLINE_STEP_MS instead of 5 s, and a closed connection is forgotten at once.
+The messages of one event-loop iteration wake a pull once. Compatible with RocketMQ's
+PullRequestHoldService, but deadlines are exact to DEADLINE_STEP_MS instead of 5 s, and the pulls of
+a closed connection are dropped at once.
 """
 
 from collections import deque
@@ -14,10 +15,11 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-#: pullThreadPoolQueueCapacity of RocketMQ: more requests than this are not held but answered.
+#: Maximum held pulls: RocketMQ's pullThreadPoolQueueCapacity. Further pulls are answered at once.
 HELD_PULLS_MAX = 100_000
-#: Nobody waits longer, whatever a client asks for.
+#: Maximum hold time, ms, whatever the request allows.
 SUSPEND_MS_MAX = 120_000
+#: Resolution of deadlines, ms.
 DEADLINE_STEP_MS = 250
 
 Q = TypeVar("Q")
@@ -25,14 +27,14 @@ Q = TypeVar("Q")
 
 @dataclass(slots=True, eq=False)
 class HeldPull(Generic[Q]):
-    """One waiting request: what it waits for, and what the shell needs to answer it."""
+    """One held pull: the conditions of its release, and `question`, the data for its answer."""
 
     owner: Hashable
     topic: str
     queue_id: int
-    #: The first offset that satisfies it.
+    #: The first offset that satisfies the pull.
     offset: int
-    #: Filter on the tags code of a message; None takes all.
+    #: Filter on the tags code of a message; None accepts all.
     accept: Callable[[int], bool] | None
     deadline_ms: int
     question: Q
@@ -43,14 +45,14 @@ class HeldPull(Generic[Q]):
 
 
 class HeldPulls(Generic[Q]):
-    """All waiting pull requests of a broker, bounded by `capacity`."""
+    """All held pulls of a broker, at most `capacity`."""
 
     def __init__(self, capacity: int = HELD_PULLS_MAX) -> None:
         self._capacity = capacity
         self._count = 0
-        # Dicts are used as sets that keep their order, so that the first to come is served first.
+        # Dicts serve as ordered sets, so that pulls are answered in order of arrival.
         self._by_queue: dict[str, dict[int, dict[HeldPull[Q], None]]] = {}
-        #: The topics of which `arrived` wants to hear.
+        #: Topics for which the store must call `arrived`.
         self.topics: Collection[str] = self._by_queue
         self._by_step: dict[int, dict[HeldPull[Q], None]] = {}
         self._by_owner: dict[Hashable, dict[HeldPull[Q], None]] = {}
@@ -62,11 +64,11 @@ class HeldPulls(Generic[Q]):
 
     @property
     def has_ready(self) -> bool:
-        """True when `take_ready` would return something."""
+        """True when `take_ready` would return a pull."""
         return bool(self._ready)
 
     def hold(self, pull: HeldPull[Q]) -> bool:
-        """Keep a request waiting; False when there is no room."""
+        """Hold a pull; False when the capacity is used up."""
         if self._count >= self._capacity:
             return False
         self._by_queue.setdefault(pull.topic, {}).setdefault(pull.queue_id, {})[pull] = None
@@ -78,9 +80,10 @@ class HeldPulls(Generic[Q]):
     def arrived(
         self, topic: str, queue_id: int, first: int, end: int, codes: Callable[[], list[int]]
     ) -> None:
-        """Note that messages became readable: those from `first` on, before `end`.
+        """Make pulls ready for the messages from offset `first` to before `end`.
 
-        `codes` returns their tags codes. Called in every turn of the loop, so it does little.
+        `codes` returns the tags codes of the messages. The call must be cheap, because the store
+        makes it in every event-loop iteration.
         """
         queues = self._by_queue.get(topic)
         if queues is None:
@@ -101,32 +104,32 @@ class HeldPulls(Generic[Q]):
         self._ready += woken
 
     def take_ready(self, count_max: int | None = None) -> list[HeldPull[Q]]:
-        """Hand out those that a message has woken, the first to wake first."""
+        """Take pulls woken by messages, in order of their wake-up."""
         count = len(self._ready) if count_max is None else min(count_max, len(self._ready))
         return [self._ready.popleft() for _ in range(count)]
 
     def park(self, pull: HeldPull[Q]) -> None:
-        """Keep one that was handed out until its owner has read what it was sent before."""
+        """Park a taken pull until its owner has read earlier answers."""
         self._parked.setdefault(pull.owner, []).append(pull)
 
     def unpark(self, owner: Hashable) -> None:
-        """Let what waits for its owner be handed out again."""
+        """Make the parked pulls of an owner ready again."""
         self._ready += self._parked.pop(owner, ())
 
     def take_expired(self, now_ms: int) -> list[HeldPull[Q]]:
-        """Hand out those whose deadline has passed."""
+        """Take pulls whose deadline has passed."""
         due = [step for step in self._by_step if step * DEADLINE_STEP_MS <= now_ms]
         return self._take([pull for step in sorted(due) for pull in self._by_step[step]])
 
     def take_all(self) -> list[HeldPull[Q]]:
-        """Hand out everything, because the broker stops."""
+        """Take all pulls, because the broker stops."""
         waiting = [pull for pulls in self._by_owner.values() for pull in pulls]
         for owner in list(self._parked):
             self.unpark(owner)
         return self.take_ready() + self._take(waiting)
 
     def drop_owner(self, owner: Hashable) -> None:
-        """Forget the requests of a connection that is gone."""
+        """Drop the pulls of a closed connection."""
         self._take(list(self._by_owner.get(owner, ())))
         self._parked.pop(owner, None)
         self._ready = deque(pull for pull in self._ready if pull.owner != owner)

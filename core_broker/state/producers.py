@@ -1,6 +1,6 @@
-"""Which producers are connected, by group.
+"""Connected producers, by group.
 
-A producer is one connection that named the group in a heartbeat. Compatible with RocketMQ's
+A producer is one connection with a heartbeat for the group. Compatible with RocketMQ's
 ProducerManager.
 """
 
@@ -13,16 +13,17 @@ class ProducerSessions:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Channel, ClientChannel]] = {}
         self._groups_of: dict[Channel, set[str]] = {}
-        #: The id that each connection named last, and the connection each id was seen on last.
+        #: Client id in the last heartbeat of each connection.
         self._id_of: dict[Channel, str] = {}
+        #: Connection of the last heartbeat with each client id.
         self._by_client_id: dict[str, ClientChannel] = {}
-        #: Counts changes of who is there, and of which connection stands for a client id.
+        #: Number of changes of members and of the connections of client ids.
         self.changes = 0
-        #: How often a producer of any group was chosen.
-        self._turns = 0
+        #: Number of producers chosen by `next_of`, in all groups.
+        self._chosen = 0
 
     def register(self, group: str, client: ClientChannel) -> None:
-        """Note a heartbeat of a producer."""
+        """Apply a heartbeat of a producer."""
         members = self._groups.setdefault(group, {})
         held = self._by_client_id.get(client.client_id)
         if client.channel not in members or held is None or held.channel != client.channel:
@@ -36,7 +37,7 @@ class ProducerSessions:
         self._by_client_id[client.client_id] = client
 
     def unregister(self, group: str, channel: Channel) -> None:
-        """Forget a producer that says good-bye to one group."""
+        """Remove a producer from one group."""
         members = self._groups.get(group)
         if members is None or members.pop(channel, None) is None:
             return
@@ -51,17 +52,17 @@ class ProducerSessions:
 
     def _forget_client(self, channel: Channel) -> None:
         client_id = self._id_of.pop(channel)
-        # The client may have come back on another connection meanwhile.
+        # The client may have reconnected meanwhile, on another connection.
         if self._by_client_id[client_id].channel == channel:
             del self._by_client_id[client_id]
 
     def disconnect(self, channel: Channel) -> None:
-        """Forget everything a closed connection had registered."""
+        """Remove a closed connection from all groups."""
         for group in list(self._groups_of.get(channel, ())):
             self.unregister(group, channel)
 
     def expired(self, now_ms: int) -> list[ClientChannel]:
-        """The clients without a heartbeat for too long; their connections are to be closed."""
+        """Clients without a heartbeat for CHANNEL_EXPIRED_MS, whose connections must be closed."""
         return [
             client
             for members in self._groups.values()
@@ -70,19 +71,19 @@ class ProducerSessions:
         ]
 
     def members(self, group: str) -> list[ClientChannel]:
-        """The producers of a group; empty when the group is unknown."""
+        """The producers of a group; empty for an unknown group."""
         return list(self._groups.get(group, {}).values())
 
     def next_of(self, group: str) -> ClientChannel | None:
-        """A producer of a group, another one each time; None when there is none."""
+        """A producer of a group, chosen round-robin; None for a group without producers."""
         members = self._groups.get(group)
         if not members:
             return None
-        self._turns += 1
-        return list(members.values())[self._turns % len(members)]
+        self._chosen += 1
+        return list(members.values())[self._chosen % len(members)]
 
     def client(self, client_id: str) -> ClientChannel | None:
-        """The connection on which a client was seen last."""
+        """The client on the connection of its last heartbeat."""
         return self._by_client_id.get(client_id)
 
     @property
@@ -92,5 +93,5 @@ class ProducerSessions:
 
     @property
     def connections(self) -> int:
-        """How many connections produce."""
+        """Number of connections with a producer."""
         return len(self._groups_of)

@@ -1,7 +1,7 @@
-"""Locks on queues for consumers that must keep the order of messages.
+"""Queue locks of orderly consumers.
 
-A lock belongs to one client of one group and dies when it is not renewed for LOCK_LIVE_MS. Locks
-live in memory only. Compatible with RocketMQ's RebalanceLockManager.
+A lock belongs to one client of one group and expires LOCK_LIVE_MS after its last renewal. Locks are
+kept in memory only. Compatible with RocketMQ's RebalanceLockManager.
 """
 
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from core_broker.remoting.bodies import MessageQueue
 
-#: rocketmq.broker.rebalance.lockMaxLiveTime
+#: Lifetime of a lock without renewal, ms: rocketmq.broker.rebalance.lockMaxLiveTime.
 LOCK_LIVE_MS = 60_000
-#: More locks than this are refused, so that forged requests cannot fill the memory.
+#: Maximum locks, so that forged requests cannot exhaust the memory.
 LOCKS_MAX = 100_000
 
 
@@ -24,7 +24,7 @@ class _Lock(NamedTuple):
 
 
 class QueueLocks:
-    """Which client of which group holds which queue."""
+    """The locks of all groups: one client per group and queue."""
 
     def __init__(self) -> None:
         self._locks: dict[tuple[str, MessageQueue], _Lock] = {}
@@ -35,7 +35,7 @@ class QueueLocks:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], now_ms: int
     ) -> list[MessageQueue]:
-        """Take or renew the queues that are free, expired or already the client's; returns them."""
+        """Lock queues that are free, expired or held by the client; returns the granted queues."""
         granted = []
         for queue in queues:
             held = self._locks.get((group, queue))
@@ -49,14 +49,14 @@ class QueueLocks:
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Give up queues; those of other clients are left alone."""
+        """Release queues; locks of other clients stay."""
         for queue in queues:
             held = self._locks.get((group, queue))
             if held is not None and held.client_id == client_id:
                 del self._locks[group, queue]
 
     def expire(self, now_ms: int) -> None:
-        """Forget locks that nobody renewed."""
+        """Remove expired locks."""
         dead = [key for key, lock in self._locks.items() if now_ms - lock.renewed_ms > LOCK_LIVE_MS]
         for key in dead:
             del self._locks[key]

@@ -1,10 +1,10 @@
-"""Counters by topic, group and broker, and what they grew by in the last minute, hour and day.
+"""Broker statistics: counters by topic, group and broker, their growth per minute, hour and day.
 
-Sending only bumps two numbers per message (`TopicPuts`, or those of the kernel); they are folded
-into the named items when somebody looks. Each item keeps readings of itself: every 10 s for a
-minute, every 10 min for an hour, every hour for a day. Names and keys are those of RocketMQ's
-BrokerStatsManager, StatsItem and StatsSnapshot: a topic, topic@group, queueId@topic@group,
-topic@queueId, or the cluster's name.
+A send only increments two numbers (in `TopicPuts` or in the compiled kernel). `fold` adds these
+numbers to the named items before a read. Each item keeps samples of its value: every 10 s for a
+minute, every 10 min for an hour, every hour for a day. Names and keys are compatible with
+RocketMQ's BrokerStatsManager, StatsItem and StatsSnapshot. A key is a topic, topic@group,
+queueId@topic@group, topic@queueId, or the cluster's name.
 """
 
 from array import array
@@ -29,11 +29,12 @@ BROKER_GET_FROM_DISK_NUMS = "BROKER_GET_FROM_DISK_NUMS"
 SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
 DLQ_PUT_NUMS = "DLQ_PUT_NUMS"
 
+#: Time between two samples, ms.
 SAMPLE_INTERVAL_MS = 10_000
 
 
 class TopicPuts:
-    """What was sent to one topic, by queue. The send path adds to these dicts directly."""
+    """Messages and bytes sent to one topic, by queue id. The send path updates the dicts itself."""
 
     __slots__ = ("bytes_of", "count_of")
 
@@ -43,44 +44,44 @@ class TopicPuts:
 
 
 class _Span:
-    """Readings over one span of time: their moments are kept once, their values by item."""
+    """One span of time: the times of its samples. The items keep the values."""
 
     __slots__ = ("every", "moments_ms")
 
-    def __init__(self, readings_max: int, every: int) -> None:
-        #: Every how manyth sample is a reading of this span.
+    def __init__(self, samples_max: int, every: int) -> None:
+        #: Interval of this span, as a multiple of SAMPLE_INTERVAL_MS.
         self.every = every
-        self.moments_ms: deque[int] = deque(maxlen=readings_max)
+        self.moments_ms: deque[int] = deque(maxlen=samples_max)
 
 
 class StatItem:
-    """One counter: a value, and in how many additions it came together, now and at each reading."""
+    """One counter: a value and the number of its additions, now and at each sample."""
 
-    __slots__ = ("_readings", "times", "value")
+    __slots__ = ("_samples", "times", "value")
 
     def __init__(self, spans: int) -> None:
         self.value = 0
         self.times = 0
-        #: By span: value, times, value, times, … oldest first. 64-bit numbers, since there may be
-        #: very many items.
-        self._readings = tuple(array("q") for _ in range(spans))
+        #: Per span: value, times, value, times, … oldest first. An array of 64-bit numbers saves
+        #: memory with many items.
+        self._samples = tuple(array("q") for _ in range(spans))
 
-    def read(self, span: int, readings_max: int) -> None:
-        """Keep a reading."""
-        readings = self._readings[span]
-        readings.extend((self.value, self.times))
-        if len(readings) > 2 * readings_max:
-            del readings[:2]
+    def sample(self, span: int, samples_max: int) -> None:
+        """Append a sample to a span, and drop its oldest sample beyond `samples_max`."""
+        samples = self._samples[span]
+        samples.extend((self.value, self.times))
+        if len(samples) > 2 * samples_max:
+            del samples[:2]
 
     def growth(self, span: int, moments_ms: deque[int]) -> BrokerStatsItem:
-        """What came in between the first and the last reading; before its first, an item was 0."""
-        readings = self._readings[span]
-        if not readings:
+        """The growth between the first and the last sample; an item starts at 0."""
+        samples = self._samples[span]
+        if not samples:
             return BrokerStatsItem()
-        value, times = readings[-2], readings[-1]
-        if len(readings) == 2 * len(moments_ms):
-            value -= readings[0]
-            times -= readings[1]
+        value, times = samples[-2], samples[-1]
+        if len(samples) == 2 * len(moments_ms):
+            value -= samples[0]
+            times -= samples[1]
         span_ms = moments_ms[-1] - moments_ms[0]
         return BrokerStatsItem(
             sum=value,
@@ -90,24 +91,24 @@ class StatItem:
 
 
 class Statistics:
-    """All counters of a broker, since its start."""
+    """All counters of a broker since its start."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._items: dict[tuple[str, str], StatItem] = {}
-        #: Seven readings make six steps of 10 s, seven six of 10 min, twenty-five a day of hours.
+        #: 7 samples bound 6 intervals of 10 s; 7 bound 6 of 10 min; 25 bound 24 of an hour.
         self._spans = (_Span(7, 1), _Span(7, 60), _Span(25, 360))
         self._puts: dict[str, TopicPuts] = {}
         self._samples = 0
         self._put_before = 0
-        #: Called before anybody looks: they bring what was counted elsewhere.
+        #: Callbacks of `fold`, which add counters kept elsewhere.
         self.suppliers: list[Callable[[], None]] = []
         self.get_total = 0
         self.get_bytes_total = 0
         self.get_time_max_ms = 0
 
     def puts_of(self, topic: str) -> TopicPuts:
-        """The counters that the send path adds to."""
+        """The counters of a topic, for updates by the send path."""
         puts = self._puts.get(topic)
         if puts is None:
             puts = self._puts[topic] = TopicPuts()
@@ -120,7 +121,7 @@ class Statistics:
         puts.bytes_of[queue_id] += size
 
     def add(self, name: str, key: str, value: int = 1, times: int = 1) -> None:
-        """Count something that does not happen for every message."""
+        """Add to a named item directly, for events rarer than one per message."""
         item = self._item(name, key)
         item.value += value
         item.times += times
@@ -136,7 +137,7 @@ class Statistics:
         *,
         pulls: int = 1,
     ) -> None:
-        """Count messages handed to a consumer by pulls, and how long reading them took."""
+        """Count messages answered to a consumer's pulls, and the time for reading them, ms."""
         key = f"{topic}@{group}"
         self.add(GROUP_GET_NUMS, key, count, pulls)
         self.add(GROUP_GET_SIZE, key, size, pulls)
@@ -150,7 +151,7 @@ class Statistics:
         self.get_bytes_total += size
 
     def got_from_disk(self, group: str, topic: str, count: int) -> None:
-        """Count messages of a pull that was far behind."""
+        """Count messages of a pull with a lag too large for the memory."""
         self.add(GROUP_GET_FROM_DISK_NUMS, f"{topic}@{group}", count)
         self.add(BROKER_GET_FROM_DISK_NUMS, self._cluster, count)
 
@@ -159,7 +160,7 @@ class Statistics:
         self.add(DLQ_PUT_NUMS, group)
 
     def fold(self) -> None:
-        """Bring the named items up to date with what the send path counted."""
+        """Update the named items from the counters of the send path."""
         for supply in self.suppliers:
             supply()
         total = self._put_before
@@ -175,19 +176,19 @@ class Statistics:
         self._set(BROKER_PUT_NUMS, self._cluster, total, total)
 
     def sample(self, now_ms: int) -> None:
-        """Take a reading of everything; due every SAMPLE_INTERVAL_MS."""
+        """Sample all items; to be called every SAMPLE_INTERVAL_MS."""
         self.fold()
         for number, span in enumerate(self._spans):
             if self._samples % span.every:
                 continue
             span.moments_ms.append(now_ms)
-            readings_max = span.moments_ms.maxlen or 0
+            samples_max = span.moments_ms.maxlen or 0
             for item in self._items.values():
-                item.read(number, readings_max)
+                item.sample(number, samples_max)
         self._samples += 1
 
     def view(self, name: str, key: str) -> BrokerStatsData | None:
-        """What code 315 answers, or None when nothing was ever counted under this name."""
+        """The answer to code 315; None for an unknown item."""
         self.fold()
         item = self._items.get((name, key))
         if item is None:
@@ -198,12 +199,12 @@ class Statistics:
         return BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)
 
     def group_get_tps(self, group: str, topic: str) -> float:
-        """Messages a second that a group received of a topic in the last minute."""
+        """Consume rate of a group in a topic over the last minute, messages per second."""
         item = self._items.get((GROUP_GET_NUMS, f"{topic}@{group}"))
         return item.growth(0, self._spans[0].moments_ms).tps if item is not None else 0.0
 
     def topic_put_tps(self, topic: str) -> float:
-        """Messages a second that a topic received in the last minute."""
+        """Produce rate of a topic over the last minute, messages per second."""
         item = self._items.get((TOPIC_PUT_NUMS, topic))
         return item.growth(0, self._spans[0].moments_ms).tps if item is not None else 0.0
 
@@ -216,7 +217,7 @@ class Statistics:
         return totals
 
     def forget_topic(self, topic: str) -> None:
-        """Drop the counters of a deleted topic; the broker's total keeps what it had."""
+        """Drop the counters of a deleted topic; the broker's total keeps the topic's messages."""
         self.fold()
         puts = self._puts.pop(topic, None)
         if puts is not None:

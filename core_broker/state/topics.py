@@ -2,8 +2,8 @@
 
     {"dataVersion":{…},"topicConfigTable":{topic: TopicConfig}}
 
-A topic that nobody created is made on first use from a template with the inherit bit, usually
-TBW102. Configurations are replaced, never changed. Compatible with RocketMQ's TopicConfigManager.
+A missing topic is created on first use from a template topic with the inherit bit, usually TBW102.
+Configurations are replaced, never mutated. Compatible with RocketMQ's TopicConfigManager.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,8 +32,9 @@ from core_broker.remoting.bodies import (
     encode_body,
 )
 
-#: More topics than this are not made, so that forged sends cannot fill the memory.
+#: Maximum topics, so that forged sends cannot exhaust the memory.
 TOPICS_MAX = 100_000
+#: Maximum queues of one topic.
 QUEUES_PER_TOPIC_MAX = 65_536
 
 #: Bits of `topic_sys_flag`, as in RocketMQ's TopicSysFlag.
@@ -42,13 +43,13 @@ UNIT_SUB = 0x2
 
 
 class TopicTable:
-    """All topics, which of them the system owns, and the version of the table."""
+    """All topics, the names of system topics, and the version of the table."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicConfig] = {}
         self.version = DataVersion()
         self.system_topics: set[str] = set()
-        #: Look-up by name; None when there is no such topic.
+        #: Look-up by name; None for a missing topic.
         self.get = self._topics.get
 
     def __len__(self) -> int:
@@ -60,18 +61,18 @@ class TopicTable:
         return list(self._topics.values())
 
     def add_system_topics(self, topics: Iterable[TopicConfig]) -> None:
-        """Add what the broker itself needs; topics that are already known keep their settings."""
+        """Add topics of the broker itself; topics already in the table keep their settings."""
         for topic in topics:
             self._topics.setdefault(topic.topic_name, topic)
             self.system_topics.add(topic.topic_name)
 
     def put(self, topic: TopicConfig, now_ms: int) -> None:
-        """Add a topic, or replace the one of the same name."""
+        """Add a topic, or replace the topic with the same name."""
         self._topics[topic.topic_name] = topic
         self.version = self.version.next(now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
-        """Delete a topic; False when there was none."""
+        """Delete a topic; False when the topic does not exist."""
         if self._topics.pop(name, None) is None:
             return False
         self.version = self.version.next(now_ms)
@@ -80,7 +81,7 @@ class TopicTable:
     def inherit(
         self, name: str, template: str, queues: int, *, sys_flag: int, now_ms: int
     ) -> TopicConfig | None:
-        """Make a topic from a template; None when the template or the name does not allow it."""
+        """Create a topic from a template; None without the inherit bit or with an illegal name."""
         parent = self._topics.get(template)
         if parent is None or not parent.perm & PERM_INHERIT:
             return None
@@ -100,9 +101,9 @@ class TopicTable:
     def ensure(
         self, name: str, queues: int, perm: int, *, sys_flag: int = 0, now_ms: int
     ) -> tuple[TopicConfig | None, bool]:
-        """The topic, made now if need be, and whether it was; None when the name cannot be one's.
+        """The topic, created if missing, and True if it was created now; None for an illegal name.
 
-        This is how retry and dead-letter topics come to be.
+        Creates retry and dead-letter topics.
         """
         topic = self._topics.get(name)
         if topic is not None:
@@ -119,7 +120,7 @@ class TopicTable:
         return made, made is not None
 
     def apply_order(self, order_table: Mapping[str, str], now_ms: int) -> list[TopicConfig]:
-        """Mark exactly the topics of a name server's order table as ordered; return the changed."""
+        """Set `order` exactly for the topics of a name server's order table; return the changed."""
         changed = [
             msgspec.structs.replace(topic, order=not topic.order)
             for topic in self._topics.values()
@@ -132,17 +133,17 @@ class TopicTable:
         return changed
 
     def touch(self, now_ms: int) -> None:
-        """Count a change that concerns all topics, such as that of the broker's permission."""
+        """Advance the version for a change of all topics, such as the broker's permission."""
         self.version = self.version.next(now_ms)
 
     def encode(self) -> bytes:
-        """The table as it is kept in the file and answered to code 21."""
+        """The table in the format of the file and of the answer to code 21."""
         return encode_body(
             TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.version)
         )
 
     def restore(self, content: bytes) -> None:
-        """Add what a file holds; raises ProtocolError when it is no such file."""
+        """Add the topics of the file; raises ProtocolError for an invalid content."""
         wrapper = decode_body(TopicConfigSerializeWrapper, content)
         self._topics.update(wrapper.topic_config_table)
         self.version = wrapper.data_version
@@ -159,13 +160,13 @@ class TopicTable:
 
 
 def perm_text(perm: int) -> str:
-    """A permission as RocketMQ's remarks show it: RW- for 6."""
+    """A permission in the form of RocketMQ's remarks: RW- for 6."""
     bits = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
     return "".join(letter if perm & bit else "-" for bit, letter in bits)
 
 
 def topic_text(topic: TopicConfig) -> str:
-    """A topic as RocketMQ's remarks show it."""
+    """A topic in the form of RocketMQ's remarks."""
     return (
         f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "
         f"writeQueueNums={topic.write_queue_nums}, perm={perm_text(topic.perm)}, "
@@ -185,7 +186,7 @@ def system_topics(
     broker_topic: bool,
     trace_topic: str | None,
 ) -> list[TopicConfig]:
-    """What a broker of 4.9 creates at its start."""
+    """The topics that a 4.9 broker creates at its start."""
     plain = PERM_READ | PERM_WRITE
     inherit = plain | PERM_INHERIT
     rows = [

@@ -48,7 +48,7 @@ async def test_switched_off(make_broker: MakeBroker) -> None:
 
 
 def test_the_notes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_groups, "NOTES_MAX", 2)
+    monkeypatch.setattr(slow_groups, "QUEUES_RECORDED_MAX", 2)
     notes = SlowGroups()
     for queue in range(5):
         notes.note("G", "T", queue, 10)

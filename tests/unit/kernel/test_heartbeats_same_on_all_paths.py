@@ -154,7 +154,7 @@ def tables(path: OnePath) -> tuple[object, ...]:
         ]
 
     groups = {
-        name: (shown(group.members.values()), group.ways())
+        name: (shown(group.members.values()), group.consume_settings())
         for name in ctx.consumers.groups
         if (group := ctx.consumers.group(name)) is not None
     }

@@ -32,11 +32,11 @@ from benchmarks.trace_store import fill
 from benchmarks.trace_truth import ROOT, make_world, serving
 from core_broker.client import AdminClient, Message, PullStatus
 from core_broker.message.topics import TRACE_TOPIC
-from spark_jobs.offsets import QueueRange
-from spark_jobs.options import ReadOptions
-from spark_jobs.pull import read_slice
-from spark_jobs.queues import fetch_bounds
-from spark_jobs.segments import Found, log_slices, scan
+from spark_jobs.sources.log_scan import ScannedRecord, log_slices, scan
+from spark_jobs.sources.offsets import QueueRange
+from spark_jobs.sources.options import ReadOptions
+from spark_jobs.sources.partition_reader import read_range
+from spark_jobs.sources.queues import fetch_bounds
 from trace.codec import Pub, SubAfter, SubBefore, decode_trace, encode_trace
 from trace.lake import EVENTS, MINUTE, Lake
 
@@ -85,7 +85,7 @@ def decode_python(folder: Path, records: int) -> dict[str, float]:
         with Path(part.path).open("rb") as file:
             log = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             found = scan(part, log, check_crc=False)
-            bodies += [each.body for each in found if isinstance(each, Found)]
+            bodies += [each.body for each in found if isinstance(each, ScannedRecord)]
     return timed(records, lambda: [len(decode_trace(body).records) for body in bodies])
 
 
@@ -116,7 +116,7 @@ def source_read(cluster: Cluster) -> None:
     options = ReadOptions(cluster.namesrv_addr, TRACE_TOPIC)
     for queue in fetch_bounds(cluster.namesrv_addr, TRACE_TOPIC):
         part = QueueRange(queue.broker_name, queue.queue_id, queue.offset_min, queue.offset_max)
-        for _ in read_slice(options, part, NARROW):
+        for _ in read_range(options, part, NARROW):
             pass
 
 

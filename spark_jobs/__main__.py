@@ -1,7 +1,7 @@
-"""`python -m spark_jobs`: the jobs as programs.
+"""`python -m spark_jobs`: the jobs as command-line programs.
 
-Exit codes: 0 done, also when there was nothing to do; 1 failed; 2 wrong usage; 3 Spark or Java is
-missing; 4 the lake is in use or not readable; 5 the cluster does not answer.
+Exit codes: 0 success, also without any work; 1 failure; 2 usage error; 3 Spark or Java is missing;
+4 the lake is locked or unreadable; 5 the cluster is unreachable.
 """
 
 import json
@@ -21,22 +21,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core_broker.errors import ClientError, RequestRefused, TransportError
-from spark_jobs.compact import Compact, run_compact
-from spark_jobs.follow import run_follow
-from spark_jobs.ingest import (
-    MESSAGES_PER_ROUND,
+from spark_jobs.jobs.compact import Compact, run_compact
+from spark_jobs.jobs.follow import run_follow
+from spark_jobs.jobs.ingest import (
+    MESSAGES_PER_BATCH,
     RETAIN_DAYS,
     TRACE_TOPIC,
     Ingest,
-    Result,
-    StartSpark,
     run_ingest,
 )
-from spark_jobs.java import SparkUnavailableError, java_for_spark
-from spark_jobs.progress import Progress
-from spark_jobs.queues import ReadError
-from spark_jobs.session import SHORT_RUN, spark_session
-from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_derive
+from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.jobs.table_jobs import TABLES_OF_JOB, Derive, hours_between, run_derive
+from spark_jobs.sources.queues import ReadError
+from spark_jobs.spark.java import SparkUnavailableError, java_for_spark
+from spark_jobs.spark.progress import Progress
+from spark_jobs.spark.session import SHORT_RUN, spark_session
 from trace.lake import LakeError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-log = logging.getLogger("spark_jobs")
+log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
 POSITIVE = click.IntRange(min=1)
@@ -61,13 +60,13 @@ class Exit(IntEnum):
 
 
 def run_dir_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Where event logs and the Java shim go."""
+    """The option for the folder of event logs and the Java shim."""
     home = Path(os.environ.get("GANTRY_HOME") or "var")
     return click.option(
         "--run-dir",
         type=click.Path(path_type=Path),
         default=home / "spark",
-        help="Folder for event logs and the like [GANTRY_HOME/spark].",
+        help="Folder for event logs and the Java shim [GANTRY_HOME/spark].",
     )(command)
 
 
@@ -78,9 +77,9 @@ def main() -> None:
 
 @main.command()
 @run_dir_option
-@click.option("--json", "as_json", is_flag=True, help="Answer as one line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 def check(run_dir: Path, as_json: bool) -> None:
-    """Say whether Spark can run here, with which Java, or what is missing."""
+    """Report whether Spark can run here, with which Java, or which part is missing."""
     answer: dict[str, object] = {"usable": True, "java": None, "reason": None}
     try:
         java = java_for_spark(os.environ, run_dir)
@@ -92,7 +91,7 @@ def check(run_dir: Path, as_json: bool) -> None:
 
 
 def job_options(command: click.decorators.FC) -> click.decorators.FC:
-    """What every job has."""
+    """The options of every job."""
     options = (
         click.option(
             "--lake", required=True, type=click.Path(path_type=Path), help="Folder of the lake."
@@ -104,7 +103,7 @@ def job_options(command: click.decorators.FC) -> click.decorators.FC:
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
         click.option("--progress-json", is_flag=True, help="Report as JSON lines on stdout."),
         click.option(
-            "--until-stdin-closes", is_flag=True, help="Stop when whoever started this is gone."
+            "--until-stdin-closes", is_flag=True, help="Stop when the parent process closes stdin."
         ),
     )
     for option in reversed(options):
@@ -124,23 +123,37 @@ RETAIN_DAYS_OPTION = click.option(
 @click.option(
     "--store",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Read this store folder of a broker in place of a cluster.",
+    help="Read a broker's store folder in place of a cluster.",
 )
 @click.option("--topic", default=TRACE_TOPIC, show_default=True, help="Topic with the traces.")
-@click.option("--messages-per-round", type=POSITIVE, default=MESSAGES_PER_ROUND, show_default=True)
+@click.option(
+    "--messages-per-round",
+    "messages_per_batch",
+    type=POSITIVE,
+    default=MESSAGES_PER_BATCH,
+    show_default=True,
+    help="Maximum messages of a micro-batch.",
+)
 @RETAIN_DAYS_OPTION
 @click.option(
-    "--retry-seconds", type=POSITIVE, default=60, show_default=True, help="Wait so for brokers."
+    "--retry-seconds",
+    type=POSITIVE,
+    default=60,
+    show_default=True,
+    help="Time for retries while a broker is unreachable.",
 )
 @click.option(
     "--retry-times-max",
     multiple=True,
     metavar="GROUP=N",
-    help="Where clients set their own number.",
+    help="Retry limit of a group whose clients set their own limit.",
 )
-@click.option("--events-only", is_flag=True, help="Leave the tables to the jobs that make them.")
+@click.option("--events-only", is_flag=True, help="Write events only; derive no tables.")
 @click.option(
-    "--follow", type=POSITIVE, metavar="SECONDS", help="Stay, and read what is new every SECONDS."
+    "--follow",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Keep running, and read new messages every SECONDS.",
 )
 @job_options
 def ingest(
@@ -149,7 +162,7 @@ def ingest(
     store: Path | None,
     lake: Path,
     topic: str,
-    messages_per_round: int,
+    messages_per_batch: int,
     retain_days: int,
     retry_seconds: int,
     retry_times_max: tuple[str, ...],
@@ -157,7 +170,7 @@ def ingest(
     follow: int | None,
     **shell: Any,
 ) -> None:
-    """Bring what is new in the trace topic into the lake."""
+    """Read new messages of the trace topic into the lake."""
     if not namesrv and store is None:
         raise click.UsageError("--namesrv or --store is needed.")
     if store is not None and follow is not None:
@@ -166,7 +179,7 @@ def ingest(
         namesrv,
         lake.resolve(),
         topic,
-        messages_per_round=messages_per_round,
+        messages_per_batch=messages_per_batch,
         retain_days=retain_days,
         retry_timeout_ms=retry_seconds * 1000,
         events_only=events_only,
@@ -174,10 +187,10 @@ def ingest(
         retry_times_max=_limits(retry_times_max),
     )
 
-    def work(progress: Progress, start_spark: StartSpark) -> Result:
+    def work(runtime: Runtime) -> Result:
         if follow is not None:
-            return run_follow(job, follow, progress, start_spark, now_ms)
-        return run_ingest(job, progress, start_spark, now_ms)
+            return run_follow(job, follow, runtime)
+        return run_ingest(job, runtime)
 
     run_job(f"ingest {topic}", work, **shell)
 
@@ -185,7 +198,7 @@ def ingest(
 def _table_job(name: str, help_text: str) -> None:
     @main.command(name, help=help_text)
     @click.option(
-        "--from", "begin", metavar="HOUR", help="First hour to make again, as 2026-11-05T13."
+        "--from", "begin", metavar="HOUR", help="First hour to derive again, as 2026-11-05T13."
     )
     @click.option("--to", "end", metavar="HOUR", help="Last hour [the first].")
     @job_options
@@ -197,36 +210,28 @@ def _table_job(name: str, help_text: str) -> None:
         except ClientError as error:
             raise click.UsageError(str(error)) from error
         job = Derive(lake.resolve(), TABLES_OF_JOB[name], hours)
-        run_job(
-            name,
-            lambda progress, start_spark: run_derive(job, progress, start_spark, now_ms),
-            **shell,
-        )
+        run_job(name, lambda runtime: run_derive(job, runtime), **shell)
 
 
-_table_job("rollup", "Make the figures per minute of all hours that changed, or of given ones.")
-_table_job("edges", "Make the table of who sends to whom.")
-_table_job("slow", "Make the lists of slowest and of never-consumed messages.")
+_table_job("rollup", "Derive the tables minute and latency, for the stale or the given hours.")
+_table_job("edges", "Derive the table of message flow between groups and topics.")
+_table_job("slow", "Derive the lists of slowest and of never-consumed messages.")
 
 
 @main.command()
 @RETAIN_DAYS_OPTION
 @job_options
 def compact(*, lake: Path, retain_days: int, **shell: Any) -> None:
-    """Make one file of many small ones, and let go of old hours."""
+    """Merge small files, and drop hours older than --retain-days."""
     job = Compact(lake.resolve(), retain_days)
-    run_job(
-        "compact",
-        lambda progress, start_spark: run_compact(job, progress, start_spark, now_ms),
-        **shell,
-    )
+    run_job("compact", lambda runtime: run_compact(job, runtime), **shell)
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-Work = Callable[[Progress, StartSpark], Result]
+Work = Callable[[Runtime], Result]
 
 
 def run_job(
@@ -239,7 +244,7 @@ def run_job(
     progress_json: bool,
     until_stdin_closes: bool,
 ) -> None:
-    """Run a job as this process; does not return."""
+    """Run a job in this process; does not return."""
     settings = _settings(conf)
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
@@ -252,19 +257,20 @@ def run_job(
             settings={**(SHORT_RUN if is_short else {}), **settings},
         )
 
-    sys.exit(_reported(name, work, Progress(sys.stdout, as_json=progress_json), start_spark))
+    progress = Progress(sys.stdout, as_json=progress_json)
+    sys.exit(_reported(name, work, Runtime(progress, start_spark, now_ms)))
 
 
-def _reported(name: str, work: Work, progress: Progress, start_spark: StartSpark) -> Exit:
-    """Run the job; whatever happens becomes its last line and its exit code."""
-    begun = time.monotonic()
+def _reported(name: str, work: Work, runtime: Runtime) -> Exit:
+    """Run the job and report the result or the error as the last line; returns the exit code."""
+    progress, begin_s = runtime.progress, time.monotonic()
     try:
-        result = work(progress, start_spark)
+        result = work(runtime)
     except Exception as error:
         log.exception("%s failed", name)
         progress.error(type(error).__name__, _reason(error))
         return _exit_code(error)
-    progress.done(**asdict(result), seconds=round(time.monotonic() - begun, 1))
+    progress.done(**asdict(result), seconds=round(time.monotonic() - begin_s, 1))
     return Exit.DONE
 
 
@@ -279,7 +285,7 @@ def _exit_code(error: Exception) -> Exit:
 
 
 def _reason(error: Exception) -> str:
-    """One sentence: Spark wraps what a worker raised in pages of traceback."""
+    """A one-line reason: Spark wraps an error of a worker in pages of traceback."""
     text = str(error)
     raised_by_worker = re.search(r"^(?:core_broker|spark_jobs)\.[\w.]+: (.+)$", text, re.MULTILINE)
     reason = raised_by_worker.group(1) if raised_by_worker else text.strip().partition("\n")[0]
@@ -307,10 +313,10 @@ def _settings(conf: tuple[str, ...]) -> dict[str, str]:
 
 
 def _stop_with_stdin() -> None:
-    """The console's worker holds our stdin; when it dies, nobody could stop us any more."""
+    """Stop when stdin closes: the console's worker holds the other end and may have died."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
-    log.error("stopping: whoever started this job is gone")
+    log.error("stopping: the parent process closed stdin")
     os.kill(os.getpid(), signal.SIGTERM)
 
 

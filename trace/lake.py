@@ -66,7 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: Derived dataset: hours whose events changed since the dataset was made.
     stale: dict[str, list[HourIndex]] = {}
     #: When the newest trace message read was stored: what is newer cannot be known yet.
-    told_until_ms: int = 0
+    watermark_ms: int = msgspec.field(default=0, name="told_until_ms")
     #: Retries before the dead letter, of the groups that do not use 16.
     retry_times_max: dict[str, int] = {}
     messages: int = 0

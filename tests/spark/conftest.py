@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.session import SHORT_RUN, start_session
+from spark_jobs.spark.session import SHORT_RUN, start_session
 
 TEST_SETTINGS = {
     **SHORT_RUN,

@@ -2,7 +2,7 @@
 
 import io
 
-from spark_jobs.progress import Progress, Stage
+from spark_jobs.spark.progress import Progress, Stage
 
 
 class StopHere(Exception):

@@ -12,7 +12,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import ClientError
 from core_broker.message.model import MessageInner
 from core_broker.store import MessageStore
-from spark_jobs.commitlog import (
+from spark_jobs.sources.commitlog import (
     LOG_COLUMNS,
     OPTION_NAMES,
     CommitLogDataSource,
@@ -20,8 +20,8 @@ from spark_jobs.commitlog import (
     read_log_options,
     read_log_slice,
 )
-from spark_jobs.queues import ReadError
-from spark_jobs.segments import log_slices
+from spark_jobs.sources.log_scan import log_slices
+from spark_jobs.sources.queues import ReadError
 
 SEED = 3
 COUNT = 600

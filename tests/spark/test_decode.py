@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from spark_jobs.decode import BROKEN, EVENT_SCHEMA, decode_events
+from spark_jobs.tables.decode import BROKEN, EVENT_SCHEMA, decode_events
 from trace.codec import (
     EndTransaction,
     Pub,

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from spark_jobs import facts, paths, rollup
-from spark_jobs.affected import affected_hours, newly_due_hours
-from spark_jobs.decode import EVENT_SCHEMA
+from spark_jobs.tables import facts, message_flow, rollup
+from spark_jobs.tables.decode import EVENT_SCHEMA
+from spark_jobs.tables.stale_hours import invalidated_hours, newly_overdue_hours
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.lake import HOUR_MS
 from trace.latency import bucket_of
@@ -131,7 +131,7 @@ def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
 
 
 def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
-    count = paths.LISTED_PER_HOUR_MAX + 5
+    count = message_flow.LISTED_PER_HOUR_MAX + 5
     records: list[TraceRecord] = []
     for i in range(count):
         records += [sent(i, f"M{i:02}", cost_ms=2), *consumed(i + 1 + i * 100, f"M{i:02}", f"r{i}")]
@@ -149,7 +149,7 @@ def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
     assert by_measure["latency"] == expected
 
     missed = missed_in(events, told_ms=START_MS + HOUR_MS)
-    slow = sorted(paths.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
+    slow = sorted(message_flow.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
     assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
     assert {(row.reason, row.at_ms - row.start_ms, row.attempts) for row in slow} == {
         ("slow", 0, 1)
@@ -158,7 +158,7 @@ def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
 
 def missed_in(events: DataFrame, told_ms: int) -> DataFrame:
     origins, deliveries = facts.origins(facts.sends(events)), facts.deliveries(events)
-    return paths.never_consumed(events, origins, deliveries, [HOUR], told_ms)
+    return message_flow.never_consumed(events, origins, deliveries, [HOUR], told_ms)
 
 
 def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
@@ -207,14 +207,16 @@ def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
     }
     by_edge = {
         (row.topic, row.consumer_group): row
-        for row in paths.edges(facts.sends(events), facts.deliveries(events), missed).collect()
+        for row in message_flow.edges(
+            facts.sends(events), facts.deliveries(events), missed
+        ).collect()
     }
     orders = by_edge["orders", None]
     assert (orders.messages, orders.attempts, orders.failures) == (9, 10, 1)
     assert (orders.first_ms, orders.last_ms) == (START_MS, START_MS + late)
     billing = by_edge["orders", "billing"]
     assert (billing.messages, billing.attempts, billing.never_consumed) == (2, 2, 3)
-    slow = paths.slow(facts.deliveries(events), missed)
+    slow = message_flow.slow(facts.deliveries(events), missed)
     listed = [row for row in slow.collect() if row.reason == "never_consumed"]
     assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
 
@@ -226,8 +228,8 @@ def test_frames_are_what_the_tables_say(spark: SparkSession) -> None:
     for table, frame in (
         (MINUTE, rollup.per_minute(sends, deliveries)),
         (LATENCY, rollup.latency_histograms(sends, deliveries)),
-        (EDGES, paths.edges(sends, deliveries, missed)),
-        (SLOW, paths.slow(deliveries, missed)),
+        (EDGES, message_flow.edges(sends, deliveries, missed)),
+        (SLOW, message_flow.slow(deliveries, missed)),
     ):
         found = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
         assert ", ".join(found) == table.schema
@@ -311,7 +313,7 @@ def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSess
         return later
 
     def hours(new: list[TraceRecord], older: list[TraceRecord]) -> list[int]:
-        found = affected_hours(events_of(spark, new), events_of(spark, older))
+        found = invalidated_hours(events_of(spark, new), events_of(spark, older))
         return sorted(row.hour - HOUR for row in found.collect())
 
     begin, end = consumed(0, "A", "r1")
@@ -333,8 +335,8 @@ def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSess
 
 
 def test_hours_become_due_as_time_goes_on() -> None:
-    margin = paths.NEVER_CONSUMED_AFTER_MS
-    assert list(newly_due_hours(0, START_MS)) == []
-    assert list(newly_due_hours(START_MS, START_MS)) == []
-    assert list(newly_due_hours(START_MS + margin, START_MS + margin + 1)) == [HOUR]
-    assert list(newly_due_hours(START_MS, START_MS + margin)) == [HOUR - 1, HOUR]
+    margin = message_flow.NEVER_CONSUMED_AFTER_MS
+    assert list(newly_overdue_hours(0, START_MS)) == []
+    assert list(newly_overdue_hours(START_MS, START_MS)) == []
+    assert list(newly_overdue_hours(START_MS + margin, START_MS + margin + 1)) == [HOUR]
+    assert list(newly_overdue_hours(START_MS, START_MS + margin)) == [HOUR - 1, HOUR]

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.ingest import Ingest, Result, run_ingest
-from spark_jobs.progress import Progress, Stage
+from spark_jobs.jobs.ingest import Ingest, run_ingest
+from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.spark.progress import Progress, Stage
 from tests.spark.lakes import content
 from tests.spark.stops import StopHere
 from tests.spark.traffic import send, trace_bodies
@@ -56,8 +57,9 @@ def ingest(
     stop_at: Stage | None = None,
     per_round: int = 1_000_000,
 ) -> Result:
-    job = Ingest(cluster.namesrv_addr, lake, topic, messages_per_round=per_round, rows_per_task=40)
-    return run_ingest(job, StopsAt(stop_at), lambda _is_short: nullcontext(spark), now_ms)
+    job = Ingest(cluster.namesrv_addr, lake, topic, messages_per_batch=per_round, rows_per_task=40)
+    runtime = Runtime(StopsAt(stop_at), lambda _is_short: nullcontext(spark), now_ms)
+    return run_ingest(job, runtime)
 
 
 def traffic(name: str, messages: int) -> list[bytes]:
@@ -168,9 +170,8 @@ def test_what_needs_no_spark_does_not_start_it(shared_cluster: Cluster, tmp_path
         raise AssertionError("Spark was started")
 
     def run(topic: str) -> Result:
-        return run_ingest(
-            Ingest(shared_cluster.namesrv_addr, tmp_path, topic), StopsAt(None), no_spark, now_ms
-        )
+        job = Ingest(shared_cluster.namesrv_addr, tmp_path, topic)
+        return run_ingest(job, Runtime(StopsAt(None), no_spark, now_ms))
 
     assert "No broker has the topic" in run("ingest-nowhere").note
     send(shared_cluster, "ingest-empty", [])

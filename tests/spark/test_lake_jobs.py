@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from core_broker.errors import ClientError
-from spark_jobs.compact import Compact, run_compact
-from spark_jobs.ingest import Ingest, Result, run_ingest
-from spark_jobs.stale_hours import TABLES_OF_JOB, Derive, hours_between, run_derive
+from spark_jobs.jobs.compact import Compact, run_compact
+from spark_jobs.jobs.ingest import Ingest, run_ingest
+from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.jobs.table_jobs import TABLES_OF_JOB, Derive, hours_between, run_derive
 from tests.spark.lakes import content
 from tests.spark.stops import StopsAfter
 from tests.spark.traffic import send, trace_bodies
@@ -27,6 +28,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def runtime(spark: SparkSession) -> Runtime:
+    return Runtime(StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+
+
 def no_spark(_is_short: bool) -> AbstractContextManager[SparkSession]:
     raise AssertionError("Spark was started")
 
@@ -34,7 +39,7 @@ def no_spark(_is_short: bool) -> AbstractContextManager[SparkSession]:
 def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_path: Path) -> None:
     def job(name: str, hours: range | None = None) -> Result:
         wanted = Derive(tmp_path, TABLES_OF_JOB[name], hours)
-        return run_derive(wanted, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+        return run_derive(wanted, runtime(spark))
 
     begin_ms = (hour_of(now_ms()) - 5) * HOUR_MS
     bodies = trace_bodies(random.Random(1), "lake-jobs", 30, begin_ms)
@@ -42,9 +47,9 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     send(shared_cluster, topic, bodies)
     half = len(bodies) // 2 + 1
     ingest = Ingest(
-        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_round=half, events_only=True
+        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_batch=half, events_only=True
     )
-    run_ingest(ingest, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+    run_ingest(ingest, runtime(spark))
     scattered = content(tmp_path)
     assert scattered[EVENTS]
     assert not any(scattered[name] for name in DERIVED)
@@ -54,15 +59,15 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     for name, datasets in TABLES_OF_JOB.items():
         assert job(name).hours
         assert all(content(tmp_path)[each] or each == "slow" for each in datasets)
-        again = run_derive(Derive(tmp_path, datasets), StopsAfter(None), no_spark, now_ms)
+        again = run_derive(Derive(tmp_path, datasets), Runtime(StopsAfter(None), no_spark, now_ms))
         assert again.note == "No hour has changed."
     made = content(tmp_path)
 
     # Made again they are the same, and so they are from compacted events.
     compact = Compact(tmp_path, retain_days=30, folders_max=1)
-    done = run_compact(compact, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+    done = run_compact(compact, runtime(spark))
     assert done.rows
-    assert run_compact(compact, StopsAfter(None), no_spark, now_ms).note
+    assert run_compact(compact, Runtime(StopsAfter(None), no_spark, now_ms)).note
     assert content(tmp_path) == made
     hours = range(hour_of(begin_ms), hour_of(begin_ms) + 9)
     assert job("rollup", hours).hours
@@ -73,7 +78,8 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     # What is past its time goes, files and all, one run later.
     past = Compact(tmp_path, retain_days=1)
     for _ in range(2):
-        run_compact(past, StopsAfter(None), no_spark, lambda: now_ms() + 3 * DAY_MS)
+        later = Runtime(StopsAfter(None), no_spark, lambda: now_ms() + 3 * DAY_MS)
+        run_compact(past, later)
     assert not any(content(tmp_path).values())
     assert list(lake.on_disk(EVENTS)) == []
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from spark_jobs.columns import COLUMNS
-from spark_jobs.source import RocketMQDataSource
+from spark_jobs.sources.columns import COLUMNS
+from spark_jobs.sources.rocketmq import RocketMQDataSource
 from tests.spark.traffic import send
 from tests.support.cluster import Cluster
 

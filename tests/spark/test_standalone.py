@@ -16,7 +16,7 @@ from benchmarks.trace_check import differences
 from benchmarks.trace_store import fill
 from benchmarks.trace_truth import make_world
 from benchmarks.trace_world import LIMITS
-from spark_jobs.java import java_for_spark
+from spark_jobs.spark.java import java_for_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

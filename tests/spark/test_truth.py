@@ -17,8 +17,9 @@ from benchmarks.trace_check import differences
 from benchmarks.trace_store import fill
 from benchmarks.trace_truth import is_complete, make_world, serving
 from benchmarks.trace_world import LIMITS, Truth
-from spark_jobs.follow import run_follow
-from spark_jobs.ingest import Ingest, run_ingest
+from spark_jobs.jobs.follow import run_follow
+from spark_jobs.jobs.ingest import Ingest, run_ingest
+from spark_jobs.jobs.run import Runtime
 from tests.spark.stops import StopHere, StopsAfter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -36,6 +37,10 @@ SMALL_TEXT = "mappedFileSizeCommitLog=8388608\nmaxHashSlotNum=5000\nmaxIndexNum=
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def runtime(spark: SparkSession, stop_after: int | None = None) -> Runtime:
+    return Runtime(StopsAfter(stop_after), lambda _: nullcontext(spark), now_ms)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,7 @@ def test_a_store_folder_tells_the_truth(
     folder, truth = world
     job = Ingest("", tmp_path, store=folder / "store", retry_times_max=LIMITS)
     for _ in range(2):  # the second run finds nothing new
-        run_ingest(job, StopsAfter(None), lambda _: nullcontext(spark), now_ms)
+        run_ingest(job, runtime(spark))
         assert differences(tmp_path, truth) == []
 
 
@@ -76,8 +81,8 @@ def test_a_stream_tells_the_truth(
         assert time.monotonic() < deadline
         return is_complete(tmp_path, truth.bodies)
 
-    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_round=truth.bodies // 2)
-    run_follow(job, 1, StopsAfter(None), lambda _: nullcontext(spark), now_ms, is_over=is_over)
+    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_batch=truth.bodies // 2)
+    run_follow(job, 1, runtime(spark), is_over=is_over)
     assert differences(tmp_path, truth) == []
 
 
@@ -85,10 +90,10 @@ def test_interrupted_runs_tell_the_truth(
     spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
 ) -> None:
     truth, luck = world[1], random.Random(SEED)
-    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_round=truth.bodies // 3 + 1)
+    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_batch=truth.bodies // 3 + 1)
     for stop_after in (3, luck.randint(4, 6), None):
         try:
-            run_ingest(job, StopsAfter(stop_after), lambda _: nullcontext(spark), now_ms)
+            run_ingest(job, runtime(spark, stop_after))
         except StopHere:
             assert stop_after is not None
         else:

@@ -73,7 +73,7 @@ class AnalyticsPage(ClusterPage):
         raise NotImplementedError
 
     def _freshness(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        told_ms = reader.snapshot.told_until_ms or reader.snapshot.committed_ms
+        told_ms = reader.snapshot.watermark_ms or reader.snapshot.committed_ms
         is_behind = (
             bool(reader.snapshot.run) and told_ms < min(scope.range.end_ms, now_ms()) - OLD_MS
         )

@@ -1,8 +1,8 @@
 """What the work of a job says: on its way, done, failed. Pure.
 
 A program (see `program.py`) says it on its standard output, as lines of JSON like those of
-`spark_jobs.progress`, whose `event` is progress, done or error. A program is another process and
-its output is not trusted: what is no such line is skipped, and texts and numbers are bounded.
+`spark_jobs.spark.progress`, whose `event` is progress, done or error. A program is another process
+and its output is not trusted: what is no such line is skipped, and texts and numbers are bounded.
 """
 
 import math

@@ -16,14 +16,14 @@ from console.services.jobs.reports import (
     Moved,
     read_line,
 )
-from spark_jobs.progress import Progress, Stage
+from spark_jobs.spark.progress import Progress, Stage
 
 
 def test_every_line_of_a_job_is_understood() -> None:
     out = io.StringIO()
     progress = Progress(out, as_json=True)
     progress.rows, progress.rows_total = 20, 40
-    progress.spark_is_at("http://127.0.0.1:4040")
+    progress.set_spark_ui("http://127.0.0.1:4040")
     progress.enter(Stage.READ)
     progress.done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
     progress.error("LakeError", "in use")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import java
-from spark_jobs.java import SparkUnavailableError, choose_java, unfit_reason, write_shim
+from spark_jobs.spark import java
+from spark_jobs.spark.java import SparkUnavailableError, choose_java, unfit_reason, write_shim
 
 
 def fake_java(folder: Path, version: str, *, module: bool = True) -> Path:

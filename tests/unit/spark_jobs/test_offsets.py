@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core_broker.errors import ClientError
-from spark_jobs.ingest import rounds_of
-from spark_jobs.offsets import (
+from spark_jobs.jobs.ingest import batches_of
+from spark_jobs.sources.offsets import (
     EARLIEST,
     LATEST,
     QueueBounds,
@@ -94,7 +94,7 @@ def test_a_limit_gives_every_queue_its_share(wholes: list[QueueRange], rows_max:
 
 @given(ranges, st.integers(1, 700))
 def test_rounds_together_are_the_whole(wholes: list[QueueRange], rows_max: int) -> None:
-    rounds = rounds_of(wholes, rows_max)
+    rounds = batches_of(wholes, rows_max)
     assert sum(part.count for parts in rounds for part in parts) == sum(w.count for w in wholes)
     for before, after in pairwise(rounds):
         assert [part.end for part in before] == [part.start for part in after]
@@ -103,5 +103,5 @@ def test_rounds_together_are_the_whole(wholes: list[QueueRange], rows_max: int) 
 
 
 def test_messages_lost_before_the_first_round_count_once() -> None:
-    rounds = rounds_of([QueueRange("b", 0, 10, 30, lost=10)], 10)
+    rounds = batches_of([QueueRange("b", 0, 10, 30, lost=10)], 10)
     assert [part.lost for parts in rounds for part in parts] == [10, 0]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from core_broker.errors import ClientError
-from spark_jobs.columns import COLUMNS, spark_schema
-from spark_jobs.offsets import EARLIEST, LATEST
-from spark_jobs.options import OPTION_NAMES, read_options
+from spark_jobs.sources.columns import COLUMNS, spark_schema
+from spark_jobs.sources.offsets import EARLIEST, LATEST
+from spark_jobs.sources.options import OPTION_NAMES, read_options
 
 GIVEN = {"namesrv": "a:1;b:2", "topic": "orders"}
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_jobs import __main__ as programs
-from spark_jobs.java import Java, SparkUnavailableError
-from spark_jobs.lake_writer import only_writer
-from spark_jobs.session import (
+from spark_jobs.spark.java import Java, SparkUnavailableError
+from spark_jobs.spark.lake_writer import exclusive_writer
+from spark_jobs.spark.session import (
     EVENT_LOGS_KEPT,
     JAVA_OPTIONS,
     SHORT_RUN,
@@ -44,7 +44,7 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_lake_that_another_job_writes_to(tmp_path: Path) -> None:
-    with only_writer(Lake(tmp_path / "lake")):
+    with exclusive_writer(Lake(tmp_path / "lake")):
         result = ingest(tmp_path, "-n", NOWHERE)
     assert result.exit_code == programs.Exit.LAKE
     assert "Another job is writing" in last_line(result)["message"]

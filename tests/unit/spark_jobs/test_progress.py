@@ -3,7 +3,7 @@
 import io
 import json
 
-from spark_jobs.progress import Progress, Stage
+from spark_jobs.spark.progress import Progress, Stage
 
 
 def said(progress: Progress, out: io.StringIO) -> list[dict[str, object]]:
@@ -19,8 +19,8 @@ def test_percent_only_goes_up_over_stages_and_their_parts() -> None:
     for stage in (Stage.READ, Stage.ROLLUP, Stage.COMMIT):
         for part in range(2):
             progress.enter(stage, part=part, parts=2)
-            progress.within(0.5)
-            progress.within(7)
+            progress.update(0.5)
+            progress.update(7)
     progress.enter(Stage.READ)
     percents = [line["percent"] for line in said(progress, out)]
     assert percents == sorted(percents)  # type: ignore[type-var]
@@ -31,8 +31,8 @@ def test_nothing_new_is_said_once() -> None:
     out = io.StringIO()
     progress = Progress(out, as_json=True)
     progress.enter(Stage.READ)
-    progress.within(0.0)
-    progress.within(0.00001)
+    progress.update(0.0)
+    progress.update(0.00001)
     assert len(said(progress, out)) == 1
 
 

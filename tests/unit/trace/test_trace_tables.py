@@ -4,7 +4,7 @@ import duckdb
 import msgspec
 import pytest
 
-from spark_jobs.decode import EVENT_SCHEMA
+from spark_jobs.tables.decode import EVENT_SCHEMA
 from trace.lake import DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
 from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
 

@@ -1,0 +1,1 @@
+"""The jobs: ingest, follow, derive, compact."""

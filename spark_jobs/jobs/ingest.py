@@ -1,0 +1,209 @@
+"""The ingest job: read new messages of the trace topic, write events to the lake, derive tables.
+
+Each micro-batch reads a range of every queue, writes the events and commits them together with the
+offsets reached (see `trace.lake`). Then the job derives the tables of the changed hours. A killed
+run has committed whole micro-batches and whole hours only, so the next run continues without gaps
+and without duplicates.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from spark_jobs.jobs.retention import drop_expired_hours
+from spark_jobs.jobs.run import Result, Run, Runtime
+from spark_jobs.sources.offsets import EARLIEST, QueueRange, limited, next_offsets, ranges_to_read
+from spark_jobs.sources.queues import TopicMissingError, fetch_bounds, fetch_retry_limits
+from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
+from spark_jobs.spark.progress import Stage
+from trace.lake import DERIVED, Lake, LakeError, Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+MESSAGES_PER_BATCH: Final = 1_000_000
+RETAIN_DAYS: Final = 30
+
+SHORT_RUN_MESSAGES_MAX: Final = 20_000
+STORE_BYTES_PER_TASK: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Options of the job: source, lake and limits."""
+
+    #: Name server addresses; empty when `store` is given.
+    namesrv: str
+    lake: Path
+    topic: str = TRACE_TOPIC
+    messages_per_batch: int = MESSAGES_PER_BATCH
+    rows_per_task: int = 10_000
+    retain_days: int = RETAIN_DAYS
+    retry_timeout_ms: int = 60_000
+    #: Write events only; the jobs rollup, edges and slow derive the tables.
+    events_only: bool = False
+    #: Store folder of a broker, read in place of the cluster.
+    store: Path | None = None
+    #: Broker name that the events of the store folder get.
+    broker_name: str = "store"
+    #: Retries before the dead letter, for groups whose clients set their own limit.
+    retry_times_max: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_ingest(job: Ingest, runtime: Runtime) -> Result:
+    """Run the job to its end: all messages present at the start are in the lake afterwards.
+
+    Raises LakeError when another job holds the lake, ReadError when a queue cannot be read, and
+    the errors of `start_spark`.
+    """
+    result, progress = Result(), runtime.progress
+    progress.enter(Stage.PLAN)
+    with exclusive_writer(Lake(job.lake)) as writer:
+        snapshot = snapshot_of_topic(writer.lake, job.topic)
+        delete_unreferenced(writer.lake, snapshot)
+        ranges = [] if job.store else _new_ranges(job, snapshot, result)
+        progress.rows_total = sum(part.count for part in ranges)
+        has_stale = not job.events_only and any(snapshot.stale.values())
+        if not progress.rows_total and not has_stale and not job.store:
+            return result
+        snapshot = with_retry_limits(snapshot, job)
+        is_short = not job.store and progress.rows_total <= SHORT_RUN_MESSAGES_MAX
+        with runtime.start(job, writer, result, is_short=is_short) as run:
+            if job.store:
+                snapshot = _read_store(run, snapshot)
+            else:
+                snapshot = _read_cluster(run, snapshot, ranges)
+            make_tables(run, snapshot)
+    return result
+
+
+def snapshot_of_topic(lake: Lake, topic: str) -> Snapshot:
+    """The last commit of the lake; raises LakeError when the lake holds another topic."""
+    snapshot = lake.snapshot()
+    if snapshot.topic not in {"", topic}:
+        raise LakeError(f"The lake {lake.root} holds traces of {snapshot.topic}, not of {topic}.")
+    return snapshot
+
+
+def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
+    """`snapshot` with the current retry limits of the groups; the next commit stores them."""
+    limits = dict(snapshot.retry_times_max)
+    if not job.store:
+        limits |= fetch_retry_limits(job.namesrv, retry_timeout_ms=job.retry_timeout_ms)
+    return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
+
+
+def make_tables(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
+    """Drop expired hours, then derive the tables of all stale hours unless `events_only` is set."""
+    from spark_jobs.jobs.derive import chunks_to_derive, derive
+
+    job = run.options
+    snapshot = drop_expired_hours(run.writer, snapshot, job.retain_days, run.now_ms())
+    if job.events_only:
+        return snapshot
+    chunks = chunks_to_derive(snapshot, DERIVED, None)
+    run.result.hours += sum(map(len, chunks))
+    return derive(run, snapshot, DERIVED, chunks)
+
+
+def batches_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRange]]:
+    """The ranges split into micro-batches of about `rows_max` messages; each has every queue."""
+    batches = []
+    left = list(ranges)
+    while any(part.count for part in left):
+        batch = limited(left, rows_max)
+        batches.append(batch)
+        left = [
+            replace(part, start=done.end, lost=0) for part, done in zip(left, batch, strict=True)
+        ]
+    return batches
+
+
+def _new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
+    """The unread range of each queue; sets the note of `result` when there is none."""
+    try:
+        bounds = fetch_bounds(job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms)
+    except TopicMissingError as missing:
+        result.note = f"{missing} The first client that traces its messages creates the topic."
+        return []
+    ranges = ranges_to_read(bounds, snapshot.offsets or EARLIEST)
+    if not any(part.count for part in ranges):
+        result.note = "Nothing new in the trace topic."
+    return ranges
+
+
+def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRange]) -> Snapshot:
+    from spark_jobs.jobs.micro_batch import PlannedBatch, ingest_batch
+    from spark_jobs.spark.task_monitor import monitor_tasks
+
+    job, progress, result = run.options, run.progress, run.result
+    batches = batches_of(ranges, job.messages_per_batch)
+    for number, batch in enumerate(batches):
+        progress.enter(Stage.READ, part=number, parts=len(batches))
+        rows, lost = sum(part.count for part in batch), sum(part.lost for part in batch)
+        planned = PlannedBatch(next_offsets(batch), rows, lost)
+        rows_after = progress.rows + rows
+        messages = _messages(run, batch)
+        with monitor_tasks(run.session, progress):
+            snapshot, counts = ingest_batch(run, job.topic, snapshot, messages, planned)
+        progress.rows = rows_after
+        result.rows += rows
+        result.lost += lost
+        result.records += counts.records
+        result.broken += counts.broken
+    return snapshot
+
+
+def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
+    from pyspark.sql import functions as F
+
+    from spark_jobs.jobs.micro_batch import MESSAGE_COLUMNS, ingest_batch
+    from spark_jobs.sources.commitlog import CommitLogDataSource
+    from spark_jobs.spark.task_monitor import monitor_tasks
+
+    job, result = run.options, run.result
+    run.session.dataSource.register(CommitLogDataSource)
+    messages = (
+        run.session.read.format("commitlog")
+        .option("path", str(job.store))
+        .option("topic", job.topic)
+        .option("brokerName", job.broker_name)
+        .option("columns", MESSAGE_COLUMNS)
+        .option("maxBytesPerPartition", STORE_BYTES_PER_TASK)
+        .load()
+    )
+    for queue_id, offset in snapshot.offsets.get(job.broker_name, {}).items():
+        messages = messages.where(
+            (F.col("queue_id") != queue_id) | (F.col("queue_offset") >= offset)
+        )
+    run.progress.enter(Stage.READ)
+    with monitor_tasks(run.session, run.progress):
+        snapshot, counts = ingest_batch(run, job.topic, snapshot, messages)
+    result.rows, result.records, result.broken = counts.rows, counts.records, counts.broken
+    return snapshot
+
+
+def _messages(run: Run[Ingest], ranges: Sequence[QueueRange]) -> "DataFrame":
+    from spark_jobs.jobs.micro_batch import MESSAGE_COLUMNS
+    from spark_jobs.sources.rocketmq import RocketMQDataSource
+
+    job = run.options
+    run.session.dataSource.register(RocketMQDataSource)
+    starting = next_offsets(replace(part, end=part.start) for part in ranges)
+    return (
+        run.session.read.format("rocketmq")
+        .option("namesrv", job.namesrv)
+        .option("topic", job.topic)
+        .option("startingOffsets", json.dumps(starting))
+        .option("endingOffsets", json.dumps(next_offsets(ranges)))
+        .option("maxRowsPerPartition", job.rows_per_task)
+        .option("retryTimeoutMs", job.retry_timeout_ms)
+        .option("failOnDataLoss", "false")
+        .option("columns", MESSAGE_COLUMNS)
+        .load()
+    )

@@ -1,0 +1,78 @@
+"""The jobs rollup, edges and slow: derive tables from the events of the lake, without a cluster.
+
+Without hours the jobs derive the stale hours. With hours they derive exactly these hours again, for
+example after late data or a changed rule; repeated runs give the same result.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from core_broker.errors import ClientError
+from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
+from spark_jobs.spark.progress import Stage
+from trace.lake import EDGES, LATENCY, MINUTE, SLOW, HourIndex, Lake
+
+SHORT_RUN_RECORDS_MAX: Final = 100_000
+HOURS_REQUESTED_MAX: Final = 24 * 366
+
+#: Tables of each job; `ingest` derives all of them.
+TABLES_OF_JOB: Final[Mapping[str, tuple[str, ...]]] = {
+    "rollup": (MINUTE, LATENCY),
+    "edges": (EDGES,),
+    "slow": (SLOW,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """Options of the job: tables and hours."""
+
+    lake: Path
+    datasets: tuple[str, ...]
+    #: None means the stale hours.
+    hours: Collection[HourIndex] | None = None
+
+
+def run_derive(job: Derive, runtime: Runtime) -> Result:
+    """Run the job to its end. Raises LakeError when another job holds the lake."""
+    from spark_jobs.jobs.derive import chunks_to_derive, derive
+
+    result = Result()
+    runtime.progress.enter(Stage.PLAN)
+    with exclusive_writer(Lake(job.lake)) as writer:
+        snapshot = writer.lake.snapshot()
+        delete_unreferenced(writer.lake, snapshot)
+        chunks = chunks_to_derive(snapshot, job.datasets, job.hours)
+        if not chunks:
+            result.note = "No hour has changed." if job.hours is None else "No events in this time."
+            return result
+        is_short = snapshot.records <= SHORT_RUN_RECORDS_MAX
+        with runtime.start(job, writer, result, is_short=is_short) as run:
+            derive(run, snapshot, job.datasets, chunks)
+        result.hours = sum(map(len, chunks))
+    return result
+
+
+def hours_between(begin: str, end: str) -> range:
+    """The hours from `begin` to `end` inclusive, in UTC, in the form 2026-11-05T13."""
+    first, last = _hour("--from", begin), _hour("--to", end)
+    if last < first:
+        raise ClientError(f"--to {end} lies before --from {begin}.")
+    if last - first >= HOURS_REQUESTED_MAX:
+        raise ClientError(f"--from {begin} --to {end} are more than {HOURS_REQUESTED_MAX} hours.")
+    return range(first, last + 1)
+
+
+def _hour(option: str, text: str) -> HourIndex:
+    wrong = f"{option} must be an hour like 2026-11-05T13, not {text[:40]!r}."
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d", text, re.ASCII):
+        raise ClientError(wrong)
+    try:
+        return int(datetime.strptime(text, "%Y-%m-%dT%H").replace(tzinfo=UTC).timestamp()) // 3600
+    except (ValueError, OverflowError):
+        raise ClientError(wrong) from None

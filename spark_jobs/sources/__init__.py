@@ -1,0 +1,1 @@
+"""The PySpark data sources `rocketmq` and `commitlog`."""

@@ -1,0 +1,1 @@
+"""Spark session, lake access and progress reports, shared by all jobs."""

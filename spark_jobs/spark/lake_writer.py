@@ -1,0 +1,64 @@
+"""The write lock of the trace lake, run numbers, and removal of unreferenced folders.
+
+Every run has a unique number, even a killed run: the lock file holds the last assigned number.
+Output of a dying run can therefore never be mistaken for the data of another run.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from trace.lake import DATASETS, Lake, LakeError, Snapshot
+
+_NUMBER_BYTES_MAX: Final = 20
+
+
+class LakeWriter:
+    """The write lock of a lake; assigns run numbers."""
+
+    def __init__(self, lake: Lake, handle: int) -> None:
+        self.lake = lake
+        self._handle = handle
+
+    def next_run(self) -> int:
+        """Assign a new number. The number is stored before it is used."""
+        text = os.pread(self._handle, _NUMBER_BYTES_MAX, 0).strip()
+        last = int(text) if text.isdigit() else 0
+        run = max(last, self.lake.snapshot().run) + 1
+        os.pwrite(self._handle, f"{run:<{_NUMBER_BYTES_MAX}}".encode(), 0)
+        return run
+
+
+@contextmanager
+def exclusive_writer(lake: Lake) -> Iterator[LakeWriter]:
+    """Lock the lake for writing. Raises LakeError when another process holds the lock."""
+    lake.root.mkdir(parents=True, exist_ok=True)
+    handle = os.open(lake.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LakeError(f"Another job is writing to the lake {lake.root}.") from None
+        yield LakeWriter(lake, handle)
+    finally:
+        os.close(handle)
+
+
+def delete_unreferenced(lake: Lake, snapshot: Snapshot) -> int:
+    """Delete the folders of killed runs and replaced folders. Returns the number of deleted
+    folders.
+
+    A replaced folder is deleted in the run after the commit of its replacement, for open readers.
+    """
+    deleted = 0
+    for dataset in DATASETS:
+        referenced = snapshot.parts.get(dataset, {})
+        for hour, run, path in list(lake.on_disk(dataset)):
+            if run not in referenced.get(hour, ()):
+                shutil.rmtree(path, ignore_errors=True)
+                deleted += 1
+        shutil.rmtree(lake.dataset(dataset) / "_temporary", ignore_errors=True)
+    return deleted

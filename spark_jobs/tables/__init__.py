@@ -1,0 +1,1 @@
+"""The events and tables of the trace lake as DataFrame functions. Pure: no lake, no cluster."""

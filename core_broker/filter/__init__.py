@@ -1,4 +1,4 @@
-"""Which messages of a topic a consumer wants: by tag, or by an expression over properties."""
+"""Message filters of subscriptions: tags, and SQL92 expressions over properties."""
 
 from core_broker.filter.bloom import BloomFilter
 from core_broker.filter.expressions import compile_filter

@@ -1,8 +1,8 @@
-"""The Bloom filter whose bit positions stand in consumerFilter.json.
+"""The Bloom filter for the bit positions in consumerFilter.json.
 
-RocketMQ throws a file away whose positions are not those of its own settings, so they are computed
-as it does: k positions in m bits from the two halves of a MurmurHash3. Compatible with
-RocketMQ's BloomFilter and Guava's murmur3_128.
+RocketMQ discards a file whose bit positions do not match the settings, so Gantry computes the
+positions by RocketMQ's rule: k positions in m bits from the two halves of a MurmurHash3. Compatible
+with RocketMQ's BloomFilter and Guava's murmur3_128.
 """
 
 import math
@@ -34,7 +34,7 @@ class BloomFilter:
         positions = []
         for number in range(1, self.hashes + 1):
             combined = (first + number * second) & _MASK_32
-            if combined >= 2**31:  # negative in Java, which flips all bits then
+            if combined >= 2**31:  # negative in Java; RocketMQ then flips all bits
                 combined ^= _MASK_32
             positions.append(combined % self.bits)
         return BloomFilterData(bit_pos=positions, bit_num=self.bits)

@@ -1,8 +1,8 @@
-"""Subscriptions by tag: "A || B" wants the messages tagged A or B, "*" or nothing wants all.
+"""Subscriptions by tag: "A || B" matches messages tagged A or B, "*" or "" matches all messages.
 
-The broker compares only the Java hash of a message's tags, which stands in its consume-queue unit;
-consumers compare the strings again. A message without tags has the code 0 and matches only "*".
-Compatible with RocketMQ's FilterAPI and DefaultMessageFilter.
+The broker compares only the tags code of the consume-queue unit, the Java hash of the message's
+tags; consumers compare the strings again. A message without tags has the code 0 and matches only
+"*". Compatible with RocketMQ's FilterAPI and DefaultMessageFilter.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ SEPARATOR = "||"
 def parse_subscription(
     topic: str, expression: str | None, expression_type: str | None
 ) -> SubscriptionData:
-    """The subscription of a pull request; raises ProtocolError when it is not one."""
+    """Read the subscription of a pull request; raises ProtocolError for an invalid expression."""
     text = (expression or "").strip()
     if not is_by_tag(expression_type):
         if not text:
@@ -40,20 +40,20 @@ def parse_subscription(
 
 
 def is_by_tag(expression_type: str | None) -> bool:
-    """True for the type of filters that nothing else is said of."""
+    """True for the type TAG and for a missing type."""
     return expression_type in {None, "", EXPRESSION_TAG}
 
 
 def matcher(subscription: SubscriptionData) -> Callable[[int], bool] | None:
-    """The test on a message's tags code, or None when everything is wanted."""
+    """The test of a message's tags code; None when all messages match."""
     codes = codes_of(subscription)
     return None if codes is None else codes.__contains__
 
 
 def codes_of(subscription: SubscriptionData) -> frozenset[int] | None:
-    """The codes of the tags that are wanted, or None when everything is.
+    """The codes of the subscribed tags; None when all messages match.
 
-    They are computed here: those that C++ clients put into their heartbeats are wrong.
+    The codes are computed from the tags, because C++ clients send wrong codes in heartbeats.
     """
     text = (subscription.sub_string or "").strip()
     if text in {"", SUBSCRIBE_ALL} or subscription.class_filter_mode:
@@ -65,5 +65,5 @@ def codes_of(subscription: SubscriptionData) -> frozenset[int] | None:
 
 
 def tags_of(text: str) -> set[str]:
-    """The single tags of an expression, without the blanks around them."""
+    """The tags of an expression, without surrounding blanks."""
     return {part.strip() for part in text.split(SEPARATOR)} - {""}

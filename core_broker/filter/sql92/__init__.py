@@ -1,16 +1,16 @@
-"""The SQL92 filter language: which messages a consumer wants, by their properties.
+"""The SQL92 filter language: conditions over message properties.
 
     color = 'red' AND (weight BETWEEN 1 AND 10 OR discount IS NOT NULL)
 
-    lexer.py      text -> tokens with their positions
+    lexer.py      text -> tokens with positions
     syntax.py     the nodes of an expression
-    parser.py     tokens -> nodes, with every check that RocketMQ makes before a message comes
-    values.py     how the text of a property becomes a number or a truth value
+    parser.py     tokens -> nodes, with RocketMQ's compile-time checks
+    values.py     conversion of property texts to numbers and booleans
     compiler.py   nodes -> a function of a message's properties
 
 An expression is true, false or unknown; only true delivers the message. Compatible with RocketMQ
-4.9.8's SelectorParser and org.apache.rocketmq.filter.expression, except that text behind a complete
-expression is an error here: RocketMQ ignores it, and with it half of a filter.
+4.9.8's SelectorParser and org.apache.rocketmq.filter.expression, with one exception: text after a
+complete expression is an error. RocketMQ ignores the text, possibly half of a filter.
 """
 
 from core_broker.filter.sql92.compiler import Sql92Filter, compile_sql92

@@ -1,14 +1,14 @@
-"""From nodes to a function of a message's properties.
+"""Compilation of nodes to a function of a message's properties.
 
-Each node becomes one closure, chosen by what is known of its operands, so that no type is looked at
-while messages are filtered. Nothing of the text is ever evaluated as Python.
+Each node becomes one closure, chosen by the static types of the operands, so filtering needs no
+type checks. No part of the text is evaluated as Python.
 
-    equal       both sides unknown: true; the left one: unknown; the right one: false
+    equal       both sides unknown: true; only the left side: unknown; only the right side: false
     by order    either side unknown: unknown; two strings are compared as numbers
-    AND, OR     from left to right, no further than needed
-    failure     a text that is no number where one is needed: the message is not wanted
+    AND, OR     from left to right, with short-circuit evaluation
+    failure     a text where a number is needed: the message is not delivered
 
-These are RocketMQ's rules, oddities included: clients may rely on any of them.
+The rules are RocketMQ's, including oddities: clients may rely on any rule.
 """
 
 import operator
@@ -52,7 +52,7 @@ _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 
 
 class _Type(Enum):
-    """What a closure returns, when it does not return None."""
+    """The type of a closure's results other than None."""
 
     TEXT = "text"
     INT = "int"
@@ -87,29 +87,29 @@ class Sql92Filter:
 
     def __init__(self, expression: str, evaluate: Evaluate, steps: int) -> None:
         self.expression = expression
-        #: What one message costs at most, counted in nodes.
+        #: Maximum cost of one message, nodes.
         self.steps = steps
         self._evaluate = evaluate
 
     def matches(self, properties: Properties) -> bool | None:
-        """Whether a message is wanted; None, which is unknown or a failure, delivers nothing."""
+        """Evaluate the expression: True delivers the message; None is unknown or a failure."""
         try:
-            found: bool | None = self._evaluate(properties)
+            result: bool | None = self._evaluate(properties)
         except Incomparable:
             return None
-        return found
+        return result
 
 
 def compile_sql92(expression: str) -> Sql92Filter:
-    """Compile an expression; raises FilterSyntaxError with the position of what is wrong."""
+    """Compile an expression; raises FilterSyntaxError with the position of the error."""
     root = parse(expression)
     return Sql92Filter(expression, _value(root).evaluate, _count(root))
 
 
 def _count(root: Node) -> int:
-    waiting, count = [root], 0
-    while waiting:
-        waiting += children(waiting.pop())
+    pending, count = [root], 0
+    while pending:
+        pending += children(pending.pop())
         count += 1
     return count
 
@@ -152,28 +152,28 @@ def _condition(node: Condition) -> Evaluate:
 
 def _all_of(parts: list[Evaluate]) -> Evaluate:
     def evaluate(properties: Properties) -> bool | None:
-        found: bool | None = True
+        result: bool | None = True
         for part in parts:
             value = part(properties)
             if value is None:
-                found = None
+                result = None
             elif not value:
                 return False
-        return found
+        return result
 
     return evaluate
 
 
 def _any_of(parts: list[Evaluate]) -> Evaluate:
     def evaluate(properties: Properties) -> bool | None:
-        found: bool | None = False
+        result: bool | None = False
         for part in parts:
             value = part(properties)
             if value is None:
-                found = None
+                result = None
             elif value:
                 return True
-        return found
+        return result
 
     return evaluate
 
@@ -205,12 +205,13 @@ def _truth(name: str) -> Evaluate:
 def _negated(operand: _Value) -> _Value:
     evaluate = operand.evaluate
     if operand.type in _NUMBERS:
-        # Only literals are numbers, so this is one, too. The text decides about int and long.
+        # Only literals are numbers, so the value is constant. The literal's text decides between
+        # int and long.
         constant = -evaluate({})
         return _Value(operand.type, lambda _: constant)
 
     def nothing(properties: Properties) -> None:
-        # The operand may fail, and then so does the expression.
+        # A failure of the operand fails the expression.
         evaluate(properties)
 
     return _Value(_Type.NOTHING, nothing)
@@ -255,12 +256,12 @@ def _order(test: Callable[[Any, Any], bool], left: _Value, right: _Value) -> Eva
 
 
 def _converters(left: _Type, right: _Type) -> tuple[Convert, Convert]:
-    """What makes two values comparable; for values that never are equal, what makes them differ."""
+    """Converters to comparable values; for operands never equal, converters to unequal values."""
     types = {left, right}
     if left is right or _Type.NOTHING in types:
         return (rank, rank) if left is right is _Type.DOUBLE else (_same, _same)
     if left is _Type.BOOLEAN and right is _Type.TEXT:
-        # Java casts the wrong side here, and fails.
+        # Java casts the wrong operand and fails.
         return _fail, _fail
     if left is _Type.TEXT and right is _Type.BOOLEAN:
         return boolean_of, _same

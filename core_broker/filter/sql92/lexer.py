@@ -1,8 +1,8 @@
-"""The words of a filter expression.
+"""The lexer: splits a filter expression into tokens.
 
-Keywords are recognised in any case, names keep theirs. Blanks and comments (-- to the end of the
-line, /* to */) stand between words. One pattern is tried at each position and it cannot backtrack
-over more than one word, so a hostile text costs no more than its length.
+Keywords are case-insensitive, names are case-sensitive. Blanks and comments (-- to the end of the
+line, /* to */) separate tokens. One pattern is tried at each position, without backtracking over
+more than one token, so the cost of a hostile text is linear in the length.
 """
 
 import re
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from core_broker.errors import FilterSyntaxError
 
-#: Longer expressions are refused before they are looked at.
+#: Maximum length of an expression, characters; checked before the lexing.
 EXPRESSION_CHARS_MAX = 32_768
 
 KEYWORDS = frozenset({"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"})
 
 INTEGER, DECIMAL, STRING, NAME, END = "integer", "decimal", "string", "name", "end"
 
-#: How many characters of a wrong word an error shows.
+#: Maximum characters of an invalid token in an error message.
 _SHOWN_CHARS_MAX = 20
 
 _WORD = re.compile(
@@ -35,7 +35,7 @@ _WORD = re.compile(
 
 
 class Token(NamedTuple):
-    """One word: a kind for names and literals; for keywords and symbols the kind is the word."""
+    """One token. The kind of a keyword or symbol is the keyword (upper case) or symbol itself."""
 
     kind: str
     text: str
@@ -46,24 +46,24 @@ def tokens(expression: str) -> list[Token]:
     """Split an expression; the last token is END. Raises FilterSyntaxError."""
     if len(expression) > EXPRESSION_CHARS_MAX:
         raise FilterSyntaxError(
-            f"The expression has {len(expression)} characters; {EXPRESSION_CHARS_MAX} are possible",
+            f"The expression has {len(expression)} characters, over {EXPRESSION_CHARS_MAX}",
             expression,
             EXPRESSION_CHARS_MAX,
         )
-    found: list[Token] = []
+    result: list[Token] = []
     at = 0
     while at < len(expression):
         match = _WORD.match(expression, at)
         if match is None:
             shown = expression[at : at + _SHOWN_CHARS_MAX]
-            raise FilterSyntaxError(f"Lexical error: {shown!r} begins no word", expression, at)
+            raise FilterSyntaxError(f"Lexical error: {shown!r} begins no token", expression, at)
         kind, text = str(match.lastgroup), match[0]
         if kind == "symbol":
             kind = text
         elif kind == NAME and text.upper() in KEYWORDS:
             kind = text.upper()
         if kind != "blank":
-            found.append(Token(kind, text, at))
+            result.append(Token(kind, text, at))
         at = match.end()
-    found.append(Token(END, "<EOF>", len(expression)))
-    return found
+    result.append(Token(END, "<EOF>", len(expression)))
+    return result

@@ -1,4 +1,4 @@
-"""From words to nodes.
+"""The parser: builds the nodes of an expression from tokens.
 
     or          and (OR and)*
     and         equality (AND equality)*
@@ -8,9 +8,9 @@
     unary       (+ | - | NOT)* primary
     primary     string | integer | decimal | TRUE | FALSE | NULL | name | '(' or ')'
 
-What cannot be compared is refused here, before any message comes. Compatible with RocketMQ 4.9.8's
-SelectorParser.jj and the create methods of ComparisonExpression; note that NOT binds more tightly
-than a comparison, so that NOT a = 1 is (NOT a) = 1.
+The parser refuses comparisons of incomparable operands. Compatible with RocketMQ 4.9.8's
+SelectorParser.jj and the create methods of ComparisonExpression; NOT binds more tightly than a
+comparison: NOT a = 1 is (NOT a) = 1.
 """
 
 import math
@@ -35,9 +35,10 @@ from core_broker.filter.sql92.syntax import (
 )
 from core_broker.filter.sql92.values import INT_MAX, LONG_MAX
 
-#: Expressions nested more deeply are refused: parentheses, signs, and comparisons of comparisons.
+#: Maximum nesting, levels: parentheses, signs, and comparisons of comparisons.
 NESTING_MAX = 64
-#: Larger ones too: each property, constant, comparison, AND chain counts, but not a list's strings.
+#: Maximum size of an expression, nodes: properties, constants, comparisons, AND and OR chains; the
+#: strings of IN lists do not count.
 NODES_MAX = 4_000
 
 _LONG_DIGITS = 19
@@ -51,7 +52,7 @@ _NAMES = {END: "the end", STRING: "a string in quotes", INTEGER: "a number", NAM
 
 
 def parse(expression: str) -> Node:
-    """Return the condition that an expression states; raises FilterSyntaxError."""
+    """Parse an expression to a condition; raises FilterSyntaxError."""
     return _Parser(expression).parse()
 
 
@@ -60,13 +61,13 @@ class _Parser:
         self._expression = expression
         self._tokens = tokens(expression)
         self._index = 0
-        self._open = 0
+        self._nesting = 0
         self._nodes = 0
 
     def parse(self) -> Node:
-        found = self._condition(self._or())
+        condition = self._condition(self._or())
         self._expect(END)
-        return found
+        return condition
 
     # -- the grammar --
 
@@ -76,7 +77,7 @@ class _Parser:
             parts.append(self._and())
         if len(parts) == 1:
             return parts[0]
-        return self._made(AnyOf(parts[0].at, tuple(map(self._condition, parts))))
+        return self._checked(AnyOf(parts[0].at, tuple(map(self._condition, parts))))
 
     def _and(self) -> Node:
         parts = [self._equality()]
@@ -84,7 +85,7 @@ class _Parser:
             parts.append(self._equality())
         if len(parts) == 1:
             return parts[0]
-        return self._made(AllOf(parts[0].at, tuple(map(self._condition, parts))))
+        return self._checked(AllOf(parts[0].at, tuple(map(self._condition, parts))))
 
     def _equality(self) -> Node:
         left = self._comparison()
@@ -96,7 +97,7 @@ class _Parser:
             elif self._take("IS"):
                 is_not = self._take("NOT") is not None
                 self._expect("NULL")
-                left = self._made(IsNull(left.at, left))
+                left = self._checked(IsNull(left.at, left))
                 left = self._not(left) if is_not else left
             else:
                 return left
@@ -130,8 +131,8 @@ class _Parser:
         self._expect(")")
         if not isinstance(left, Property):
             raise self._error("Only a property can be IN a list", left.at)
-        found = self._made(Membership(left.at, left, frozenset(values)))
-        return self._not(found) if is_not else found
+        membership = self._checked(Membership(left.at, left, frozenset(values)))
+        return self._not(membership) if is_not else membership
 
     def _unary(self) -> Node:
         token = self._tokens[self._index]
@@ -140,9 +141,9 @@ class _Parser:
         self._index += 1
         self._enter(token)
         operand = self._unary()
-        self._open -= 1
+        self._nesting -= 1
         if token.kind == "-":
-            return self._made(Negation(token.at, operand))
+            return self._checked(Negation(token.at, operand))
         return self._not(self._condition(operand)) if token.kind == "NOT" else operand
 
     def _primary(self, token: Token) -> Node:
@@ -151,7 +152,7 @@ class _Parser:
         if token.kind == "(":
             self._enter(token)
             inside = self._or()
-            self._open -= 1
+            self._nesting -= 1
             self._expect(")")
             return inside
         if token.kind == NAME:
@@ -184,16 +185,16 @@ class _Parser:
                 f"{_short(token.text)} is greater than 1.7976931348623157E308", token.at
             )
         if value == 0:
-            # RocketMQ takes Double.MIN_VALUE for the smallest double, so that 0.0 is not a number.
+            # RocketMQ compares with Double.MIN_VALUE as the smallest double, and so refuses 0.0.
             raise self._error(f"{_short(token.text)} is less than 4.9E-324", token.at)
         return Literal(token.at, Kind.DOUBLE, value, token.text)
 
     # -- the checks --
 
     def _condition(self, node: Node) -> Node:
-        """The node as a condition, where one must stand."""
+        """Convert a node in the position of a condition; raises FilterSyntaxError."""
         if isinstance(node, Property):
-            return self._made(Truth(node.at, node))
+            return self._checked(Truth(node.at, node))
         if isinstance(node, Condition) or _is_literal(node, Kind.BOOLEAN, Kind.NULL):
             return node
         raise self._error("Expression will not result in a boolean value", node.at)
@@ -210,7 +211,7 @@ class _Parser:
             raise self._error(
                 f"A truth value cannot be compared with {_short(right.text)}", right.at
             )
-        return self._made(Equality(left.at, left, right))
+        return self._checked(Equality(left.at, left, right))
 
     def _order(self, symbol: str, left: Node, right: Node) -> Node:
         for operand in (left, right):
@@ -221,12 +222,12 @@ class _Parser:
                     )
             elif isinstance(operand, Condition):
                 raise self._error("A condition cannot be compared by order", operand.at)
-        return self._made(Order(left.at, symbol, left, right))
+        return self._checked(Order(left.at, symbol, left, right))
 
     def _between(self, value: Node, low: Node, high: Node, *, is_not: bool) -> Node:
         if is_not:
             outside = (self._order("<", value, low), self._order(">", value, high))
-            return self._made(AnyOf(value.at, outside))
+            return self._checked(AnyOf(value.at, outside))
         inside = (self._order(">=", value, low), self._order("<=", value, high))
         if isinstance(low, Literal) and isinstance(high, Literal) and _number(high) < _number(low):
             raise self._error(
@@ -234,17 +235,17 @@ class _Parser:
                 f"{_short(high.text)}",
                 low.at,
             )
-        return self._made(AllOf(value.at, inside))
+        return self._checked(AllOf(value.at, inside))
 
     def _not(self, operand: Node) -> Node:
-        return self._made(Not(operand.at, operand))
+        return self._checked(Not(operand.at, operand))
 
     def _count(self, at: int) -> None:
         self._nodes += 1
         if self._nodes > NODES_MAX:
             raise self._error(f"More than {NODES_MAX} parts", at)
 
-    def _made(self, node: Node) -> Node:
+    def _checked(self, node: Node) -> Node:
         self._count(node.at)
         if node.depth > NESTING_MAX:
             raise self._error(f"More than {NESTING_MAX} levels of nesting", node.at)
@@ -253,8 +254,8 @@ class _Parser:
     # -- words --
 
     def _enter(self, token: Token) -> None:
-        self._open += 1
-        if self._open > NESTING_MAX:
+        self._nesting += 1
+        if self._nesting > NESTING_MAX:
             raise self._error(f"More than {NESTING_MAX} levels of nesting", token.at)
 
     def _take(self, kind: str) -> Token | None:

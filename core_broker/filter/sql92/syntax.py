@@ -1,7 +1,7 @@
 """The nodes of a parsed filter expression.
 
-Every node knows where it begins in the text, for the errors that later checks find, and how deep
-the tree below it is. A chain of ANDs or ORs is one node.
+Every node has its position in the text, for error messages, and the depth of its subtree. A chain
+of ANDs or ORs is one node.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a literal is to RocketMQ; numbers keep the type that Java gives them."""
+    """The type of a literal in RocketMQ; numbers have Java's types."""
 
     STRING = "string"
     INT = "int"
@@ -27,7 +27,7 @@ class Node:
     """Any part of an expression."""
 
     at: int
-    #: How many nodes lie on the longest way down from here, this one included.
+    #: Depth of the subtree, nodes, including the node.
     depth: int = field(init=False, default=1, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -51,14 +51,14 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class Property(Node):
-    """The value of a message's property, a string; unknown when the message has none."""
+    """The value of a message's property, a string; unknown for a missing property."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Negation(Node):
-    """A minus sign; of anything but a number it is unknown."""
+    """A minus sign; unknown for operands other than numbers."""
 
     operand: Node
 
@@ -70,14 +70,14 @@ class Condition(Node):
 
 @dataclass(frozen=True, slots=True)
 class Truth(Condition):
-    """A property where a condition must stand: false when it is there, else unknown."""
+    """A property in the position of a condition: false for an existing property, else unknown."""
 
     operand: Property
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
-    """The opposite; of unknown it is unknown."""
+    """The negated operand; unknown stays unknown."""
 
     operand: Node
 
@@ -129,7 +129,7 @@ class AnyOf(Condition):
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes right below one."""
+    """The direct children of a node."""
     match node:
         case Equality(left=left, right=right) | Order(left=left, right=right):
             return (left, right)

@@ -1,7 +1,7 @@
-"""How the text of a property is compared: Java's rules for reading numbers and truth values.
+"""Conversion of property texts by Java's rules for numbers and booleans.
 
-All properties are strings. Compared with a number the text is read as a number of the same type,
-and a text that is none makes the whole expression fail for this message, as in RocketMQ. Compatible
+All properties are strings. In a comparison with a number the text is converted to the number's
+type; a failing conversion fails the whole expression for the message, as in RocketMQ. Compatible
 with Integer.valueOf, Long.valueOf, Double.valueOf, Boolean.valueOf and Double.compare.
 """
 
@@ -18,7 +18,7 @@ _DECIMAL = re.compile(
 _HEXADECIMAL = re.compile(
     r"([+-]?0[xX](?:[0-9a-fA-F]++\.?+[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][+-]?[0-9]++)[fFdD]?"
 )
-#: What Java's String.trim removes.
+#: The characters removed by Java's String.trim.
 _BLANKS = "".join(map(chr, range(33)))
 
 _DOUBLE = Struct(">d")
@@ -26,7 +26,7 @@ _BITS = Struct(">q")
 
 
 class Incomparable(Exception):
-    """A property is not of the type that the expression compares it with."""
+    """A property's text cannot be converted to the type of the comparison."""
 
 
 def int_of(text: str) -> int:
@@ -54,12 +54,12 @@ def double_of(text: str) -> float:
 
 
 def boolean_of(text: str) -> bool:
-    """Boolean.valueOf, which takes everything for false that is not some spelling of true."""
+    """Boolean.valueOf: true for "true" in any case, else false."""
     return text.lower() == "true"
 
 
 def rank(number: float) -> int:
-    """A number that orders doubles as Double.compare does: -0.0 below 0.0, NaN above all."""
+    """An integer with the order of Double.compare: -0.0 below 0.0, NaN above all numbers."""
     if number != number:  # noqa: PLR0124 - only NaN differs from itself
         number = float("nan")
     (bits,) = _BITS.unpack(_DOUBLE.pack(number))

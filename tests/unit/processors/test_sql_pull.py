@@ -262,10 +262,10 @@ class TestCheckConfig:
                 'Invalid MessageSelector. Encountered "between" where a value is expected '
                 "at line 1, column 7.",
             ),
-            ("a = 1", "XPATH", "There is no filter of type 'XPATH' at line 1, column 1."),
+            ("a = 1", "XPATH", "Unknown filter type 'XPATH' at line 1, column 1."),
             ("(" * 5_000, "SQL92", "More than 64 levels of nesting at line 1, column 65."),
-            ("a\0 = 1", "SQL92", r"'\x00 = 1' begins no word at line 1, column 2."),
-            ("ü" * 40_000, "SQL92", f"{EXPRESSION_CHARS_MAX} are possible at line 1"),
+            ("a\0 = 1", "SQL92", r"'\x00 = 1' begins no token at line 1, column 2."),
+            ("ü" * 40_000, "SQL92", f"over {EXPRESSION_CHARS_MAX} at line 1"),
         ],
     )
     async def test_bad_ones_with_their_place(

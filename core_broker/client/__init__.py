@@ -1,7 +1,7 @@
 """The client library: producer, consumers and admin client, asyncio first.
 
-It speaks RocketMQ's remoting protocol and works with Gantry and with Apache RocketMQ. The page
-docs/client.md shows it at work; errors are in `core_broker.errors`.
+The library speaks RocketMQ's remoting protocol and works with Gantry and with Apache RocketMQ.
+Examples are in docs/client.md; errors are in `core_broker.errors`.
 """
 
 from core_broker.client.acl import AclRpcHook

@@ -1,10 +1,11 @@
-"""Signing requests for brokers that control access.
+"""Signing requests for brokers with access control.
 
     AccessKey, SecurityToken   go into the ext fields
     Signature                  Base64(HmacSHA1(secret key, content))
     content                    the values of all ext fields but Signature, by key, then the body
 
-Compatible with RocketMQ's AclClientRPCHook and AclSigner; brokers with ACL 1.0 and 2.0 read it.
+Compatible with RocketMQ's AclClientRPCHook and AclSigner; brokers with ACL 1.0 and 2.0 accept the
+signature.
 """
 
 import hmac
@@ -22,10 +23,10 @@ SIGNATURE: Final = "Signature"
 
 
 class AclRpcHook:
-    """Give it to a client: ``Producer(…, rpc_hooks=[AclRpcHook(access_key, secret_key)])``.
+    """An RPC hook for a client: ``Producer(…, rpc_hooks=[AclRpcHook(access_key, secret_key)])``.
 
-    It signs every request, to brokers and to name servers, which ignore it. The secret never
-    shows: not in ``repr``, not in logs, not on the wire.
+    Signs every request to brokers and to name servers; name servers ignore the signature. The
+    secret key appears neither in ``repr`` nor in logs nor on the wire.
     """
 
     __slots__ = ("_access_key", "_secret_key", "_security_token")
@@ -38,7 +39,7 @@ class AclRpcHook:
         self._security_token = security_token
 
     def before_request(self, addr: str, command: RemotingCommand) -> None:
-        """Sign what is about to be sent."""
+        """Sign a request before the client sends it."""
         fields = command.ext_fields
         fields[ACCESS_KEY] = self._access_key
         if self._security_token:
@@ -54,16 +55,16 @@ class AclRpcHook:
         return f"AclRpcHook(access_key={self._access_key!r}, secret_key=***)"
 
     def __reduce__(self) -> str:
-        raise ClientError("Credentials are not pickled; make the hook where it is used.")
+        raise ClientError("Credentials are not pickled; create the hook in the process using it.")
 
 
 def content(fields: Mapping[str, str], body: bytes) -> bytes:
-    """What is signed of a request."""
-    # Java sorts by UTF-16 units, which is not the order of code points beyond the first plane.
+    """Return the signed bytes of a request."""
+    # Java sorts by UTF-16 units; beyond the first plane the order differs from code points.
     names = sorted(fields.keys() - {SIGNATURE}, key=lambda name: name.encode("utf-16-be"))
     return "".join(fields[name] for name in names).encode() + body
 
 
 def signature(secret_key: bytes, signed: bytes) -> str:
-    """The signature of a content."""
+    """Return the Base64 signature of the content."""
     return b64encode(hmac.new(secret_key, signed, sha1).digest()).decode()

@@ -1,4 +1,4 @@
-"""Name server addresses from a web server: ``http://host:port/path`` answers a list of them.
+"""Name server addresses from a web server: ``http://host:port/path`` answers with a list.
 
 Compatible with RocketMQ's TopAddressing (fetchNamesrvAddr).
 """
@@ -18,8 +18,8 @@ _SCHEMES: Final = ("http://", "https://")
 
 
 def lookup_url(addrs: str) -> SplitResult | None:
-    """The address of a web server to ask; None when the text lists name servers itself, also in
-    the form ``http://host:port`` that hosted clusters hand out."""
+    """The URL of the web server with the address list. None when the text is a list of name
+    servers, also in the form ``http://host:port`` of hosted clusters."""
     text = addrs.strip()
     if not text.startswith(_SCHEMES):
         return None
@@ -36,7 +36,8 @@ def without_scheme(addr: str) -> str:
 
 
 async def look_up(url: SplitResult) -> str:
-    """Ask the web server; raises ConnectFailed when it does not answer with a list."""
+    """Fetch the address list; raises ConnectFailed when the web server is unreachable or answers
+    with a status other than 200."""
     return await asyncio.to_thread(_get, url)
 
 

@@ -1,10 +1,10 @@
-"""How much of a time budget is left."""
+"""The rest of a time budget."""
 
 import time
 
 
 class Deadline:
-    """A point in time that several steps share, so that their sum stays within one budget."""
+    """A point in time shared by several steps: the sum of the steps stays within one budget."""
 
     __slots__ = ("_end", "timeout_ms")
 
@@ -13,5 +13,5 @@ class Deadline:
         self._end = time.monotonic() + timeout_ms / 1000
 
     def left_ms(self) -> int:
-        """Milliseconds left; 0 when it has passed."""
+        """Milliseconds left; 0 after the deadline."""
         return max(int((self._end - time.monotonic()) * 1000), 0)

@@ -1,4 +1,4 @@
-"""Where others look on while a client sends and consumes: tracing, metrics, tests.
+"""Hooks around sending and consuming, for tracing, metrics and tests.
 
 Compatible in meaning with RocketMQ's SendMessageHook, ConsumeMessageHook and EndTransactionHook.
 """
@@ -22,7 +22,8 @@ Role = Literal["PRODUCE", "CONSUME"]
 
 @dataclass(slots=True)
 class SendContext:
-    """One try to send. ``result`` or ``error`` is there afterwards; a one-way send has neither."""
+    """One attempt to send. After the attempt ``result`` or ``error`` is set; a one-way send sets
+    neither."""
 
     group: str
     outgoing: Outgoing
@@ -41,7 +42,7 @@ class ConsumeContext:
     group: str
     queue: MessageQueue
     messages: Sequence[MessageExt]
-    #: Unique to this call, in the form of a unique key.
+    #: Unique id of the call, in the form of a unique key.
     call_id: str
     started_ms: int
     cost_ms: int = 0
@@ -52,7 +53,7 @@ class ConsumeContext:
 
 @dataclass(slots=True)
 class EndTransactionContext:
-    """A producer told a broker what a local transaction came to."""
+    """The state of a local transaction, as a producer reported the state to a broker."""
 
     group: str
     message: Message | MessageExt
@@ -61,20 +62,20 @@ class EndTransactionContext:
     broker_addr: str
     #: The name of a LocalTransactionState.
     state: str
-    #: The broker had asked.
+    #: True when the producer answered a check (code 39) of the broker.
     is_from_check: bool
     ended_ms: int
 
 
 class ClientHook(Protocol):
-    """Called on the client's event loop, so it must be quick. What it raises is logged once and
-    never reaches the send or the listener."""
+    """Methods are called on the client's event loop and must return quickly. An exception of a
+    hook is logged once and never reaches the send or the listener."""
 
     async def start(self, namesrv_addr: str, group: str, role: Role) -> None:
-        """The client that carries the hook has started."""
+        """Called once when the client starts, before the first request."""
 
     async def stop(self) -> None:
-        """The client will send and consume nothing more."""
+        """Called once when the client stops, after the last send and the last listener call."""
 
     def before_send(self, context: SendContext) -> None: ...
     def after_send(self, context: SendContext) -> None: ...
@@ -84,7 +85,7 @@ class ClientHook(Protocol):
 
 
 class HookChain:
-    """The hooks of one client, kept from disturbing it."""
+    """The hooks of one client. Exceptions of a hook do not reach the client."""
 
     def __init__(self, hooks: Iterable[ClientHook]) -> None:
         self._hooks = tuple(hooks)
@@ -125,7 +126,7 @@ class HookChain:
         try:
             method(context)
         except Exception:
-            # The shell around foreign code: an onlooker must not break what it looks at.
+            # The boundary around foreign code: a failing hook must not break a send or a listener.
             if id(hook) not in self._failed:
                 self._failed.add(id(hook))
-                log.exception("The hook %r failed; further failures of it are not logged", hook)
+                log.exception("The hook %r failed; its further failures are not logged", hook)

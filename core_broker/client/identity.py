@@ -1,4 +1,4 @@
-"""Who a client is: its client id, and the unique keys it gives to messages.
+"""The identity of a client: client ids, and the unique keys of messages.
 
 Compatible with RocketMQ's ClientConfig.buildMQClientId and MessageClientIDSetter.
 """
@@ -18,19 +18,19 @@ _keys_lock = threading.Lock()
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970: the clock of born times and trace records."""
+    """Milliseconds since 1970: the clock for born timestamps and trace records."""
     return time.time_ns() // 1_000_000
 
 
 def new_client_id(instance_name: str | None = None) -> str:
-    """``ip@instance``; without a name each client of the process gets one of its own, as Java's
-    pid#nanoTime."""
+    """Return ``ip@instance``. Without an instance name each client of the process gets a unique
+    id, as with Java's pid#nanoTime."""
     return f"{local_address()}@{instance_name or f'{os.getpid()}#{time.monotonic_ns()}'}"
 
 
 def new_uniq_key() -> str:
-    """The next unique key of this process; a forked child does not repeat its parent's."""
-    global _keys, _keys_pid  # noqa: PLW0603 - the counter is one per process by definition
+    """The next unique key of the process; a forked child does not repeat keys of the parent."""
+    global _keys, _keys_pid  # noqa: PLW0603 - a process has a single counter by definition
     with _keys_lock:
         if _keys is None or _keys_pid != os.getpid():
             _keys_pid = os.getpid()

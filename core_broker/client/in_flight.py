@@ -1,4 +1,4 @@
-"""Sends that are on their way: counted, bounded, and waited for at the end."""
+"""The sends in flight of a producer: counted, bounded, and awaited at the stop."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class InFlight:
-    """Belongs to one producer."""
+    """The sends in flight of one producer."""
 
     def __init__(self, submitted_max: int) -> None:
         self._submitted_max = submitted_max
@@ -23,8 +23,8 @@ class InFlight:
         self._idle.set()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """A send that somebody waits for."""
+    async def track(self) -> AsyncIterator[None]:
+        """Count a send as in flight inside the block."""
         self._count += 1
         self._idle.clear()
         try:
@@ -41,14 +41,14 @@ class InFlight:
         timeout_ms: int | None,
         on_sent: Callable[[SendResult | None, Exception | None], None] | None,
     ) -> asyncio.Task[SendResult]:
-        """Begin a send in the background."""
+        """Begin a send in the background; raises ClientError at the limit of in_flight_max."""
         if len(self._tasks) >= self._submitted_max:
             raise ClientError(
-                f"{len(self._tasks)} messages are on their way already; see in_flight_max."
+                f"{len(self._tasks)} messages are in flight already; raise in_flight_max."
             )
 
         async def run() -> SendResult:
-            async with self.one():
+            async with self.track():
                 return await send(outgoing, timeout_ms)
 
         task = asyncio.get_running_loop().create_task(run(), name=f"send to {outgoing.topic}")
@@ -57,13 +57,13 @@ class InFlight:
         def done(ended: asyncio.Task[SendResult]) -> None:
             self._tasks.discard(ended)
             if on_sent is not None:
-                _tell(on_sent, ended)
+                _report_outcome(on_sent, ended)
 
         task.add_done_callback(done)
         return task
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until nothing is on its way; what was submitted and takes too long is cancelled."""
+        """Wait until all sends ended; cancel submitted sends still running after the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
@@ -75,7 +75,7 @@ class InFlight:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _tell(
+def _report_outcome(
     on_sent: Callable[[SendResult | None, Exception | None], None],
     ended: asyncio.Task[SendResult],
 ) -> None:

@@ -1,6 +1,6 @@
-"""What producers and consumers have in common: connections, routes, heartbeats, a client id.
+"""The common base of producers and consumers: connections, routes, heartbeats, a client id.
 
-Compatible with RocketMQ's MQClientInstance; here each producer or consumer has one of its own.
+Compatible with RocketMQ's MQClientInstance, but each producer or consumer has a separate instance.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ UNREGISTER_TIMEOUT_MS: Final = 1000
 
 
 class ClientInstance:
-    """Started and stopped by the producer or consumer that owns it, on one event loop."""
+    """Owned, started and stopped by one producer or consumer, on one event loop."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ClientInstance:
         self.client_id = new_client_id(instance_name)
         self.namesrv_addr = namesrv_addr = addrs_or_environment(namesrv_addr)
         self.remoting = RemotingClient(
-            name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._lost
+            name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._on_connection_closed
         )
         self._announced: set[str] = set()
         self._without_lite_pull: set[str] = set()
@@ -69,7 +69,7 @@ class ClientInstance:
         self._refresh.start()
 
     async def stop(self) -> None:
-        """Tell the brokers, then close every connection."""
+        """Unregister from the brokers, then close every connection."""
         await self._heartbeats.stop()
         await self._refresh.stop()
         await self.routes.close()
@@ -84,13 +84,13 @@ class ClientInstance:
         body: bytes = b"",
         timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> RemotingCommand:
-        """Ask a broker; raises RequestRefused for any answer but success."""
+        """Send a request to a broker; raises RequestRefused for any answer but success."""
         command = RemotingCommand.request(code, header, body)
         return checked(await self.remoting.invoke(addr, command, timeout_ms), addr)
 
     async def pull(self, addr: str, pull: Pull, timeout_ms: int) -> RemotingCommand:
-        """Ask for messages. A broker that does not know lite pulls is asked the older way, from
-        then on at once."""
+        """Send a pull request. For a broker without LITE_PULL_MESSAGE (361) the instance falls
+        back to PULL_MESSAGE (11) and remembers the broker until a connection closes."""
         if pull.lite and addr not in self._without_lite_pull:
             answer = await self.remoting.invoke(addr, pull.request(), timeout_ms)
             if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
@@ -100,27 +100,29 @@ class ClientInstance:
         return await self.remoting.invoke(addr, request, timeout_ms)
 
     def wake_heartbeats(self) -> None:
-        """Send heartbeats soon, without waiting for them."""
+        """Request heartbeats at the next event-loop iteration, without waiting."""
         self._heartbeats.wake()
 
     async def announce(self) -> None:
-        """Send a heartbeat to brokers that do not know this client yet; some may be away."""
+        """Send a heartbeat to all brokers without an earlier heartbeat of the client; failures of
+        unreachable brokers are logged."""
         addrs = self._heartbeat_addrs()
         try:
-            await self._beat([addr for addr in addrs if addr not in self._announced])
+            await self._send_heartbeats_to([addr for addr in addrs if addr not in self._announced])
         except GantryError as error:
-            log.info("A broker does not hear of %s: %s", self.client_id, error)
+            log.info("A heartbeat of %s failed: %s", self.client_id, error)
 
     async def send_heartbeats(self) -> None:
-        """Tell every known broker who is here; one that is away does not keep it from the rest."""
-        await self._beat(self._heartbeat_addrs())
+        """Send a heartbeat to every known broker. The first failure is raised after all brokers
+        were tried."""
+        await self._send_heartbeats_to(self._heartbeat_addrs())
 
     def _heartbeat_addrs(self) -> list[str]:
-        """Producers send heartbeats to masters, consumers also to slaves."""
+        """Addresses for heartbeats: masters for producers, masters and slaves for consumers."""
         has_consumers = bool(self._heartbeat(self.client_id).consumer_data_set)
         return self.routes.broker_addrs(masters_only=not has_consumers)
 
-    async def _beat(self, addrs: Sequence[str]) -> None:
+    async def _send_heartbeats_to(self, addrs: Sequence[str]) -> None:
         body = encode_body(self._heartbeat(self.client_id))
         outcomes = await asyncio.gather(
             *(self.ask(addr, RequestCode.HEART_BEAT, body=body) for addr in addrs),
@@ -135,10 +137,10 @@ class ClientInstance:
         if failures:
             raise failures[0]
 
-    def _lost(self, _connection: Connection) -> None:
-        """A broker forgets its clients with their connections."""
+    def _on_connection_closed(self, _connection: Connection) -> None:
+        """A broker unregisters a client whose connection closed: send heartbeats to all again."""
         self._announced.clear()
-        # It may come back in another version.
+        # The broker may restart with a version supporting lite pulls.
         self._without_lite_pull.clear()
 
     async def _unregister(self) -> None:
@@ -152,12 +154,12 @@ class ClientInstance:
             for it in data.consumer_data_set
         ]
         addrs = self._heartbeat_addrs()
-        await asyncio.gather(*(self._say_goodbye(a, h) for a in addrs for h in headers))
+        await asyncio.gather(*(self._unregister_from(a, h) for a in addrs for h in headers))
 
-    async def _say_goodbye(self, addr: str, header: UnregisterClientRequestHeader) -> None:
+    async def _unregister_from(self, addr: str, header: UnregisterClientRequestHeader) -> None:
         try:
             code = RequestCode.UNREGISTER_CLIENT
             await self.ask(addr, code, header, timeout_ms=UNREGISTER_TIMEOUT_MS)
         except GantryError as error:
-            # The broker finds out by the closed connection.
+            # The broker unregisters the client when the connection closes.
             log.info("Could not unregister: %s", error)

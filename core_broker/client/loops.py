@@ -1,4 +1,4 @@
-"""Background jobs of a client: run at an interval, or at once when woken."""
+"""Background jobs of a client: run at an interval, or immediately when woken."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ log = logging.getLogger(__name__)
 
 
 class Loop:
-    """Runs ``step`` again and again until stopped. A failing step is logged once, not each time.
+    """Runs ``step`` repeatedly until stopped. Repetitions of a failure are not logged.
 
-    A step may return the seconds after which the next one should begin; None is the interval.
+    A step returns the pause before the next step in seconds; None is the interval.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class Loop:
         self._task = asyncio.create_task(self._run(), name=self._name)
 
     def wake(self) -> None:
-        """Have the next step begin now; several calls before it begins count as one."""
+        """Begin the next step now; several calls before the step begins count once."""
         self._woken.set()
 
     async def stop(self) -> None:
-        """Cancel the job and wait until it is gone."""
+        """Cancel the job and wait for the end of the task."""
         if self._task is None:
             return
         task, self._task = self._task, None
@@ -57,14 +57,14 @@ class Loop:
             except GantryError as error:
                 self._report(str(error))
             except Exception:
-                # The shell of this task: a slip in one step must not end the job for good.
+                # The boundary of the task: a bug in one step must not end the job.
                 log.exception("%s failed", self._name)
             else:
                 self._last_failure = ""
             await self._pause(self._interval_s if pause_s is None else pause_s)
 
     async def _pause(self, seconds: float) -> None:
-        # Not wait_for: in Python 3.11 it can swallow the cancellation by which the loop ends.
+        # In Python 3.11 wait_for() can swallow the cancellation which ends the loop.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()

@@ -1,7 +1,7 @@
-"""The name servers of a cluster, asked one at a time, with fail-over.
+"""Requests to the name servers of a cluster, with fail-over.
 
 Compatible with the address list of RocketMQ's NAMESRV_ADDR: ``host:port`` joined by ``;`` (commas
-are accepted too), or ``http://host:port/path`` of a web server that answers such a list.
+are accepted too), or ``http://host:port/path`` of a web server with an address list.
 """
 
 import logging
@@ -21,17 +21,17 @@ log = logging.getLogger(__name__)
 
 
 def addrs_or_environment(text: str) -> str:
-    """The addresses given, or those of NAMESRV_ADDR in the environment, as Java's clients do."""
+    """The given addresses, or the value of the environment variable NAMESRV_ADDR, as in Java."""
     return text or os.environ.get("NAMESRV_ADDR", "")
 
 
 def parse_addrs(text: str) -> list[str]:
-    """Split an address list; raises ClientError when there is none or one is not host:port."""
+    """Split an address list; raises ClientError for an empty list or a malformed address."""
     parts = text.replace(",", ";").split(";")
     addrs = list(dict.fromkeys(without_scheme(addr.strip()) for addr in parts))
     addrs = [addr for addr in addrs if addr]
     if not addrs:
-        raise ClientError("No name server address was given; set NAMESRV_ADDR=host:port.")
+        raise ClientError("The name server address is missing; set NAMESRV_ADDR=host:port.")
     for addr in addrs:
         host, _, port = addr.rpartition(":")
         if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
@@ -40,7 +40,7 @@ def parse_addrs(text: str) -> list[str]:
 
 
 class NameServers:
-    """Sticks to one name server while it answers and moves on when it does not."""
+    """Sends requests to one name server, and fails over to the next after a transport error."""
 
     def __init__(self, remoting: RemotingClient, addrs: str) -> None:
         addrs = addrs_or_environment(addrs)
@@ -48,19 +48,20 @@ class NameServers:
         self._looked_up_s = -LOOKUP_INTERVAL_S
         self.addrs = [] if self._url else parse_addrs(addrs)
         self._remoting = remoting
-        # Clients start at different servers, so that the load spreads.
+        # Clients start at random servers, to spread the load.
         self._current = random.randrange(len(self.addrs)) if self.addrs else 0
 
     async def ask(self, make: Callable[[], RemotingCommand], timeout_ms: int) -> RemotingCommand:
-        """Ask until one answers, each within its share of the time. Refusals are final."""
+        """Send a request to the name servers in turn until one answers, each within an equal share
+        of the timeout. Raises RequestRefused for a refusal, without trying the next server."""
         deadline = Deadline(timeout_ms)
         await self._look_up()
         failure: TransportError | None = None
         count, first = len(self.addrs), self._current % len(self.addrs)
-        for turn in range(count):
-            index = (first + turn) % count
+        for attempt in range(count):
+            index = (first + attempt) % count
             addr = self.addrs[index]
-            share_ms = max(deadline.left_ms() // (count - turn), 1)
+            share_ms = max(deadline.left_ms() // (count - attempt), 1)
             try:
                 answer = await self._remoting.invoke(addr, make(), share_ms)
             except TransportError as error:
@@ -74,8 +75,8 @@ class NameServers:
     async def ask_all(
         self, make: Callable[[], RemotingCommand], timeout_ms: int
     ) -> list[RemotingCommand]:
-        """Tell every name server, for they do not tell each other; the first failure is raised
-        after all were asked."""
+        """Send a request to every name server, because name servers do not replicate. The first
+        failure is raised after all servers were tried."""
         await self._look_up()
         answers: list[RemotingCommand] = []
         failure: TransportError | RequestRefused | None = None
@@ -89,7 +90,8 @@ class NameServers:
         return answers
 
     async def _look_up(self) -> None:
-        """Ask the web server now and then; an older list serves while it is away."""
+        """Renew the address list every 2 minutes; the old list stays while the web server is
+        unreachable."""
         if self._url is None or monotonic() - self._looked_up_s < LOOKUP_INTERVAL_S:
             return
         try:
@@ -102,7 +104,7 @@ class NameServers:
 
 
 def checked(answer: RemotingCommand, addr: str) -> RemotingCommand:
-    """Give back a successful answer; raise RequestRefused for any other."""
+    """Return a successful answer; raise RequestRefused for any other response code."""
     if answer.code != ResponseCode.SUCCESS:
         raise RequestRefused(answer.code, answer.remark or "", addr)
     return answer

@@ -1,9 +1,9 @@
-"""Namespaces: several tenants on one cluster, told apart by a prefix of topics and groups. Pure.
+"""Namespaces: a prefix of topics and groups separates several tenants of a cluster. Pure.
 
     topic        ns%topic            %RETRY%group   %RETRY%ns%group
     group        ns%group            %DLQ%group     %DLQ%ns%group
 
-Names of the system have none. Compatible with RocketMQ's NamespaceUtil.
+System topics and system groups have no namespace. Compatible with RocketMQ's NamespaceUtil.
 """
 
 from core_broker.message.topics import (
@@ -17,7 +17,7 @@ NAMESPACE_SEPARATOR = "%"
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """A topic's or group's full name; a name that is full already stays as it is."""
+    """The full name of a topic or group; a full name stays unchanged."""
     if not namespace or is_system_topic(name) or is_system_group(name):
         return name
     derived, bare = _split(name)
@@ -27,7 +27,7 @@ def with_namespace(namespace: str, name: str) -> str:
 
 
 def without_namespace(namespace: str, name: str) -> str:
-    """The name as the application knows it."""
+    """The name without the namespace, as applications use the name."""
     derived, bare = _split(name)
     prefix = namespace + NAMESPACE_SEPARATOR
     return derived + bare.removeprefix(prefix) if namespace else name

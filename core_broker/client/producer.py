@@ -1,4 +1,4 @@
-"""The producer: sends messages, to another queue when one fails, within one time budget.
+"""The producer: sends messages, with retries at other queues within one time budget.
 
 Compatible with RocketMQ's DefaultMQProducer.
 """
@@ -14,7 +14,7 @@ from core_broker.client.identity import new_uniq_key
 from core_broker.client.in_flight import InFlight
 from core_broker.client.instance import ClientInstance
 from core_broker.client.namespaces import with_namespace
-from core_broker.client.request_reply import WaitingRequests, as_request, reply_to
+from core_broker.client.request_reply import PendingRequests, as_request, reply_to
 from core_broker.client.results import SendResult
 from core_broker.client.selectors import QueueSelector, by_hash
 from core_broker.client.sender import Sender
@@ -38,21 +38,21 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
 
-#: Called with a result, or with what went wrong.
+#: Callback of ``submit``: called with the result, or with None and the error.
 OnSent = Callable[[SendResult | None, Exception | None], None]
-#: How long a request waits for its reply, sending it included.
+#: Timeout of a request, from the send to the reply.
 REQUEST_TIMEOUT_MS: Final = 3_000
 
 
 class Producer(Service):
     """Sends messages of one producer group: ``async with Producer("group", "host:9876") as p``.
 
-    Belongs to the event loop it was started on. Many sends may run at once. Raises ClientError for
-    what cannot be right, RequestRefused when a broker said no, and TransportError when the outcome
-    is unknown: the broker may have stored the message although no answer came.
+    Belongs to the event loop of ``start``. Many sends may run concurrently. Raises ClientError for
+    invalid arguments, RequestRefused for a refusal by a broker, and TransportError when the outcome
+    is unknown: the broker may have stored the message without answering.
 
-    With a ``namespace``, topics and the group carry it on the cluster and not in the application;
-    queues keep their full names.
+    With a ``namespace``, topics and the group have the prefix on the cluster and not in the
+    application; queues keep the full topic names.
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class Producer(Service):
         validate_group(group)
         self._namespace = namespace
         self._settings = settings or ProducerSettings()
-        # A library that is missing is told now, not by the first large message.
+        # Raise for a missing compression library now, not at the first large message.
         compress(b"", self._settings.compress_type)
         self._hooks = HookChain(hooks)
         self._started = False
         self._running = False
         handlers: dict[int, Dispatch] = {}
-        # What brokers may ask, by code. The instance knows the table but not the producer, so
-        # that one which is dropped without a stop can still complain.
+        # Handlers of broker requests, by code. The instance references the table and not the
+        # producer: a producer dropped without stop() is collected, and __del__ warns.
         self._handlers = handlers
-        self._waiting = WaitingRequests()
-        handlers[RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT] = self._waiting.arrived
+        self._pending = PendingRequests()
+        handlers[RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT] = self._pending.on_reply
 
         def heartbeat(client_id: str) -> HeartbeatData:
             return HeartbeatData(
@@ -104,25 +104,27 @@ class Producer(Service):
         return self._instance.client_id
 
     async def start(self) -> None:
-        """Begin; no server needs to be there yet. A producer starts once."""
+        """Start; works before any server is reachable. A producer starts only once."""
         if self._started:
-            raise ClientError(f"The producer {self.group} was started before; make a new one.")
+            raise ClientError(
+                f"The producer {self.group} was started before; create a new Producer."
+            )
         await self._hooks.start(self._instance.namesrv_addr, self.group, "PRODUCE")
         self._started = self._running = True
         self._instance.start()
 
     async def stop(self) -> None:
-        """Take no more messages, wait for sends that are running, take leave of the brokers and
-        close all connections; may be called twice."""
+        """Refuse new messages, wait for running sends, unregister from the brokers and close all
+        connections; may be called twice."""
         if self._running:
             self._running = False
-            self._waiting.abandon()
+            self._pending.fail_all()
             await self._in_flight.drain(self._settings.drain_timeout_s)
             await self._hooks.stop()
             await self._instance.stop()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """The queues that messages of a topic may go to."""
+        """The writable queues of a topic."""
         self._check_running()
         route = await self._instance.routes.route(with_namespace(self._namespace, topic))
         return list(route.publish_queues)
@@ -130,7 +132,7 @@ class Producer(Service):
     async def send(self, message: Message, *, timeout_ms: int | None = None) -> SendResult:
         """Send one message and wait until a broker has stored it."""
         outgoing = self._prepare(message)
-        async with self._in_flight.one():
+        async with self._in_flight.track():
             return await self._sender.send(outgoing, timeout_ms)
 
     def submit(
@@ -140,38 +142,39 @@ class Producer(Service):
         *,
         timeout_ms: int | None = None,
     ) -> "asyncio.Task[SendResult]":
-        """Send in the background: the answer is a task to await, or ``on_sent`` is called with the
-        outcome. Raises ClientError at once when ``in_flight_max`` messages are on their way."""
+        """Send in the background: await the returned task, or get the outcome by ``on_sent``.
+        Raises ClientError immediately when ``in_flight_max`` messages are in flight."""
         outgoing = self._prepare(message)
         return self._in_flight.submit(self._sender.send, outgoing, timeout_ms, on_sent)
 
     async def send_batch(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send messages of one topic in one request: all are stored, or none."""
+        """Send messages of one topic in one request; the broker stores all or none."""
         self._check_running()
         keys = [new_uniq_key() for _ in messages]
-        full = [self._full(message) for message in messages]
-        outgoing = prepare_batch(full, keys, self._settings.message_bytes_max)
-        async with self._in_flight.one():
+        full_messages = [self._with_full_topic(message) for message in messages]
+        outgoing = prepare_batch(full_messages, keys, self._settings.message_bytes_max)
+        async with self._in_flight.track():
             return await self._sender.send(outgoing, timeout_ms)
 
     async def send_batches(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> list[SendResult]:
-        """Send any number of messages of one topic, in as many batches as their size needs. The
-        batches go one after the other; when one fails, those before it are stored."""
+        """Send any number of messages of one topic, split into batches by size. The batches are
+        sent sequentially; after a failure the earlier batches are stored."""
         parts = split_batch(messages, self._settings.message_bytes_max)
         return [await self.send_batch(part, timeout_ms=timeout_ms) for part in parts]
 
     async def send_to(
         self, message: Message, queue: MessageQueue, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send to a chosen queue, once: another queue would break the order the caller wants."""
+        """Send to the given queue without a retry: a retry at another queue would break the
+        order."""
         outgoing = self._prepare(message)
         if queue.topic != outgoing.topic:
-            raise ClientError(f"The queue {queue} is not of the message's topic {message.topic}.")
-        async with self._in_flight.one():
+            raise ClientError(f"The queue {queue} is not a queue of the topic {message.topic}.")
+        async with self._in_flight.track():
             return await self._sender.send_to(outgoing, queue, timeout_ms)
 
     async def send_selected(
@@ -182,38 +185,39 @@ class Producer(Service):
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send to the queue that a selector chooses, once."""
+        """Send to the queue chosen by a selector, without a retry."""
         outgoing = self._prepare(message)
         queues = await self._sender.queues(outgoing.topic, timeout_ms)
         queue = selector(queues, message, argument)
-        async with self._in_flight.one():
+        async with self._in_flight.track():
             return await self._sender.send_to(outgoing, queue, timeout_ms)
 
     async def send_ordered(
         self, message: Message, sharding_key: str | int, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send to the queue of a key: messages with the same key stay in order as long as the
-        number of queues does not change."""
+        """Send to the queue of a sharding key. Messages with an equal key stay in order as long as
+        the number of queues does not change."""
         return await self.send_selected(message, by_hash, sharding_key, timeout_ms=timeout_ms)
 
     async def send_oneway(self, message: Message) -> None:
-        """Send and forget: nobody will know whether a broker stored it."""
+        """Send without waiting for an answer; the outcome stays unknown."""
         await self._sender.send_oneway(self._prepare(message))
 
     async def request(
         self, message: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> MessageExt:
-        """Send a message and wait for the reply of the one who consumes it.
+        """Send a message and wait for the reply of the consumer.
 
-        Raises what `send` raises, and ReplyTimeout when the message was sent and no reply came.
+        Raises the errors of `send`, and ReplyTimeout when the message was stored and no reply
+        arrived in time.
         """
-        asked, correlation_id = as_request(message, self.client_id, timeout_ms)
-        outgoing = self._prepare(asked)
+        request, correlation_id = as_request(message, self.client_id, timeout_ms)
+        outgoing = self._prepare(request)
         deadline = Deadline(timeout_ms)
-        with self._waiting.expect(correlation_id) as reply:
-            # The reply comes over a connection that the broker knows to be ours.
+        with self._pending.expect(correlation_id) as reply:
+            # The broker pushes the reply over a connection registered by a heartbeat.
             await self._sender.announce(outgoing.topic, deadline)
-            async with self._in_flight.one():
+            async with self._in_flight.track():
                 await self._sender.send(outgoing, deadline.left_ms() or 1)
             try:
                 async with asyncio.timeout(deadline.left_ms() / 1000):
@@ -224,20 +228,21 @@ class Producer(Service):
     async def reply(
         self, request: MessageExt, body: bytes, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Answer a request that a consumer received; sent once.
+        """Reply to a request received by a consumer, without a retry.
 
-        It goes by the broker that holds the request, which surely knows the requester. Raises
-        RequestRefused when the requester cannot be reached any more.
+        The reply goes to the broker of the request, because the requester is registered at this
+        broker. Raises RequestRefused when the broker cannot reach the requester.
         """
-        # The topic of replies is the cluster's own and has no namespace.
+        # The reply topic is a system topic of the cluster and has no namespace.
         outgoing = self._outgoing(reply_to(request, body))
         queues = await self._sender.queues(outgoing.topic, timeout_ms)
-        known = [queue for queue in queues if queue.broker_name == request.broker_name]
-        async with self._in_flight.one():
-            return await self._sender.send_to(outgoing, random.choice(known or queues), timeout_ms)
+        same_broker = [queue for queue in queues if queue.broker_name == request.broker_name]
+        queue = random.choice(same_broker or queues)
+        async with self._in_flight.track():
+            return await self._sender.send_to(outgoing, queue, timeout_ms)
 
     def _prepare(self, message: Message) -> Outgoing:
-        return self._outgoing(self._full(message))
+        return self._outgoing(self._with_full_topic(message))
 
     def _outgoing(self, message: Message) -> Outgoing:
         self._check_running()
@@ -251,8 +256,8 @@ class Producer(Service):
             settings.compress_level,
         )
 
-    def _full(self, message: Message) -> Message:
-        """The message under its topic's full name."""
+    def _with_full_topic(self, message: Message) -> Message:
+        """The message with the full name of the topic."""
         topic = with_namespace(self._namespace, message.topic)
         if topic == message.topic:
             return message

@@ -1,4 +1,4 @@
-"""The pull request and its answer (codes 11 and 361), for consumers, tools and Spark alike. Pure.
+"""Pull requests and their answers (codes 11 and 361), for consumers, tools and Spark. Pure.
 
 Compatible with RocketMQ's PullMessageRequestHeader, PullSysFlag and PullAPIWrapper.
 """
@@ -31,21 +31,21 @@ _STATUSES: Final[dict[int, PullStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """One question to one queue."""
+    """One pull request to one queue."""
 
     queue: MessageQueue
     group: str
     offset: int
     count: int
-    #: None: the broker uses what the group's heartbeat said.
+    #: Filter expression; with None the broker uses the subscription of the group's heartbeat.
     subscription: str | None = "*"
     sub_version: int = 0
     expression_type: str = EXPRESSION_TAG
-    #: An offset to commit on the way; 0 for none.
+    #: Offset to commit with the pull; 0 commits no offset.
     commit_offset: int = 0
-    #: How long the broker may hold the question when there is nothing; 0 answers at once.
+    #: Maximum time at the broker without matching messages; 0 answers immediately.
     suspend_ms: int = 0
-    #: Ask with LITE_PULL_MESSAGE (361), which brokers before 5.0 do not know.
+    #: Use LITE_PULL_MESSAGE (361), unknown to brokers before 5.0.
     lite: bool = False
 
     def request(self) -> RemotingCommand:
@@ -77,7 +77,7 @@ class Pull:
 
 
 def read_raw_pull(answer: RemotingCommand, addr: str) -> RawPull:
-    """The answer without looking into its body; raises RequestRefused when it is a refusal."""
+    """Read an answer without decoding the body; raises RequestRefused for a refusal."""
     status = _STATUSES.get(answer.code)
     if status is None:
         raise RequestRefused(answer.code, answer.remark or "", addr)
@@ -95,7 +95,7 @@ def read_raw_pull(answer: RemotingCommand, addr: str) -> RawPull:
 def decode_pull(
     raw: RawPull, broker_name: str, subscription: SubscriptionData | None
 ) -> PullResult:
-    """Decode the messages and drop those whose tag only shares its hash with a wanted one."""
+    """Decode the messages, and drop messages whose tag only has the hash of a subscribed tag."""
     messages = decode_records(raw.body)
     if subscription is not None:
         messages = [message for message in messages if matches_tags(subscription, message.tags)]

@@ -1,8 +1,8 @@
-"""Which queue the next message goes to. Pure but for where it begins.
+"""Choice of the queue for the next message. Pure except for a random start.
 
 Compatible with RocketMQ's TopicPublishInfo and MQFaultStrategy: round robin by topic; a retry
-avoids the broker that just failed as long as there is another one; with latency fault tolerance,
-brokers that were slow or failed lately are avoided for a while.
+avoids the failed broker while the topic has queues on another broker; with latency fault tolerance,
+slow and failing brokers are avoided for a while.
 """
 
 import random
@@ -16,7 +16,7 @@ TOPICS_REMEMBERED_MAX: Final = 4096
 
 
 class QueueChooser:
-    """Remembers for each topic where it stands."""
+    """Holds a round-robin position per topic."""
 
     def __init__(self, faults: LatencyFaults | None = None) -> None:
         self._faults = faults
@@ -30,34 +30,34 @@ class QueueChooser:
         *,
         now_ms: int = 0,
     ) -> MessageQueue:
-        """The next queue; there must be one."""
+        """The next queue; ``queues`` must not be empty."""
         begin = self._advance(topic)
-        turns = [queues[(begin + step) % len(queues)] for step in range(len(queues))]
+        candidates = [queues[(begin + step) % len(queues)] for step in range(len(queues))]
         if self._faults is not None:
-            return self._tolerant(self._faults, turns, begin, now_ms)
-        for queue in turns:
+            return self._fault_tolerant(self._faults, candidates, begin, now_ms)
+        for queue in candidates:
             if queue.broker_name != avoid_broker:
                 return queue
-        return turns[0]
+        return candidates[0]
 
-    def _tolerant(
-        self, faults: LatencyFaults, turns: Sequence[MessageQueue], begin: int, now_ms: int
+    def _fault_tolerant(
+        self, faults: LatencyFaults, candidates: Sequence[MessageQueue], begin: int, now_ms: int
     ) -> MessageQueue:
-        for queue in turns:
+        for queue in candidates:
             if faults.is_available(queue.broker_name, now_ms):
                 return queue
-        broker_name = faults.not_best(now_ms)
-        its_queues = [queue for queue in turns if queue.broker_name == broker_name]
-        if its_queues:
-            return its_queues[begin % len(its_queues)]
+        broker_name = faults.pick_one_at_least(now_ms)
+        broker_queues = [queue for queue in candidates if queue.broker_name == broker_name]
+        if broker_queues:
+            return broker_queues[begin % len(broker_queues)]
         if broker_name is not None:
-            faults.forget(broker_name)
-        return turns[0]
+            faults.remove(broker_name)
+        return candidates[0]
 
     def _advance(self, topic: str) -> int:
         index = self._next.get(topic)
         if index is None:
-            # Producers that start together do not all begin with the same queue.
+            # A random start: producers started together do not all begin with queue 0.
             index = random.randrange(1 << 16)
             if len(self._next) >= TOPICS_REMEMBERED_MAX:
                 self._next.clear()

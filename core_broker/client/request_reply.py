@@ -1,11 +1,11 @@
-"""Request and reply over topics: ask with a message, get a message back.
+"""Request and reply over topics.
 
-    requester   CORRELATION_ID, REPLY_TO_CLIENT (its client id) and TTL on the message it sends
-    replier     a message to <cluster>_REPLY_TOPIC with the same three and MSG_TYPE=reply
-    broker      PUSH_REPLY_MESSAGE_TO_CLIENT (326) over the requester's own connection
+    requester   sends a message with CORRELATION_ID, REPLY_TO_CLIENT (the client id) and TTL
+    replier     sends to <cluster>_REPLY_TOPIC with the three properties and MSG_TYPE=reply
+    broker      PUSH_REPLY_MESSAGE_TO_CLIENT (326) over the requester's connection
 
-The cluster's name is the property CLUSTER, which the broker put on the request. Pure but for the
-futures of those who wait. Compatible with RocketMQ's RequestFutureHolder, MessageUtil and
+The cluster's name is the property CLUSTER; the broker of the request sets the property. Pure except
+for the futures of pending requests. Compatible with RocketMQ's RequestFutureHolder, MessageUtil and
 ClientRemotingProcessor.
 """
 
@@ -36,61 +36,64 @@ from core_broker.remoting.headers import ReplyMessageRequestHeader
 
 log = logging.getLogger(__name__)
 
-#: Requests of one producer that wait for their replies; one more is refused.
-WAITING_MAX: Final = 10_000
+#: Maximum pending requests of one producer; further requests are refused.
+PENDING_MAX: Final = 10_000
 
 
-class WaitingRequests:
-    """The requests of one producer whose replies have not come yet."""
+class PendingRequests:
+    """The requests of one producer without a reply."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Future[MessageExt]] = {}
+        self._pending: dict[str, asyncio.Future[MessageExt]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._pending)
 
     @contextmanager
     def expect(self, correlation_id: str) -> Iterator["asyncio.Future[MessageExt]"]:
-        """Wait for one reply inside of the block; raises ClientError when too many wait."""
-        if len(self._waiting) >= WAITING_MAX:
-            raise ClientError(f"{WAITING_MAX} requests wait for their replies already.")
+        """Register a pending request inside the block; raises ClientError at PENDING_MAX."""
+        if len(self._pending) >= PENDING_MAX:
+            raise ClientError(
+                f"{PENDING_MAX} requests are pending already; await replies before the next"
+                " request."
+            )
         future: asyncio.Future[MessageExt] = asyncio.get_running_loop().create_future()
-        self._waiting[correlation_id] = future
+        self._pending[correlation_id] = future
         try:
             yield future
         finally:
-            del self._waiting[correlation_id]
+            del self._pending[correlation_id]
             future.cancel()
 
-    def arrived(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """PUSH_REPLY_MESSAGE_TO_CLIENT (326): give the reply to the one who waits for it.
+    def on_reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """PUSH_REPLY_MESSAGE_TO_CLIENT (326): set the result of the pending request.
 
-        One that nobody waits for any more is acknowledged too: to send it again would not help.
+        A reply without a pending request is acknowledged too: a second push would not help.
         """
         try:
             reply = _read(request)
         except ProtocolError as error:
-            log.warning("A reply by %s is not readable: %s", connection.peer, error)
+            log.warning("A reply from %s cannot be decoded: %s", connection.peer, error)
             return RemotingCommand.response(
                 ResponseCode.SYSTEM_ERROR, f"process reply message fail, {error}"
             )
         correlation_id = reply.properties.get(PROPERTY_CORRELATION_ID, "")
-        future = self._waiting.get(correlation_id)
+        future = self._pending.get(correlation_id)
         if future is None or future.done():
-            log.info("Nobody waits for the reply %s any more", correlation_id)
+            log.info("The reply %s has no pending request any more", correlation_id)
         else:
             future.set_result(reply)
         return RemotingCommand.response()
 
-    def abandon(self) -> None:
-        """Tell everybody who waits that no reply will come."""
-        for future in self._waiting.values():
+    def fail_all(self) -> None:
+        """Fail all pending requests with ClientError."""
+        for future in self._pending.values():
             if not future.done():
                 future.set_exception(ClientError("The producer was stopped."))
 
 
 def as_request(message: Message, client_id: str, timeout_ms: int) -> tuple[Message, str]:
-    """A copy of a message that asks for a reply, and the id by which the reply is known."""
+    """Return a copy of the message with request properties, and the correlation id."""
     correlation_id = str(uuid.uuid4())
     request = Message(message.topic, message.body, flag=message.flag)
     request.properties = message.properties | {
@@ -102,11 +105,13 @@ def as_request(message: Message, client_id: str, timeout_ms: int) -> tuple[Messa
 
 
 def reply_to(request: MessageExt, body: bytes) -> Message:
-    """The reply to a request, ready to be sent; raises ClientError when it asks for none."""
+    """Build the reply message; raises ClientError when the request lacks request properties."""
     properties = request.properties
     for name in (PROPERTY_CLUSTER, PROPERTY_CORRELATION_ID, PROPERTY_MESSAGE_REPLY_TO_CLIENT):
         if name not in properties:
-            raise ClientError(f"The message {request.msg_id} is no request: {name} is missing.")
+            raise ClientError(
+                f"The message {request.msg_id} is not a request: the property {name} is missing."
+            )
     reply = Message(reply_topic(properties[PROPERTY_CLUSTER]), body)
     reply.properties |= {
         PROPERTY_MESSAGE_TYPE: REPLY_TYPE,
@@ -118,7 +123,7 @@ def reply_to(request: MessageExt, body: bytes) -> Message:
 
 
 def _read(request: RemotingCommand) -> MessageExt:
-    """The reply as it is given to the requester, unpacked."""
+    """Decode the pushed reply, with a decompressed body."""
     header = request.header(ReplyMessageRequestHeader)
     reply = MessageExt(
         topic=header.topic,
@@ -145,7 +150,7 @@ def _read(request: RemotingCommand) -> MessageExt:
 
 
 def _host(text: str) -> tuple[str, int]:
-    """Read ip:port; Java may put a slash before it."""
+    """Read ip:port; Java may write a leading slash."""
     ip, _, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5
     return ip.lstrip("/").strip("[]"), int(port) if is_port else 0

@@ -1,4 +1,4 @@
-"""What the client gives back: outcomes of sending, pulling and consuming."""
+"""Results of sending and pulling, and the statuses of listeners."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,28 +8,28 @@ from core_broker.remoting.bodies import MessageQueue
 
 
 class SendStatus(StrEnum):
-    """All four mean that the broker stored the message; they differ in what survives a crash."""
+    """With all four statuses the broker stored the message; the durability differs."""
 
     SEND_OK = "SEND_OK"
-    #: The broker's disk did not confirm in time: a power cut now may lose the message.
+    #: The flush to disk timed out: a power cut now may lose the message.
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    #: The replica did not confirm in time: losing the master now may lose the message.
+    #: The replication timed out: losing the master now may lose the message.
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    #: There is no replica to confirm.
+    #: The master has no connected replica.
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
     status: SendStatus
-    #: The unique key the client gave the message; for a batch, all of them joined by commas.
+    #: Unique key set by the client; for a batch, all unique keys joined by commas.
     msg_id: str
-    #: Where the broker put it; "" when the broker did not say.
+    #: Offset message id: broker address and commit-log offset; "" when absent from the answer.
     offset_msg_id: str
     queue: MessageQueue
     queue_offset: int
     region_id: str = "DefaultRegion"
-    #: False when the broker asks clients not to trace.
+    #: False when tracing is disabled by the broker.
     trace_on: bool = True
 
 
@@ -37,13 +37,13 @@ class PullStatus(StrEnum):
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
     NO_MATCHED_MSG = "NO_MATCHED_MSG"
-    #: The offset asked for is outside of the queue; ``next_offset`` is inside.
+    #: The requested offset is outside of the queue; ``next_offset`` is inside.
     OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
 
 
 @dataclass(frozen=True, slots=True)
 class RawPull:
-    """A pull whose body was not decoded: stored records one after the other."""
+    """A pull result with an undecoded body: concatenated stored records."""
 
     status: PullStatus
     body: bytes
@@ -64,7 +64,7 @@ class PullResult:
 
 
 class ConsumeStatus(StrEnum):
-    """What a listener answers for all messages it was given."""
+    """Status returned by a concurrent listener for all messages of the call."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
@@ -72,23 +72,23 @@ class ConsumeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReconsumeLater:
-    """RECONSUME_LATER with a delay of the listener's choice."""
+    """RECONSUME_LATER with a delay chosen by the listener."""
 
-    #: A delay level of the broker; 0 lets the broker choose by the number of tries, and -1 makes a
-    #: dead letter of the message at once.
+    #: Delay level of the broker. With 0 the broker chooses by the number of retries; with -1 the
+    #: message moves to the dead-letter queue immediately.
     delay_level: int = 0
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """What a listener answers that consumes in order."""
+    """Status returned by an orderly listener."""
 
     SUCCESS = "SUCCESS"
-    #: Not consumed: the queue pauses, then the same messages come again.
+    #: Not consumed: the queue pauses, then the messages are delivered again.
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendQueue:
-    """SUSPEND_CURRENT_QUEUE_A_MOMENT with a pause of the listener's choice, 10 ms to 30 s."""
+    """SUSPEND_CURRENT_QUEUE_A_MOMENT with a pause chosen by the listener, 10 ms to 30 s."""
 
     milliseconds: int

@@ -1,6 +1,6 @@
-"""Routes that a client knows, asked for once and refreshed in the background.
+"""Topic routes of a client: fetched at first use and refreshed in the background.
 
-What a client once learnt it keeps while the name servers are away, so running clients go on.
+Cached routes stay valid while the name servers are unreachable, so running clients continue.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import GetRouteInfoRequestHeader
 
-#: Topics one client keeps routes of; the one asked for longest ago makes room.
+#: Maximum cached routes of one client; the least recently fetched route is evicted.
 ROUTES_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
-    """A route, read once into what producers and consumers want of it."""
+    """A route with the queues for producers and for consumers."""
 
     data: TopicRouteData
     publish_queues: tuple[MessageQueue, ...]
@@ -41,7 +41,7 @@ class TopicRoute:
 
 
 class RouteCache:
-    """Owned by one client on its event loop."""
+    """Owned by one client, on the client's event loop."""
 
     def __init__(
         self,
@@ -54,24 +54,24 @@ class RouteCache:
         self._on_new_broker = on_new_broker
         self._routes: dict[str, TopicRoute] = {}
         self._stale: set[str] = set()
-        self._asking: dict[str, asyncio.Task[TopicRoute]] = {}
+        self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
         self._addrs: dict[str, dict[int, str]] = {}
 
     async def route(self, topic: str) -> TopicRoute:
-        """The route of a topic. Raises RequestRefused when no broker has it and TransportError
-        when no name server answers, unless an older answer is at hand."""
-        known = self._routes.get(topic)
-        if known is not None and topic not in self._stale:
-            return known
+        """The route of a topic. Without a cached route, raises RequestRefused when no broker has
+        the topic and TransportError when no name server answers."""
+        cached = self._routes.get(topic)
+        if cached is not None and topic not in self._stale:
+            return cached
         try:
-            return await self._ask_once(topic)
+            return await self._fetch_shared(topic)
         except GantryError:
-            if known is None:
+            if cached is None:
                 raise
-            return known
+            return cached
 
     async def publish_route(self, topic: str, queue_nums: int) -> TopicRoute:
-        """Like ``route``; for an unknown topic, what the broker will make of the first message."""
+        """Like ``route``; for an unknown topic, the expected route after auto-creation."""
         try:
             return await self.route(topic)
         except RequestRefused as refused:
@@ -82,39 +82,39 @@ class RouteCache:
             except RequestRefused:
                 raise refused from None
         data = route_for_new_topic(template.data, queue_nums)
-        # Not kept: the next message asks again and finds the real route.
+        # Not cached: the next message fetches the real route.
         return _read_route(topic, data)
 
     async def refresh(self) -> None:
-        """Ask again for every topic that is in use; raises the first failure after trying all."""
+        """Fetch the routes of all cached topics; raises the first failure after trying all."""
         failure: GantryError | None = None
         for topic in list(self._routes):
             try:
-                await self._ask_once(topic)
+                await self._fetch_shared(topic)
             except GantryError as error:
                 failure = failure or error
         self._addrs = {}
         for route in self._routes.values():
-            self._learn_brokers(route.data)
+            self._update_addrs(route.data)
         if failure:
             raise failure
 
     def mark_stale(self, topic: str) -> None:
-        """The route led astray: ask again before it is used the next time."""
+        """Fetch the route before the next use, because a request by the route failed."""
         self._stale.add(topic)
 
     def addr(self, broker_name: str, broker_id: int = MASTER_ID) -> str:
-        """Where a broker is; raises ClientError when no route names it."""
+        """The address of a broker; raises ClientError when no cached route names the broker."""
         addr = broker_addr(self._addrs.get(broker_name, {}), broker_id)
         if addr is None:
-            raise ClientError(f"The broker {broker_name} is in no route that this client knows.")
+            raise ClientError(f"The broker {broker_name} is in no cached route of the client.")
         return addr
 
     def master_addr(self, broker_name: str) -> str | None:
         return self._addrs.get(broker_name, {}).get(MASTER_ID)
 
     def broker_addrs(self, *, masters_only: bool) -> list[str]:
-        """Every address to send heartbeats to."""
+        """The broker addresses for heartbeats."""
         return sorted(
             {
                 addr
@@ -124,21 +124,22 @@ class RouteCache:
             }
         )
 
-    async def _ask_once(self, topic: str) -> TopicRoute:
-        """Many senders wait for one question."""
-        task = self._asking.get(topic)
+    async def _fetch_shared(self, topic: str) -> TopicRoute:
+        """Fetch a route; concurrent callers share one request to the name servers."""
+        task = self._fetching.get(topic)
         if task is None:
-            task = asyncio.create_task(self._ask(topic), name=f"route of {topic}")
-            self._asking[topic] = task
-            task.add_done_callback(lambda done: self._asked(topic, done))
+            task = asyncio.create_task(self._fetch(topic), name=f"route of {topic}")
+            self._fetching[topic] = task
+            task.add_done_callback(lambda done: self._fetched(topic, done))
         return await asyncio.shield(task)
 
-    def _asked(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
-        self._asking.pop(topic, None)
+    def _fetched(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
+        self._fetching.pop(topic, None)
         if not task.cancelled():
-            task.exception()  # Whoever waited has it; if all were cancelled, nobody wants it.
+            # The callers received the exception; mark it retrieved for the case without callers.
+            task.exception()
 
-    async def _ask(self, topic: str) -> TopicRoute:
+    async def _fetch(self, topic: str) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic)
         answer = await self._name_servers.ask(
             lambda: RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header),
@@ -150,11 +151,11 @@ class RouteCache:
             del self._routes[next(iter(self._routes))]
         self._routes[topic] = route
         self._stale.discard(topic)
-        if self._learn_brokers(route.data):
+        if self._update_addrs(route.data):
             self._on_new_broker()
         return route
 
-    def _learn_brokers(self, data: TopicRouteData) -> bool:
+    def _update_addrs(self, data: TopicRouteData) -> bool:
         changed = False
         for broker in data.broker_datas:
             if self._addrs.get(broker.broker_name) != broker.broker_addrs:
@@ -163,7 +164,7 @@ class RouteCache:
         return changed
 
     async def close(self) -> None:
-        tasks = list(self._asking.values())
+        tasks = list(self._fetching.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,22 +1,23 @@
-"""What a topic's route means to a client: where it may send, read, and find a broker. Pure.
+"""Reading a topic's route: writable queues, readable queues, broker addresses. Pure.
 
-Compatible with RocketMQ's MQClientInstance.topicRouteData2TopicPublishInfo and its twin for
-subscribing.
+Compatible with RocketMQ's MQClientInstance.topicRouteData2TopicPublishInfo and
+topicRouteData2TopicSubscribeInfo.
 """
 
 import msgspec
 
 from core_broker.remoting.bodies import MASTER_ID, MessageQueue, TopicRouteData
 
-#: What a route may claim of one broker; more would only fill our memory.
+#: Maximum queues of one broker in a route; bounds the memory for a corrupt answer.
 QUEUES_OF_BROKER_MAX = 65_536
-#: The text comes from the name server's configuration; a slip there must not fill our memory.
+#: Maximum queues of one entry of an order configuration; bounds the memory for a wrong entry in
+#: the name server's KV configuration.
 QUEUES_OF_ORDER_ENTRY_MAX = 1024
 VIP_PORT_BELOW = 2
 
 
 def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues a producer may use; an order configuration, when there is one, decides alone."""
+    """The queues for producers; an order configuration overrides the queue data of brokers."""
     if route.order_topic_conf:
         return _ordered_queues(topic, route.order_topic_conf)
     with_master = {
@@ -31,7 +32,7 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues a consumer may read."""
+    """The queues for consumers."""
     return [
         MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
@@ -41,7 +42,7 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def route_for_new_topic(template: TopicRouteData, queue_nums: int) -> TopicRouteData:
-    """The route a topic will get when the broker creates it from the template on first use."""
+    """The expected route of a topic after its auto-creation from the template topic."""
     datas = []
     for data in template.queue_datas:
         nums = min(queue_nums, data.read_queue_nums)
@@ -50,20 +51,20 @@ def route_for_new_topic(template: TopicRouteData, queue_nums: int) -> TopicRoute
 
 
 def broker_addr(addrs: dict[int, str], broker_id: int = MASTER_ID) -> str | None:
-    """The address of one broker of a set: the wanted id, else any, the lowest id first."""
+    """The address of the broker with the id; for a missing id, the address of the lowest id."""
     if broker_id in addrs:
         return addrs[broker_id]
     return addrs[min(addrs)] if addrs else None
 
 
 def vip_addr(addr: str) -> str:
-    """The second listener of a broker, two below its own port; it has no pulls."""
+    """The address of a broker's second listener (port - 2), used for sends and not for pulls."""
     host, _, port = addr.rpartition(":")
     return f"{host}:{int(port) - VIP_PORT_BELOW}"
 
 
 def _ordered_queues(topic: str, order_conf: str) -> list[MessageQueue]:
-    """``brokerA:8;brokerB:4``; an entry that does not parse gives no queues."""
+    """Read ``brokerA:8;brokerB:4``; malformed entries give no queues."""
     queues = []
     for entry in order_conf.split(";"):
         broker_name, _, nums = entry.strip().partition(":")

@@ -1,7 +1,7 @@
-"""Choosing the queue of a message by what it is about, so that related messages stay in order.
+"""Queue selectors: choose the queue of a message by an argument, to keep related messages in order.
 
-A selector gets the topic's queues, the message, and what the caller gave with it. Compatible with
-RocketMQ's MessageQueueSelector and its implementations. Pure but for ``by_random``.
+A selector gets the topic's queues, the message, and the caller's argument. Compatible with
+RocketMQ's MessageQueueSelector and its implementations. Pure except for ``by_random``.
 """
 
 import random
@@ -18,33 +18,31 @@ _INT_BITS, _LONG_BITS = 32, 64
 
 
 def by_hash(queues: Sequence[MessageQueue], _message: Message, argument: object) -> MessageQueue:
-    """The same queue for the same text or number, and the one a Java producer would choose."""
+    """The queue by the hash of a text or number; Java producers choose an identical queue."""
     return queues[abs(_java_hash(argument)) % len(queues)]
 
 
 def by_random(queues: Sequence[MessageQueue], _message: Message, _argument: object) -> MessageQueue:
-    """Any queue."""
+    """A random queue."""
     return random.choice(queues)
 
 
 def by_machine_room(rooms: Collection[str]) -> QueueSelector:
-    """Any queue of a broker named ``room@name`` whose room is one of these."""
+    """A random queue of the brokers named ``room@name`` in the given machine rooms."""
 
     def select(
         queues: Sequence[MessageQueue], _message: Message, _argument: object
     ) -> MessageQueue:
-        near = [queue for queue in queues if queue.broker_name.partition("@")[0] in rooms]
-        if not near:
-            raise ClientError(
-                f"No queue is in one of the machine rooms {', '.join(sorted(rooms))}."
-            )
-        return random.choice(near)
+        room_queues = [queue for queue in queues if queue.broker_name.partition("@")[0] in rooms]
+        if not room_queues:
+            raise ClientError(f"No queue is in the machine rooms {', '.join(sorted(rooms))}.")
+        return random.choice(room_queues)
 
     return select
 
 
 def _java_hash(argument: object) -> int:
-    """hashCode() of what may be a key: String, Integer, Long, Boolean."""
+    """Java's hashCode() of a sharding key: String, Integer, Long, Boolean."""
     if isinstance(argument, str):
         return java_string_hash(argument)
     if isinstance(argument, bool):

@@ -1,6 +1,6 @@
-"""Sending on behalf of a group: choose a queue, try, try another, within one time budget.
+"""Sending on behalf of a group: queue choice and retries within one time budget.
 
-Producers use it, and consumers for what they send back.
+Used by producers, and by consumers for sending back messages.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from core_broker.remoting.command import RemotingCommand
 
 
 class Sender:
-    """Belongs to one client and uses its connections and routes."""
+    """The sender of one client; uses the connections and routes of the client's instance."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Sender:
         self._chooser = QueueChooser(self._faults)
 
     async def announce(self, topic: str, deadline: Deadline) -> None:
-        """Have the brokers of a topic know this client before it sends them something."""
+        """Register the client at the brokers of a topic by heartbeats before the first send."""
         await self._writable_queues(topic, deadline)
         try:
             async with asyncio.timeout(deadline.left_ms() / 1000):
@@ -56,7 +56,7 @@ class Sender:
             raise RequestTimeout(servers, RequestCode.HEART_BEAT, deadline.timeout_ms) from None
 
     async def send_oneway(self, outgoing: Outgoing) -> None:
-        """Nobody waits for an answer; raises TransportError when there is no connection."""
+        """Send without waiting for an answer; raises TransportError without a connection."""
         deadline = Deadline(self._settings.send_timeout_ms)
         queues = await self._writable_queues(outgoing.topic, deadline)
         queue = self._chooser.choose(outgoing.topic, queues, now_ms=now_ms())
@@ -70,7 +70,7 @@ class Sender:
             self._end(context)
 
     async def queues(self, topic: str, timeout_ms: int | None) -> Sequence[MessageQueue]:
-        """The queues a message may go to; those its topic will have when there is none yet."""
+        """The writable queues of a topic; for an unknown topic, the queues after auto-creation."""
         return await self._writable_queues(
             topic, Deadline(timeout_ms or self._settings.send_timeout_ms)
         )
@@ -78,13 +78,14 @@ class Sender:
     async def send_to(
         self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int | None
     ) -> SendResult:
-        """One try at one queue."""
+        """One attempt at one queue."""
         deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
         await self._writable_queues(outgoing.topic, deadline)
         return await self._try(outgoing, queue, deadline)
 
     async def send(self, outgoing: Outgoing, timeout_ms: int | None = None) -> SendResult:
-        """Try queues until one takes it; the error of the last try carries a note on all."""
+        """Try queues until a broker stores the message. Raises the error of the last attempt, with
+        a note of all tried brokers."""
         deadline = Deadline(timeout_ms or self._settings.send_timeout_ms)
         queues = await self._writable_queues(outgoing.topic, deadline)
         stored: SendResult | None = None
@@ -132,7 +133,7 @@ class Sender:
     ) -> tuple[SendContext, RemotingCommand]:
         addr = self._instance.routes.master_addr(queue.broker_name)
         if addr is None:
-            raise ConnectFailed(queue.broker_name, "no master of it is known")
+            raise ConnectFailed(queue.broker_name, "no route names a master of the broker")
         if self._settings.vip_channel:
             addr = vip_addr(addr)
         context = SendContext(self._group, outgoing, queue, addr, now_ms())
@@ -150,9 +151,9 @@ class Sender:
         context.cost_ms = now - context.started_ms
         if self._faults is not None:
             if context.error is None:
-                self._faults.sent(context.queue.broker_name, context.cost_ms, now)
+                self._faults.record_latency(context.queue.broker_name, context.cost_ms, now)
             else:
-                self._faults.failed(context.queue.broker_name, now)
+                self._faults.record_failure(context.queue.broker_name, now)
         self._hooks.after_send(context)
 
     async def _writable_queues(self, topic: str, deadline: Deadline) -> Sequence[MessageQueue]:
@@ -165,5 +166,5 @@ class Sender:
             servers = self._instance.namesrv_addr
             raise RequestTimeout(servers, code, deadline.timeout_ms) from None
         if not route.publish_queues:
-            raise ClientError(f"The topic {topic} has no queue that may be written to.")
+            raise ClientError(f"The topic {topic} has no writable queue; check its perm.")
         return route.publish_queues

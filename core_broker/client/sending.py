@@ -1,7 +1,7 @@
-"""The send request and its answer (codes 310, 320 and 325). Pure.
+"""Send requests and their answers (codes 310, 320 and 325). Pure.
 
-Compatible with RocketMQ's SendMessageRequestHeaderV2, MessageBatch and MQClientAPIImpl's reading of
-the answer.
+Compatible with RocketMQ's SendMessageRequestHeaderV2, MessageBatch and
+MQClientAPIImpl.processSendResponse.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ REPLY_TYPE: Final = "reply"
 
 
 class CompressionType(IntEnum):
-    """How large bodies are packed; the values are bits of the system flag."""
+    """Compression of large bodies; the values are bits of the system flag."""
 
     ZLIB = sysflag.COMPRESSION_ZLIB
     LZ4 = sysflag.COMPRESSION_LZ4
@@ -54,7 +54,7 @@ class CompressionType(IntEnum):
 
 
 _SEPARATORS: Final = frozenset({NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR})
-#: Lengths and checks around each message of a batch, and the unique key that it will get.
+#: Bytes of a batch entry besides body and properties: fixed fields, and the added unique key.
 _BATCH_OVERHEAD_BYTES: Final = 22 + 48
 
 _STATUSES: Final[dict[int, SendStatus]] = {
@@ -67,19 +67,19 @@ _STATUSES: Final[dict[int, SendStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What goes into a request, the same for each try: made once, sent to one queue or another."""
+    """The queue-independent part of a send request: built once, used for all attempts."""
 
     topic: str
     body: bytes
     properties: str
-    #: What the application gave; more than one in a batch.
+    #: The application's messages; several in a batch.
     messages: Sequence[Message]
-    #: The unique keys of the messages, in their order.
+    #: The unique keys, in the order of ``messages``.
     msg_ids: Sequence[str]
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
-    #: The answer to a request, which the broker hands to the requester.
+    #: True for a reply; the broker pushes replies to the requester.
     is_reply: bool = False
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
@@ -125,10 +125,10 @@ class Outgoing:
 def check_message(
     message: Message, bytes_max: int = MESSAGE_BYTES_MAX, *, may_be_empty: bool = False
 ) -> None:
-    """Raise ClientError for a topic or body that no broker would take.
+    """Raise ClientError for an illegal topic, or a body of an illegal size.
 
-    RocketMQ's clients refuse an empty body, its brokers take one: whoever passes on what is stored
-    already sets ``may_be_empty``.
+    RocketMQ's clients refuse an empty body, but brokers store messages without a body: callers
+    resending stored messages set ``may_be_empty``.
     """
     validate_topic(message.topic)
     if message.topic in SEND_FORBIDDEN_TOPICS:
@@ -148,11 +148,11 @@ def prepare(
     compress_type: CompressionType = CompressionType.ZLIB,
     compress_level: int = COMPRESS_LEVEL,
 ) -> Outgoing:
-    """Give a message its unique key, unless it has one, and compress a large body."""
+    """Add a missing unique key to a message, and compress a large body."""
     properties = {PROPERTY_UNIQ_KEY: uniq_key, **message.properties}
     reconsume_times, max_reconsume_times = 0, None
     if message.topic.startswith(RETRY_PREFIX):
-        # What a consumer sends back by hand tells its count in the header, not in the message.
+        # A message sent back by a client has the retry counts in the header, not in the properties.
         reconsume_times = _count(properties.pop(PROPERTY_RECONSUME_TIME, "")) or 0
         max_reconsume_times = _count(properties.pop(PROPERTY_MAX_RECONSUME_TIMES, ""))
     body, sys_flag = message.body, 0
@@ -176,13 +176,14 @@ def prepare(
 def prepare_batch(
     messages: Sequence[Message], uniq_keys: Sequence[str], bytes_max: int = MESSAGE_BYTES_MAX
 ) -> Outgoing:
-    """One request for several messages of one topic; raises ClientError when they do not agree."""
+    """Build one request for several messages of one topic; raises ClientError for different topics
+    or different values of wait_store_ok."""
     if not messages:
         raise ClientError("The batch is empty.")
     first = messages[0]
     waits = {message.properties.get(PROPERTY_WAIT_STORE_MSG_OK) for message in messages}
     if any(message.topic != first.topic for message in messages) or len(waits) > 1:
-        raise ClientError("Messages of a batch must have one topic and one wait_store_ok.")
+        raise ClientError("Messages of a batch must have equal topics and equal wait_store_ok.")
     if first.topic.startswith(RETRY_PREFIX):
         raise ClientError("Messages of a retry topic cannot be sent as a batch.")
     keyed = []
@@ -209,27 +210,29 @@ def _count(text: str) -> int | None:
 def split_batch(
     messages: Sequence[Message], bytes_max: int = MESSAGE_BYTES_MAX
 ) -> list[list[Message]]:
-    """Cut a list into batches of neighbours that are small enough to be sent as one.
+    """Split messages, in order, into batches of at most ``bytes_max`` bytes.
 
-    A message that is too large alone gets a batch of its own, which will be refused.
+    A message larger than ``bytes_max`` gets a separate batch; `prepare_batch` refuses the batch.
     """
     batches: list[list[Message]] = []
-    room = 0
+    free_bytes = 0
     for message in messages:
         text = properties_text(message.properties).encode("utf-8", "replace")
         size = len(message.body) + len(text) + _BATCH_OVERHEAD_BYTES
-        if size > room or not batches:
+        if size > free_bytes or not batches:
             batches.append([])
-            room = bytes_max
+            free_bytes = bytes_max
         batches[-1].append(message)
-        room -= size
+        free_bytes -= size
     return batches
 
 
 def _checked_properties(properties: dict[str, str]) -> str:
     for name, value in properties.items():
         if not name or not _SEPARATORS.isdisjoint(name + value):
-            raise ClientError(f"The property {name!r} is unnamed or contains a separator.")
+            raise ClientError(
+                f"The property {name!r} is unnamed or contains a separator, character 1 or 2."
+            )
     text = properties_text(properties)
     size = len(text.encode("utf-8", "replace"))
     if size > PROPERTIES_BYTES_MAX:
@@ -242,7 +245,7 @@ def _checked_properties(properties: dict[str, str]) -> str:
 def read_send_answer(
     answer: RemotingCommand, addr: str, outgoing: Outgoing, queue: MessageQueue
 ) -> SendResult:
-    """What the broker made of it; raises RequestRefused when it was not stored."""
+    """Read the result of a send; raises RequestRefused when the broker did not store it."""
     status = _STATUSES.get(answer.code)
     if status is None:
         raise RequestRefused(answer.code, answer.remark or "", addr)

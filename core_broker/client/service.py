@@ -1,4 +1,4 @@
-"""What producers and consumers have in common: they are started once and must be stopped."""
+"""The base class of producers and consumers: start, stop, and a warning for a missing stop."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -7,18 +7,19 @@ from typing import Self
 
 
 class Service(ABC):
-    """`async with` starts and stops it; one that is dropped while it runs warns."""
+    """`async with` starts and stops a service; garbage collection of a running service raises a
+    ResourceWarning."""
 
-    #: True, or what runs, between `start` and `stop`.
+    #: True, or the running part of the service, between `start` and `stop`.
     _running: object = None
 
     @abstractmethod
     async def start(self) -> None:
-        """Begin."""
+        """Start the service."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """End in order; may be called twice."""
+        """Stop the service in order; may be called twice."""
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -16,7 +16,7 @@ from core_broker.message.compression import COMPRESS_LEVEL
 from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
 from core_broker.remoting.codes import ResponseCode
 
-#: Refusals after which RocketMQ 4.9 tries another queue; SYSTEM_BUSY is not one of them.
+#: Response codes for a retry at another queue, as in RocketMQ 4.9; SYSTEM_BUSY is not included.
 RETRY_CODES: Final = frozenset(
     {
         ResponseCode.TOPIC_NOT_EXIST,
@@ -33,44 +33,44 @@ CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How a producer sends."""
+    """Settings of a producer."""
 
-    #: For all tries of one message together.
+    #: Timeout of one send over all attempts, ms.
     send_timeout_ms: int = 3000
-    #: Tries after the first one.
+    #: Attempts after the first attempt.
     retry_times: int = 2
     retry_codes: frozenset[int] = RETRY_CODES
-    #: Also try another broker when a flush or replica did not confirm; this makes duplicates.
+    #: Also retry after a status other than SEND_OK; retries store duplicates.
     retry_when_not_stored_ok: bool = False
-    #: Avoid brokers for a while that were slow or failed, by RocketMQ's table of times.
+    #: Avoid slow and failing brokers for a while, by RocketMQ's latency table.
     send_latency_fault_enable: bool = False
     compress_over_bytes: int = COMPRESS_OVER_BYTES
     #: LZ4 and ZSTD need consumers of 4.9.4 or later and ``pip install gantry[compression]``.
     compress_type: CompressionType = CompressionType.ZLIB
     compress_level: int = COMPRESS_LEVEL
     message_bytes_max: int = MESSAGE_BYTES_MAX
-    #: Queues to ask for when the first message creates its topic.
+    #: Queues per broker of a topic created by the first message.
     new_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS
-    #: Send to the port below the brokers' own, where no consumer is in the way.
+    #: Send to the brokers' VIP port (listen port - 2), free of pull requests.
     vip_channel: bool = False
-    #: Messages given to ``submit`` that have no outcome yet.
+    #: Maximum messages of ``submit`` in flight.
     in_flight_max: int = 10_000
-    #: How long ``stop`` waits for sends that are running.
+    #: Maximum wait of ``stop`` for running sends, s.
     drain_timeout_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """What all members of a group have in common, however they consume."""
+    """Settings of all consumers of a group, push and pull."""
 
     model: MessageModel = MessageModel.CLUSTERING
-    #: Where a group starts in a queue that it has no offset for.
+    #: Start offset in queues without a committed offset.
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    #: For CONSUME_FROM_TIMESTAMP; None is half an hour before the start.
+    #: Timestamp for CONSUME_FROM_TIMESTAMP; None is half an hour before the start.
     consume_timestamp_ms: int | None = None
     allocate: AllocateStrategy = averagely
     pull_count: int = 32
-    #: What each queue may hold before its pulling pauses.
+    #: Limits of cached messages per queue; at a limit, pulling from the queue pauses.
     cache: CacheLimits = field(default_factory=CacheLimits)
     commit_interval_s: float = 5.0
     rebalance_interval_s: float = 20.0
@@ -80,33 +80,34 @@ class GroupSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings(GroupSettings):
-    """How a push consumer consumes."""
+    """Settings of a push consumer."""
 
-    #: Calls of the listener at the same time.
+    #: Maximum concurrent calls of the listener.
     concurrency: int = 20
-    #: Messages in one call of the listener.
+    #: Maximum messages in one call of the listener.
     batch_max: int = 1
-    #: A listener that takes longer is cancelled and its messages are retried.
+    #: Timeout of a listener call, ms; after the timeout the call is cancelled and retried.
     consume_timeout_ms: int = 15 * 60 * 1000
-    #: Tries after the first one; -1 is 16 for a concurrent listener and no end for an orderly one,
-    #: where a message that does not succeed holds up its queue.
+    #: Retries of a message. -1 is 16 for a concurrent listener, and unlimited for an orderly
+    #: listener: a failing message blocks the queue.
     max_reconsume_times: int = -1
-    #: How long a queue pauses after an orderly listener did not succeed.
+    #: Pause of a queue after a failed call of an orderly listener, ms.
     suspend_current_queue_ms: int = 1000
-    #: How long ``stop`` waits for listeners that are running.
+    #: Maximum wait of ``stop`` for running listener calls, s.
     drain_timeout_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class LitePullSettings(GroupSettings):
-    """How a lite pull consumer pulls ahead and commits."""
+    """Settings of a lite pull consumer."""
 
     pull_count: int = 10
-    #: Messages that one poll gives at most.
+    #: Maximum messages returned by one poll.
     poll_count: int = 10
-    #: How long a poll waits when it is not told.
+    #: Default timeout of a poll, ms.
     poll_timeout_ms: int = 5000
-    #: Commit what was polled every ``commit_interval_s``, once the next poll has begun.
+    #: Commit consumed messages every ``commit_interval_s``; the next poll marks the messages of the
+    #: previous poll as consumed.
     auto_commit: bool = True
-    #: How often queues are looked at for ``on_queues_changed``.
+    #: Interval of queue checks for ``on_queues_changed``, s.
     topic_check_interval_s: float = 30.0

@@ -1,7 +1,7 @@
-"""Filter expressions as a client states and applies them. Pure.
+"""Subscriptions of a client, and the tag filter of the client. Pure.
 
 Compatible with RocketMQ's FilterAPI.buildSubscriptionData. A TAG expression is ``*`` or tags joined
-by ``||``. The broker compares only 32-bit hashes of tags, so the client compares the text again.
+by ``||``. The broker compares only 32-bit hashes of tags, so the client compares the tags again.
 """
 
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from core_broker.remoting.bodies import (
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """What of a topic a consumer wants: ``by_tag("A || B")`` or ``by_sql("a > 1 AND b = 'x'")``."""
+    """A filter for the messages of a topic: ``by_tag("A || B")`` or ``by_sql("a > 1")``."""
 
     expression: str = SUBSCRIBE_ALL
     kind: str = EXPRESSION_TAG
 
     @classmethod
     def by_tag(cls, expression: str) -> Self:
-        """Messages with one of the tags; the client compares the tags again."""
+        """Select messages by tags; broker and client compare the tags."""
         return cls(expression, EXPRESSION_TAG)
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Messages whose properties meet an SQL92 condition; the broker decides, and must have
+        """Select messages by an SQL92 condition over properties. The broker filters, and needs
         enablePropertyFilter=true."""
         return cls(expression, EXPRESSION_SQL92)
 
@@ -39,7 +39,8 @@ class MessageSelector:
 def build_subscription(
     topic: str, expression: str = SUBSCRIBE_ALL, *, version: int, kind: str = EXPRESSION_TAG
 ) -> SubscriptionData:
-    """What a heartbeat says about one topic; ``version`` is the time of the change in ms."""
+    """Build the subscription of a topic for heartbeats; ``version`` is the time of the change in
+    ms. Raises ClientError for an empty expression."""
     if kind != EXPRESSION_TAG:
         if not expression.strip():
             raise ClientError(f"The {kind} expression for topic {topic} is empty.")
@@ -64,7 +65,7 @@ def build_subscription(
 
 
 def matches_tags(subscription: SubscriptionData, tags: str | None) -> bool:
-    """Whether a message with these tags is wanted; SQL92 was decided by the broker."""
+    """Compare a message's tags with a TAG subscription; True for SQL92, filtered by the broker."""
     if subscription.expression_type != EXPRESSION_TAG or not subscription.tags_set:
         return True
     return tags is not None and tags in subscription.tags_set

@@ -1,15 +1,15 @@
-"""Transactional messages: delivered exactly when a local transaction says so.
+"""Transactional messages: delivered only after the commit of a local transaction.
 
     producer                    broker
-    half message          ->    kept where no consumer sees it
+    half message          ->    stores the half message, invisible to consumers
     execute()
-    commit, rollback (37) ->    delivers it, or forgets it
-                          <-    no word for a while: asks (39) any producer of the group
+    commit, rollback (37) ->    delivers or discards the message
+                          <-    without commit or rollback: check (39) at a producer of the group
     check()
     commit, rollback (37) ->
 
-The answer travels one-way; when it is lost, the broker asks again. Compatible with RocketMQ's
-TransactionMQProducer and TransactionListener.
+END_TRANSACTION (37) is a one-way request; after a loss the broker checks again. Compatible with
+RocketMQ's TransactionMQProducer and TransactionListener.
 """
 
 import asyncio
@@ -48,16 +48,16 @@ from core_broker.remoting.headers import (
 
 log = logging.getLogger(__name__)
 
-#: Checks that may run at a time. What comes beyond is left out: the broker asks again.
+#: Maximum concurrent checks. Further checks are dropped: the broker checks again.
 CHECKS_MAX: Final = 2_000
 
 
 class LocalTransactionState(StrEnum):
-    """What a local transaction came to."""
+    """The state of a local transaction."""
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
-    #: Not decided yet: the broker will ask. RocketMQ spells it so.
+    #: Undecided: the broker will check. The spelling is RocketMQ's.
     UNKNOW = "UNKNOW"
 
 
@@ -74,17 +74,17 @@ Check = Callable[[MessageExt], State | Awaitable[State]]
 
 @dataclass(frozen=True, slots=True)
 class TransactionSendResult(SendResult):
-    """The half message, and what the local transaction came to."""
+    """The send result of the half message, and the state of the local transaction."""
 
     transaction_id: str = ""
     local_state: LocalTransactionState = LocalTransactionState.UNKNOW
-    #: What `execute` raised; its state is then unknown, and the broker will ask.
+    #: The exception of `execute`; the state is then UNKNOW, and the broker will check.
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
-    """One decision on its way to the broker."""
+class _EndTransaction:
+    """The end of one transaction: broker address and request fields."""
 
     addr: str
     message: Message | MessageExt
@@ -96,18 +96,18 @@ class _Ending:
     is_from_check: bool
 
 
-class _Endings:
-    """Tells brokers what transactions came to."""
+class _TransactionEnder:
+    """Sends END_TRANSACTION (37) to brokers."""
 
     def __init__(self, instance: ClientInstance, group: str, hooks: HookChain) -> None:
         self.group = group
         self._instance = instance
         self._hooks = hooks
 
-    async def tell(
-        self, ending: _Ending, state: LocalTransactionState, error: Exception | None
+    async def end(
+        self, ending: _EndTransaction, state: LocalTransactionState, error: Exception | None
     ) -> None:
-        """Tell the broker; when that fails it will ask."""
+        """Send the state of the transaction. Failures are logged: the broker will check."""
         header = EndTransactionRequestHeader(
             producer_group=self.group,
             tran_state_table_offset=ending.queue_offset,
@@ -124,7 +124,7 @@ class _Endings:
         try:
             await self._instance.remoting.oneway(ending.addr, command)
         except GantryError as failure:
-            log.warning("%s does not hear of transaction %s: %s", ending.addr, state, failure)
+            log.warning("%s of a transaction was not sent to %s: %s", state, ending.addr, failure)
         self._hooks.end_transaction(
             EndTransactionContext(
                 self.group,
@@ -140,11 +140,11 @@ class _Endings:
 
 
 class _Checks:
-    """Answers brokers that ask what became of a transaction (39)."""
+    """Handles the transaction checks (39) of brokers."""
 
-    def __init__(self, check: Check, endings: _Endings) -> None:
+    def __init__(self, check: Check, ender: _TransactionEnder) -> None:
         self._check = check
-        self._endings = endings
+        self._ender = ender
         self._running: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
@@ -152,19 +152,19 @@ class _Checks:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def asked(self, connection: Connection, request: RemotingCommand) -> None:
-        """CHECK_TRANSACTION_STATE (39)."""
+    def on_check(self, connection: Connection, request: RemotingCommand) -> None:
+        """Start a check for CHECK_TRANSACTION_STATE (39); the answer is a separate request (37)."""
         peer = connection.peer
         header = request.header(CheckTransactionStateRequestHeader)
         try:
             message = decode_record(request.body)
         except ProtocolError as error:
-            log.warning("%s asks about a message that is not readable: %s", peer, error)
+            log.warning("The half message in a check of %s cannot be decoded: %s", peer, error)
             return
-        if message.properties.get(PROPERTY_PRODUCER_GROUP) != self._endings.group:
-            log.warning("%s asks about a message of another group", peer)
+        if message.properties.get(PROPERTY_PRODUCER_GROUP) != self._ender.group:
+            log.warning("A check of %s is for a different producer group", peer)
         elif len(self._running) >= CHECKS_MAX:
-            log.warning("%d checks are running; %s has to ask again", CHECKS_MAX, peer)
+            log.warning("%d checks are running; a check of %s was dropped", CHECKS_MAX, peer)
         else:
             task = asyncio.create_task(self._answer(peer, header, message))
             self._running.add(task)
@@ -177,9 +177,9 @@ class _Checks:
             try:
                 message.body = message.decompressed_body()
             except ProtocolError as error:
-                log.warning("The body of %s does not unpack: %s", message.msg_id, error)
+                log.warning("The body of %s cannot be decompressed: %s", message.msg_id, error)
         state, failure = await _state(self._check, message)
-        ending = _Ending(
+        ending = _EndTransaction(
             addr=addr,
             message=message,
             msg_id=message.msg_id,
@@ -189,17 +189,17 @@ class _Checks:
             broker_name=None,
             is_from_check=True,
         )
-        await self._endings.tell(ending, state, failure)
+        await self._ender.end(ending, state, failure)
 
 
 class TransactionProducer(Producer):
-    """Sends messages that depend on local transactions.
+    """Sends messages with local transactions.
 
-    `execute(message, arg)` runs the local transaction once the half message is stored, and says
-    what it came to. `check(message)` says so later, when a broker asks, possibly about a message
-    that another producer of the group has sent; `message.msg_id` is the same in both. Either may be
-    a coroutine function; a plain function runs in a thread. What raises, or returns no state,
-    counts as UNKNOW.
+    `execute(message, arg)` runs the local transaction after the half message is stored, and
+    returns the state of the transaction. `check(message)` returns the state later, when a broker
+    checks a half message, possibly of another producer of the group; `message.msg_id` is equal in
+    `execute` and `check`. Both may be coroutine functions; a plain function runs in a thread. An
+    exception, or a return value other than a state, counts as UNKNOW.
     """
 
     def __init__(
@@ -223,21 +223,21 @@ class TransactionProducer(Producer):
             rpc_hooks=rpc_hooks,
         )
         self._execute = execute
-        self._endings = _Endings(self._instance, self.group, self._hooks)
-        self._checks = _Checks(check, self._endings)
-        self._handlers[RequestCode.CHECK_TRANSACTION_STATE] = self._checks.asked
+        self._ender = _TransactionEnder(self._instance, self.group, self._hooks)
+        self._checks = _Checks(check, self._ender)
+        self._handlers[RequestCode.CHECK_TRANSACTION_STATE] = self._checks.on_check
 
     async def stop(self) -> None:
-        """Take leave; checks that are running are cancelled, the broker will ask somebody else."""
+        """Cancel running checks and stop; the broker will check at another producer."""
         await self._checks.stop()
         await super().stop()
 
     async def send_in_transaction(
         self, message: Message, arg: Any = None, *, timeout_ms: int | None = None
     ) -> TransactionSendResult:
-        """Send a half message, run the local transaction, and tell the broker what it came to.
+        """Send a half message, run the local transaction, and send the state to the broker.
 
-        Raises what `send` raises, and then the transaction was not run.
+        Raises the errors of `send`; after an error the transaction was not run.
         """
         if PROPERTY_DELAY_TIME_LEVEL in message.properties:
             raise ClientError("A message in a transaction cannot be delayed.")
@@ -250,18 +250,18 @@ class TransactionProducer(Producer):
         outgoing = self._prepare(half)
         outgoing = replace(outgoing, sys_flag=outgoing.sys_flag | sysflag.TRANSACTION_PREPARED)
         state, error = LocalTransactionState.ROLLBACK_MESSAGE, None
-        async with self._in_flight.one():
+        async with self._in_flight.track():
             sent = await self._sender.send(outgoing, timeout_ms)
             if sent.status is SendStatus.SEND_OK:
                 state, error = await _state(self._execute, half, arg)
-            await self._endings.tell(self._ending(half, sent), state, error)
-        known = {field.name: getattr(sent, field.name) for field in fields(SendResult)}
+            await self._ender.end(self._ending(half, sent), state, error)
+        send_fields = {field.name: getattr(sent, field.name) for field in fields(SendResult)}
         return TransactionSendResult(
-            **known, transaction_id=sent.msg_id, local_state=state, error=error
+            **send_fields, transaction_id=sent.msg_id, local_state=state, error=error
         )
 
-    def _ending(self, half: Message, sent: SendResult) -> _Ending:
-        return _Ending(
+    def _ending(self, half: Message, sent: SendResult) -> _EndTransaction:
+        return _EndTransaction(
             addr=self._instance.routes.master_addr(sent.queue.broker_name) or "",
             message=half,
             msg_id=sent.msg_id,
@@ -276,7 +276,7 @@ class TransactionProducer(Producer):
 async def _state(
     callback: Callable[..., State | Awaitable[State]], *args: Any
 ) -> tuple[LocalTransactionState, Exception | None]:
-    """What the application says about a transaction, and what it raised instead."""
+    """Call the application's `execute` or `check`; return the state, and the exception if any."""
     try:
         if inspect.iscoroutinefunction(callback):
             state = await callback(*args)
@@ -285,10 +285,10 @@ async def _state(
             if inspect.isawaitable(state):
                 state = await state
     except Exception as error:
-        # The shell around the application's code: the broker asks again.
-        log.exception("A local transaction failed; its state is unknown")
+        # The boundary around the application's code: the broker checks again.
+        log.exception("A local transaction raised an exception; the state is UNKNOW")
         return LocalTransactionState.UNKNOW, error
     if not isinstance(state, LocalTransactionState):
-        log.warning("A local transaction answered %r, which is no state", state)
+        log.warning("A local transaction returned %r, not a LocalTransactionState", state)
         return LocalTransactionState.UNKNOW, None
     return state, None

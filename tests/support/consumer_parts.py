@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from core_broker.client.consumer.offset_stores import RememberedOffsets
+from core_broker.client.consumer.offset_stores import CachedOffsets
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.record import decode_record, encode_record
 from core_broker.remoting.bodies import MessageQueue
@@ -42,7 +42,7 @@ def message(
     return stored
 
 
-class OffsetsInMemory(RememberedOffsets):
+class OffsetsInMemory(CachedOffsets):
     """An offset store that lasts as long as the test."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class OffsetsInMemory(RememberedOffsets):
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:
-            offset = self.remembered(queue)
+            offset = self.cached(queue)
             if offset is not None:
                 self.stored[queue] = offset
 
@@ -70,7 +70,7 @@ class GivesBack:
         self.levels: list[int] = []
         self.takes = True
 
-    async def give_back(self, failed: MessageExt, delay_level: int = 0) -> bool:
+    async def send_back(self, failed: MessageExt, delay_level: int = 0) -> bool:
         self.given.append(failed.queue_offset)
         self.levels.append(delay_level)
         return self.takes

@@ -1,8 +1,8 @@
-"""The admin client: every question that console, tools, tests and Spark ask a cluster.
+"""The admin client: the cluster requests of console, tools, tests and Spark.
 
-One file per noun: topics, groups, offsets, messages, brokers, name server, access. It speaks
-nothing but RocketMQ's own protocol, so it works on Gantry and on Apache RocketMQ alike; `inventory`
-alone asks what only Gantry answers.
+One file per noun: topics, groups, offsets, messages, brokers, name server, access. The admin client
+uses RocketMQ's protocol only, so it works on Gantry and on Apache RocketMQ; the exception is
+`inventory`, with Gantry's private request codes.
 """
 
 from core_broker.client.admin.access import AccessAccount, AccessAdmin, AccessVersion
@@ -27,8 +27,9 @@ class AdminClient(
     NameServerAdmin,
     AccessAdmin,
 ):
-    """Ask a cluster and change it: ``async with AdminClient("127.0.0.1:9876") as admin``.
+    """Query and change a cluster: ``async with AdminClient("127.0.0.1:9876") as admin``.
 
-    Methods that take ``addr`` ask that one broker, found in ``cluster_info`` or ``topic_route``;
-    the others ask the name servers. It belongs to one event loop.
+    Methods with an ``addr`` send to one broker; addresses are in ``cluster_info`` and
+    ``topic_route``. Methods without ``addr`` send to the name servers. An admin client belongs to
+    one event loop.
     """

@@ -1,6 +1,6 @@
 """Access control of RocketMQ 4 (ACL 1.0): accounts, white list, versions of the files (50-53).
 
-A broker answers these only with aclEnable=true; 5.3.3 and later do not know them.
+Brokers answer the codes only with aclEnable=true; RocketMQ 5.3.3 and later refuse the codes.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from core_broker.remoting.headers import (
 
 @dataclass(frozen=True, slots=True)
 class AccessAccount:
-    """An account of plain_acl.yml; None leaves what the broker has. Permissions are DENY, PUB, SUB
-    and PUB|SUB; those of topics and groups are written name=permission."""
+    """An account of plain_acl.yml; None keeps the broker's value. Permissions are DENY, PUB, SUB
+    and PUB|SUB; permissions of topics and groups are written name=permission."""
 
     access_key: str
     secret_key: str | None = None
@@ -34,18 +34,18 @@ class AccessAccount:
 
 @dataclass(frozen=True, slots=True)
 class AccessVersion:
-    """Which state of its access files a broker has."""
+    """The versions of a broker's access files."""
 
     cluster: str
     broker_name: str
     broker_addr: str
-    #: By path of the file, on the broker's machine.
+    #: Versions by file path on the broker's machine.
     versions: dict[str, DataVersion]
 
 
 class AccessAdmin(AdminBase):
     async def update_access_account(self, addr: str, account: AccessAccount) -> None:
-        """Create an account on one broker, or change it when it is there."""
+        """Create or change an account on one broker."""
         header = CreateAccessConfigRequestHeader(
             access_key=account.access_key,
             secret_key=account.secret_key,
@@ -65,14 +65,14 @@ class AccessAdmin(AdminBase):
     async def update_white_list(
         self, addr: str, addresses: str, acl_file: str | None = None
     ) -> None:
-        """Replace globalWhiteRemoteAddresses in the broker's default file, or in the given one."""
+        """Replace globalWhiteRemoteAddresses in the given file, or in the broker's default file."""
         header = UpdateGlobalWhiteAddrsConfigRequestHeader(
             global_white_addrs=addresses, acl_file_full_path=acl_file
         )
         await self._ask(addr, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, header)
 
     async def access_version(self, addr: str) -> AccessVersion:
-        """The versions of a broker's access files; brokers before 4.9 know only one file."""
+        """The versions of a broker's access files; brokers before 4.9 have a single file."""
         answer = await self._ask(addr, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
         header = answer.header(GetBrokerAclConfigResponseHeader)
         if header.all_acl_file_version:

@@ -1,4 +1,4 @@
-"""How an admin client asks: one question, one deadline, one answer or a typed error."""
+"""Requests of an admin client: one request, one timeout, one answer or a typed error."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from core_broker.remoting.ext_fields import Header
 T = TypeVar("T")
 
 TIMEOUT_MS_DEFAULT: Final = 3000
-#: For questions that a broker passes on to a consumer, which it gives 10 s itself.
+#: Timeout of requests relayed by a broker to a consumer; the broker waits 10 s for the consumer.
 RELAYED_TIMEOUT_MS: Final = 12_000
 
 
 class AdminBase:
-    """The connection of an admin client. The methods that ask are in its subclasses by noun.
+    """The connections of an admin client; the request methods are in the subclasses, by noun.
 
-    Without an address of a name server (None) it can still ask brokers at their own addresses.
-    Every method raises TransportError when a peer cannot be reached or is silent, and
-    RequestRefused when it answers with a code other than success.
+    Without a name server address (None) only requests with a broker address work. Every method
+    raises TransportError when a peer is unreachable or does not answer, and RequestRefused for an
+    answer with a code other than success.
     """
 
     def __init__(
@@ -36,7 +36,9 @@ class AdminBase:
     ) -> None:
         self.timeout_ms = timeout_ms
         self._remoting = RemotingClient(name="admin", rpc_hooks=rpc_hooks)
-        self._known = None if namesrv_addr is None else NameServers(self._remoting, namesrv_addr)
+        self._configured = (
+            None if namesrv_addr is None else NameServers(self._remoting, namesrv_addr)
+        )
         self._used = False
         self._closed = False
 
@@ -46,8 +48,8 @@ class AdminBase:
 
     @property
     def _name_servers(self) -> NameServers:
-        """Raises ClientError when no address was given."""
-        return self._known or NameServers(self._remoting, "")
+        """Raises ClientError without a name server address."""
+        return self._configured or NameServers(self._remoting, "")
 
     async def close(self) -> None:
         """Close all connections; may be called twice."""
@@ -89,7 +91,7 @@ class AdminBase:
         *,
         timeout_ms: int | None = None,
     ) -> RemotingCommand:
-        """Like ``_ask``, for codes whose refusals have a meaning of their own."""
+        """Like ``_ask``, without raising for a refusal: the caller reads the response code."""
         self._used = True
         command = RemotingCommand.request(code, header, body)
         return await self._remoting.invoke(addr, command, timeout_ms or self.timeout_ms)
@@ -114,10 +116,10 @@ class AdminBase:
             lambda: RemotingCommand.request(code, header), self.timeout_ms
         )
 
-    async def _tell_name_servers(
+    async def _ask_all_name_servers(
         self, code: RequestCode, header: Header | None = None, body: bytes = b""
     ) -> list[RemotingCommand]:
-        """Name servers do not replicate: each one is told."""
+        """Send a change to every name server, because name servers do not replicate."""
         self._used = True
         return await self._name_servers.ask_all(
             lambda: RemotingCommand.request(code, header, body), self.timeout_ms

@@ -1,4 +1,4 @@
-"""Brokers: their settings, figures and clean-ups."""
+"""Brokers: settings, runtime information, statistics and clean-ups."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,12 @@ from core_broker.remoting.headers import ViewBrokerStatsDataRequestHeader
 
 class BrokerAdmin(AdminBase):
     async def cluster_info(self) -> ClusterInfo:
-        """Clusters, their broker sets and addresses, as the name server knows them."""
+        """Clusters, broker sets and broker addresses, as registered at a name server."""
         answer = await self._ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         return decode_body(ClusterInfo, answer.body)
 
     async def runtime_info(self, addr: str) -> dict[str, str]:
-        """Figures of a running broker under RocketMQ's names, all as text."""
+        """Runtime information of a broker under RocketMQ's names; all values are text."""
         return (await self._ask_body(KVTable, addr, RequestCode.GET_BROKER_RUNTIME_INFO)).table
 
     async def broker_config(self, addr: str) -> dict[str, str]:
@@ -24,24 +24,24 @@ class BrokerAdmin(AdminBase):
         return read_settings((await self._ask(addr, RequestCode.GET_BROKER_CONFIG)).body)
 
     async def update_broker_config(self, addr: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker. RocketMQ ignores keys it does not know."""
+        """Change settings of a running broker. RocketMQ ignores unknown keys."""
         await self._ask(addr, RequestCode.UPDATE_BROKER_CONFIG, body=write_settings(settings))
 
     async def broker_stats(self, addr: str, stats_name: str, key: str) -> BrokerStatsData:
-        """One statistic, for example TOPIC_PUT_NUMS of a topic; SYSTEM_ERROR when the broker has
-        counted nothing under it yet."""
+        """One statistic, for example TOPIC_PUT_NUMS of a topic; refused with SYSTEM_ERROR before
+        the first count under the key."""
         header = ViewBrokerStatsDataRequestHeader(stats_name=stats_name, stats_key=key)
         code = RequestCode.VIEW_BROKER_STATS_DATA
         return await self._ask_body(BrokerStatsData, addr, code, header)
 
     async def clean_expired_consume_queue(self, addr: str) -> None:
-        """Delete consume-queue files that point before the commit log."""
+        """Delete consume-queue files with entries before the start of the commit log only."""
         await self._ask(addr, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
 
     async def clean_unused_topic(self, addr: str) -> None:
-        """Delete the queues of topics that the broker no longer has."""
+        """Delete the consume queues of deleted topics."""
         await self._ask(addr, RequestCode.CLEAN_UNUSED_TOPIC)
 
     async def delete_expired_commit_log(self, addr: str) -> None:
-        """Delete commit-log files that are older than fileReservedTime."""
+        """Delete commit-log files older than fileReservedTime."""
         await self._ask(addr, RequestCode.DELETE_EXPIRED_COMMITLOG)

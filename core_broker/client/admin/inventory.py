@@ -1,4 +1,4 @@
-"""A whole broker in one question: Gantry's own request codes, where a broker offers them."""
+"""Gantry's private request codes: all topics, groups or clients of a broker in one request."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,12 +13,12 @@ from core_broker.remoting.bodies.inventory import (
 )
 from core_broker.remoting.codes import RequestCode
 
-#: A broker with very many topics takes seconds for its first picture of them.
+#: Timeout, ms: a broker with many topics needs seconds for the first snapshot.
 INVENTORY_TIMEOUT_MS: Final = 10_000
 
 
 class InventoryAdmin(AdminBase):
-    """Ask these only a broker whose `runtime_info` names the code, see `offered_codes`."""
+    """Requests for brokers with the code in `runtime_info`; see `offered_codes`."""
 
     async def topic_inventory(self, addr: str) -> TopicInventoryBody:
         """All topics of a broker: queues' offsets, rates, last write, groups with their lag."""
@@ -30,7 +30,7 @@ class InventoryAdmin(AdminBase):
         )
 
     async def group_inventory(self, addr: str) -> GroupInventoryBody:
-        """All groups of a broker: lag, since when, rate, clients, dead letters."""
+        """All groups of a broker: lag, lag time, rate, clients, dead letters."""
         return await self._ask_body(
             GroupInventoryBody,
             addr,
@@ -39,11 +39,11 @@ class InventoryAdmin(AdminBase):
         )
 
     async def all_clients(self, addr: str) -> ClientInventoryBody:
-        """Every connected client of a broker with its groups and its last heartbeat."""
+        """Every connected client of a broker with groups and last heartbeat."""
         return await self._ask_body(ClientInventoryBody, addr, RequestCode.GET_ALL_CLIENTS)
 
 
 def offered_codes(runtime_info: Mapping[str, str]) -> frozenset[int]:
-    """Gantry's own codes that a broker announces; none for RocketMQ's."""
+    """Gantry's private codes in a broker's runtime information; empty for Apache RocketMQ."""
     words = runtime_info.get(GANTRY_CODES_KEY, "").split(CODES_SEPARATOR)
     return frozenset(int(word) for word in words if word.isascii() and word.isdecimal())

@@ -1,4 +1,4 @@
-"""Messages: find them, read them, send one to a chosen queue of a chosen broker."""
+"""Messages: query, view and pull messages, and send a message to a chosen queue of a broker."""
 
 from typing import Final
 
@@ -39,10 +39,10 @@ class MessageAdmin(AdminBase):
         end_ms: int = TIMESTAMP_MAX,
         unique: bool = False,
     ) -> list[MessageExt]:
-        """Messages that the index finds under a key, or with ``unique`` under a unique key.
+        """Messages with a key, or with ``unique`` the messages with a unique key, by the index.
 
-        The index knows only a hash of the key, so another topic's or key's messages are left out
-        here. Nothing found is an empty list.
+        The index holds only hashes of keys, so the client drops messages of different topics and
+        keys. Without matches the list is empty.
         """
         header = QueryMessageRequestHeader(
             topic=topic,
@@ -55,15 +55,15 @@ class MessageAdmin(AdminBase):
         answer = await self._invoke(addr, RequestCode.QUERY_MESSAGE, header)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        found = decode_records(checked(answer, addr).body)
+        messages = decode_records(checked(answer, addr).body)
         if unique:
-            return [m for m in found if m.topic == topic and m.msg_id == key]
-        return [m for m in found if m.topic == topic and key in m.keys]
+            return [m for m in messages if m.topic == topic and m.msg_id == key]
+        return [m for m in messages if m.topic == topic and key in m.keys]
 
     async def view_message(
         self, addr: str, physical_offset: int, topic: str | None = None
     ) -> MessageExt:
-        """The record at an offset of the commit log; it needs no permission on the topic."""
+        """The message at an offset of the commit log; needs no read permission on the topic."""
         header = ViewMessageRequestHeader(offset=physical_offset, topic=topic)
         answer = await self._ask(addr, RequestCode.VIEW_MESSAGE_BY_ID, header)
         return decode_record(answer.body)
@@ -71,15 +71,15 @@ class MessageAdmin(AdminBase):
     async def resume_check_half_message(
         self, addr: str, offset_msg_id: str, topic: str | None = None
     ) -> None:
-        """Have a broker ask producers again about a half message that it gave up: one that lies on
-        TRANS_CHECK_MAX_TIME_TOPIC, named by its offset id."""
+        """Resume the checks of a half message after the last check. The message is on the topic
+        TRANS_CHECK_MAX_TIME_TOPIC, and is named by its offset message id there."""
         header = ResumeCheckHalfMessageRequestHeader(msg_id=offset_msg_id, topic=topic)
         await self._ask(addr, RequestCode.RESUME_CHECK_HALF_MESSAGE, header)
 
     async def consume_queue(
         self, addr: str, topic: str, queue_id: int, index: int, count: int, group: str | None = None
     ) -> QueryConsumeQueueResponseBody:
-        """Units of a consume queue; like ``view_message`` it needs no read permission."""
+        """Units of a consume queue; needs no read permission on the topic."""
         header = QueryConsumeQueueRequestHeader(
             topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group
         )
@@ -97,7 +97,7 @@ class MessageAdmin(AdminBase):
         group: str = TOOLS_CONSUMER_GROUP,
         timeout_ms: int | None = None,
     ) -> PullResult:
-        """Read without joining a group or committing anything; never waits for new messages."""
+        """Pull messages without joining a group or committing; does not wait for new messages."""
         raw = await self.pull_raw(
             addr, topic, queue_id, offset, count, subscription, group, timeout_ms
         )
@@ -114,8 +114,8 @@ class MessageAdmin(AdminBase):
         group: str = TOOLS_CONSUMER_GROUP,
         timeout_ms: int | None = None,
     ) -> RawPull:
-        """Like ``pull``, but the body stays bytes: stored records one after the other. The broker
-        filters by the hash of tags only, so a reader compares the tags again."""
+        """Like ``pull``, with an undecoded body: concatenated stored records. The broker filters
+        by tag hashes only, so the caller compares the tags again."""
         queue = MessageQueue(topic=topic, broker_name="", queue_id=queue_id)
         command = Pull(queue, group, offset, count, subscription).request()
         self._used = True
@@ -129,9 +129,9 @@ class MessageAdmin(AdminBase):
         queue_id: int = -1,
         group: str = CLIENT_INNER_PRODUCER_GROUP,
     ) -> SendResult:
-        """Send to one broker; queue -1 lets it choose. There is no retry: the caller decides.
+        """Send to one broker without a retry; with queue -1 the broker chooses the queue.
 
-        An empty body is sent too, for there are stored messages without one."""
+        An empty body is allowed, because stored messages may have an empty body."""
         check_message(message, may_be_empty=True)
         outgoing = prepare(message, new_uniq_key())
         queue = MessageQueue(topic=message.topic, broker_name="", queue_id=queue_id)

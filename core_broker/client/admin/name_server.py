@@ -1,4 +1,4 @@
-"""The name servers' own: key-value configuration, settings, write permissions."""
+"""Name servers: key-value configuration, settings, write permissions of brokers."""
 
 from collections.abc import Mapping
 
@@ -23,10 +23,10 @@ from core_broker.remoting.headers import (
 
 
 class NameServerAdmin(AdminBase):
-    """Reading asks one name server; changing tells all of them."""
+    """Reads are sent to one name server, changes to all name servers."""
 
     async def kv_get(self, namespace: str, key: str) -> str | None:
-        """The value; None when there is none."""
+        """The value of a key; None for a missing key."""
         header = GetKVConfigRequestHeader(namespace=namespace, key=key)
         try:
             answer = await self._ask_name_server(RequestCode.GET_KV_CONFIG, header)
@@ -37,7 +37,7 @@ class NameServerAdmin(AdminBase):
         return answer.header(GetKVConfigResponseHeader).value
 
     async def kv_list(self, namespace: str) -> dict[str, str]:
-        """All keys of a namespace; empty when there is none."""
+        """All keys and values of a namespace; empty for an unknown namespace."""
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
         try:
             answer = await self._ask_name_server(RequestCode.GET_KVLIST_BY_NAMESPACE, header)
@@ -49,14 +49,14 @@ class NameServerAdmin(AdminBase):
 
     async def kv_put(self, namespace: str, key: str, value: str) -> None:
         header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
-        await self._tell_name_servers(RequestCode.PUT_KV_CONFIG, header)
+        await self._ask_all_name_servers(RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_delete(self, namespace: str, key: str) -> None:
         header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
-        await self._tell_name_servers(RequestCode.DELETE_KV_CONFIG, header)
+        await self._ask_all_name_servers(RequestCode.DELETE_KV_CONFIG, header)
 
     async def namesrv_config(self, addr: str | None = None) -> dict[str, str]:
-        """All settings of one name server: the given one, or whichever answers."""
+        """All settings of the given name server, or of the first answering name server."""
         code = RequestCode.GET_NAMESRV_CONFIG
         if addr is None:
             return read_settings((await self._ask_name_server(code)).body)
@@ -65,22 +65,22 @@ class NameServerAdmin(AdminBase):
     async def update_namesrv_config(
         self, settings: Mapping[str, str], addr: str | None = None
     ) -> None:
-        """Change settings of one name server, or of all."""
+        """Change settings of the given name server, or of all name servers."""
         code, body = RequestCode.UPDATE_NAMESRV_CONFIG, write_settings(settings)
         if addr is None:
-            await self._tell_name_servers(code, body=body)
+            await self._ask_all_name_servers(code, body=body)
         else:
             await self._ask(addr, code, body=body)
 
     async def wipe_write_perm(self, broker_name: str, addr: str | None = None) -> int:
-        """Take a broker out of sending before its maintenance, on one name server or on all; the
-        answer counts its topics."""
+        """Remove a broker's write permission before maintenance, on one name server or on all.
+        Returns the number of the broker's topics."""
         header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
         answer = await self._change_perm(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header, addr)
         return answer.header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count
 
     async def add_write_perm(self, broker_name: str, addr: str | None = None) -> int:
-        """Undo ``wipe_write_perm``; the answer counts the broker's topics."""
+        """Undo ``wipe_write_perm``. Returns the number of the broker's topics."""
         header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
         answer = await self._change_perm(RequestCode.ADD_WRITE_PERM_OF_BROKER, header, addr)
         return answer.header(AddWritePermOfBrokerResponseHeader).add_topic_count
@@ -90,4 +90,4 @@ class NameServerAdmin(AdminBase):
     ) -> RemotingCommand:
         if addr is not None:
             return await self._ask(addr, code, header)
-        return (await self._tell_name_servers(code, header))[0]
+        return (await self._ask_all_name_servers(code, header))[0]

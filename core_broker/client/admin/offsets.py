@@ -39,26 +39,26 @@ from core_broker.remoting.headers import (
 
 class OffsetAdmin(AdminBase):
     async def max_offset(self, addr: str, topic: str, queue_id: int) -> int:
-        """The offset that the next message of the queue will get; 0 for an unknown queue."""
+        """The offset of the queue's next message; 0 for an unknown queue."""
         header = GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
         answer = await self._ask(addr, RequestCode.GET_MAX_OFFSET, header)
         return answer.header(GetMaxOffsetResponseHeader).offset
 
     async def min_offset(self, addr: str, topic: str, queue_id: int) -> int:
-        """The offset of the oldest message that is still there."""
+        """The offset of the oldest stored message."""
         header = GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
         answer = await self._ask(addr, RequestCode.GET_MIN_OFFSET, header)
         return answer.header(GetMinOffsetResponseHeader).offset
 
     async def search_offset(self, addr: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """The first offset stored at or after a time; RocketMQ 4.9 answers the last message's when
-        the time is later than all of them."""
+        """The offset of the first message stored at or after a time. For a time after the last
+        message RocketMQ 4.9 answers with the last message's offset."""
         header = SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
         answer = await self._ask(addr, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
         return answer.header(SearchOffsetResponseHeader).offset
 
     async def earliest_store_time(self, addr: str, topic: str, queue_id: int) -> int | None:
-        """Milliseconds of the oldest message; None when the queue is empty."""
+        """Store time of the oldest message, ms; None for an empty queue."""
         header = GetEarliestMsgStoretimeRequestHeader(topic=topic, queue_id=queue_id)
         answer = await self._ask(addr, RequestCode.GET_EARLIEST_MSG_STORETIME, header)
         timestamp = answer.header(GetEarliestMsgStoretimeResponseHeader).timestamp
@@ -67,8 +67,10 @@ class OffsetAdmin(AdminBase):
     async def query_consumer_offset(
         self, addr: str, group: str, topic: str, queue_id: int, *, committed_only: bool = False
     ) -> int | None:
-        """The committed offset; None when the group has none. For a queue whose beginning is still
-        there that is 0, as for consumers; RocketMQ 5 and Gantry leave that to ``committed_only``.
+        """The committed offset of a group; None without a committed offset.
+
+        While a queue's first message is stored, brokers answer 0 for a missing offset; RocketMQ 5
+        and Gantry answer None with ``committed_only``.
         """
         header = QueryConsumerOffsetRequestHeader(
             consumer_group=group,
@@ -84,7 +86,7 @@ class OffsetAdmin(AdminBase):
     async def update_consumer_offset(
         self, addr: str, group: str, topic: str, queue_id: int, offset: int
     ) -> None:
-        """Set the committed offset; consumers that are online overwrite it with theirs."""
+        """Set the committed offset; online consumers overwrite the committed offset."""
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
         )
@@ -100,16 +102,16 @@ class OffsetAdmin(AdminBase):
         force: bool = True,
         cplus: bool = False,
     ) -> dict[MessageQueue, int]:
-        """Set the offsets of a group that is online to a time (-1: the end), through the broker,
-        which tells the consumers. Without ``force`` offsets only go back. ``cplus`` has the broker
-        tell them in the form that C++ clients read."""
+        """Reset the offsets of an online group to a time (-1: the end); the broker notifies the
+        consumers. Without ``force`` offsets only move back. With ``cplus`` the broker notifies
+        in the format of C++ clients."""
         header = ResetOffsetRequestHeader(
             topic=topic, group=group, timestamp=timestamp_ms, is_force=force
         )
         code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         command = RemotingCommand.request(code, header)
         if cplus:
-            # The broker goes by the language of the one who asks.
+            # The broker chooses the format by the language in the request.
             command.language = LanguageCode.CPP
         self._used = True
         answer = checked(await self._remoting.invoke(addr, command, RELAYED_TIMEOUT_MS), addr)
@@ -118,8 +120,8 @@ class OffsetAdmin(AdminBase):
     async def reset_queue_offset(
         self, addr: str, group: str, topic: str, queue_id: int, offset: int
     ) -> dict[MessageQueue, int]:
-        """Set one queue's offset at a RocketMQ 5 broker with useServerSideResetOffset, whether the
-        group is online or not. Any other broker takes it for a reset of all queues to time 0."""
+        """Set one queue's offset at a RocketMQ 5 broker with useServerSideResetOffset, for online
+        and offline groups. Brokers without the setting reset all queues to time 0."""
         header = ResetOffsetRequestHeader(
             topic=topic, group=group, timestamp=0, is_force=True, queue_id=queue_id, offset=offset
         )
@@ -129,8 +131,8 @@ class OffsetAdmin(AdminBase):
     async def set_group_offsets(
         self, addr: str, group: str, topic: str, offsets: Mapping[MessageQueue, int]
     ) -> None:
-        """Set the offsets of some queues at a Gantry broker, which tells the consumers that are
-        online. A queue's name must be the broker's own."""
+        """Set the offsets of queues at a Gantry broker; the broker notifies online consumers. The
+        queues must name the receiving broker."""
         header = ResetOffsetRequestHeader(topic=topic, group=group)
         body = encode_body(ResetOffsetBody(offset_table=dict(offsets)))
         await self._ask(addr, RequestCode.SET_GROUP_OFFSETS, header, body)
@@ -138,8 +140,8 @@ class OffsetAdmin(AdminBase):
     async def consumer_status(
         self, addr: str, group: str, topic: str, client_id: str | None = None
     ) -> dict[str, dict[MessageQueue, int]]:
-        """The offsets that consumers hold themselves, by client id: of one, or of all that are
-        online; the broker passes the question on to them."""
+        """The offsets in the memory of one online consumer or of all, by client id; the broker
+        relays the request to the consumers."""
         header = GetConsumerStatusRequestHeader(
             topic=topic, group=group, client_addr=client_id or None
         )
@@ -150,7 +152,7 @@ class OffsetAdmin(AdminBase):
         return decode_body(GetConsumerStatusBody, answer.body).consumer_table
 
     async def consume_time_span(self, addr: str, group: str, topic: str) -> list[QueueTimeSpan]:
-        """Store times at both ends of each queue, and where the group is in between."""
+        """Store times of each queue's first and last message, and of the group's position."""
         header = QueryConsumeTimeSpanRequestHeader(topic=topic, group=group)
         code = RequestCode.QUERY_CONSUME_TIME_SPAN
         body = await self._ask_body(QueryConsumeTimeSpanBody, addr, code, header)
@@ -159,8 +161,8 @@ class OffsetAdmin(AdminBase):
     async def correction_offsets(
         self, addr: str, topic: str, group: str, leave_out: Sequence[str] = ()
     ) -> dict[int, int]:
-        """How far the slowest group of a topic is, by queue, without the groups to be left out; the
-        largest number where ``group`` is behind all others."""
+        """The lowest committed offset of a topic's groups by queue, except the groups in
+        ``leave_out``; 2^63-1 for queues where ``group`` has the lowest offset."""
         header = QueryCorrectionOffsetHeader(
             topic=topic, compare_group=group, filter_groups=",".join(leave_out) or None
         )
@@ -171,7 +173,7 @@ class OffsetAdmin(AdminBase):
     async def clone_group_offset(
         self, addr: str, source: str, target: str, topic: str | None = None
     ) -> None:
-        """Give one group the offsets of another."""
+        """Copy the offsets of the source group to the target group."""
         header = CloneGroupOffsetRequestHeader(
             src_group=source, dest_group=target, topic=topic, offline=False
         )
@@ -181,7 +183,7 @@ class OffsetAdmin(AdminBase):
 def _reset_offsets(body: bytes, *, cplus: bool) -> dict[MessageQueue, int]:
     if not body:
         return {}
-    # A broker that is asked as for C++ answers with a list; 5.x answers with a table all the same.
+    # For C++ requests RocketMQ 4 answers with a list, RocketMQ 5 with a table.
     if cplus and body.replace(b" ", b"").startswith(b'{"offsetTable":['):
         entries = decode_body(ResetOffsetBodyForC, body).offset_table
         return {MessageQueue(it.topic, it.broker_name, it.queue_id): it.offset for it in entries}

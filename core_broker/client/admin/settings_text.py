@@ -1,4 +1,4 @@
-"""Settings as codes 25, 26, 318 and 319 carry them: Java properties text."""
+"""Settings in the body of codes 25, 26, 318 and 319: Java properties text."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ def read_settings(body: bytes) -> dict[str, str]:
 
 
 def write_settings(settings: Mapping[str, str]) -> bytes:
-    """Raise ClientError for a key or value that would be read back as something else."""
+    """Write settings; raises ClientError for keys and values changed by reading them back."""
     lines = []
     for key, value in settings.items():
         if not key or any(character in key for character in "=: \t\r\n\\#!"):
-            raise ClientError(f"{key!r} cannot be the key of a setting.")
+            raise ClientError(f"The settings key {key!r} is empty or contains a separator.")
         if any(character in value for character in "\r\n"):
-            raise ClientError(f"The value of {key} holds a line break.")
+            raise ClientError(f"The value of {key} contains a line break.")
         escaped = value.replace("\\", "\\\\")
         lines.append(f"{key}={escaped}\n")
     return "".join(lines).encode()

@@ -1,4 +1,4 @@
-"""Topics: where they live, how they are configured, what their queues hold."""
+"""Topics: routes, configuration, offsets of queues."""
 
 from core_broker.client.admin.base import AdminBase
 from core_broker.message.topics import AUTO_CREATE_TOPIC, validate_topic
@@ -27,19 +27,19 @@ from core_broker.remoting.headers import (
 
 class TopicAdmin(AdminBase):
     async def topic_list(self) -> list[str]:
-        """All topics the name server knows, in alphabetical order."""
+        """All topics of the name server, in alphabetical order."""
         answer = await self._ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(decode_body(TopicList, answer.body).topic_list)
 
     async def topics_of_cluster(self, cluster: str) -> list[str]:
-        """Topics with queues on a broker of the cluster; empty when there is no such cluster."""
+        """Topics with queues on brokers of the cluster; empty for an unknown cluster."""
         header = GetTopicsByClusterRequestHeader(cluster=cluster)
         answer = await self._ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, header)
         return sorted(decode_body(TopicList, answer.body).topic_list)
 
     async def system_topics(self, addr: str | None = None) -> list[str]:
-        """The topics a broker keeps for itself; without ``addr`` what the name server says: the
-        names of clusters and brokers, which are topics too."""
+        """The system topics of a broker; without ``addr`` the system topics of the name server:
+        the names of clusters and brokers."""
         if addr is None:
             answer = await self._ask_name_server(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
         else:
@@ -47,18 +47,18 @@ class TopicAdmin(AdminBase):
         return sorted(decode_body(TopicList, answer.body).topic_list)
 
     async def topic_route(self, topic: str) -> TopicRouteData:
-        """Brokers and queues of a topic; TOPIC_NOT_EXIST when no broker has it."""
+        """Brokers and queues of a topic; refused with TOPIC_NOT_EXIST for an unknown topic."""
         header = GetRouteInfoRequestHeader(topic=topic)
         answer = await self._ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         return decode_body(TopicRouteData, answer.body)
 
     async def topic_configs(self, addr: str) -> dict[str, TopicConfig]:
-        """The configuration of every topic of a broker, its system topics too."""
+        """The configuration of every topic of a broker, including system topics."""
         code = RequestCode.GET_ALL_TOPIC_CONFIG
         return (await self._ask_body(TopicConfigSerializeWrapper, addr, code)).topic_config_table
 
     async def create_topic(self, addr: str, config: TopicConfig) -> None:
-        """Create a topic on one broker, or change it when it is there."""
+        """Create or change a topic on one broker."""
         validate_topic(config.topic_name)
         header = CreateTopicRequestHeader(
             topic=config.topic_name,
@@ -77,10 +77,11 @@ class TopicAdmin(AdminBase):
         await self._ask(addr, RequestCode.DELETE_TOPIC_IN_BROKER, header)
 
     async def delete_topic_in_namesrv(self, topic: str, cluster: str | None = None) -> None:
-        """Remove the route on every name server, or only that to the brokers of one cluster;
-        brokers that still have the topic bring it back. RocketMQ 4.9 knows no clusters here."""
+        """Remove a topic's route on every name server, or only the route to the brokers of one
+        cluster. Brokers with the topic register the route again. RocketMQ 4.9 ignores the
+        cluster."""
         header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
-        await self._tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+        await self._ask_all_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
 
     async def topic_stats(self, addr: str, topic: str) -> dict[MessageQueue, TopicOffset]:
         """Lowest and next offset of each queue of the topic on one broker."""
@@ -89,7 +90,7 @@ class TopicAdmin(AdminBase):
         return (await self._ask_body(TopicStatsTable, addr, code, header)).offset_table
 
     async def groups_of_topic(self, addr: str, topic: str) -> list[str]:
-        """Groups that consume the topic now, or have an offset in it."""
+        """Online groups of the topic, and groups with a committed offset in the topic."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         code = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
         return sorted((await self._ask_body(GroupList, addr, code, header)).group_list)

@@ -1,13 +1,13 @@
-"""The consumers, from the outside in.
+"""The consumers, from the public classes to the parts.
 
-push_consumer     calls a listener                running_consumer  it, started
-lite_pull_consumer  is polled                     running_lite_pull   it, started
-pull_consumer     asks queue by queue             group_member      what all members share
-rebalance         which queues are ours           membership        who else is there
-allocate          how a group shares queues       queue_locks       one owner where order matters
-puller            the pull loop of one queue      process_queue     what is held of one queue
-delivery          listeners beside each other     orderly_delivery  one after the other
-polling           what waits for a poll           listening         calling the listener
-send_back         what it could not consume       offset_stores     where offsets are kept
-queue_offsets     where a queue begins and ends   broker_requests   what brokers ask of us
+push_consumer       calls a listener               running_consumer   a started push consumer
+lite_pull_consumer  polled by the application      running_lite_pull  a started lite pull consumer
+pull_consumer       pulls queue by queue           group_member       base of started consumers
+rebalance           starts and releases queues     membership         queues by the member list
+allocate            allocation strategies          queue_locks        locks for orderly consuming
+puller              the pull loop of one queue     process_queue      cached messages of one queue
+delivery            concurrent listener calls      orderly_delivery   orderly listener calls
+polling             messages ready for a poll      listening          one call of the listener
+send_back           failed messages to brokers     offset_stores      offsets on brokers, in files
+queue_offsets       min, max and start offsets     broker_requests    requests sent by brokers
 """

@@ -1,12 +1,12 @@
-"""Which queues of a topic belong to which client of a group.
+"""Allocation strategies: distribute the queues of a topic over the clients of a group.
 
-Compatible with RocketMQ's AllocateMessageQueueStrategy classes of the same names. Every member of
-a group runs the same function on the same sorted lists, so nobody has to coordinate:
+Compatible with RocketMQ's AllocateMessageQueueStrategy classes of equal names. Every member of a
+group calls an identical function on identical sorted lists, so members need no coordination:
 
     queues   by topic, broker name, queue id
     clients  by client id, in Java's string order
 
-A client that is not in the list gets nothing. All functions are pure.
+A client missing in the list gets no queues. All functions are pure.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ from hashlib import md5
 from core_broker.errors import ClientError
 from core_broker.remoting.bodies import MessageQueue
 
-#: (client id, sorted queues, sorted client ids) -> the queues of that client.
+#: (client id, sorted queues, sorted client ids) -> the client's queues.
 AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 
 VIRTUAL_NODES_DEFAULT = 10
@@ -28,7 +28,7 @@ def sorted_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 
 
 def sorted_client_ids(client_ids: Iterable[str]) -> list[str]:
-    """Java compares UTF-16 units, which is not the order of code points beyond the first plane."""
+    """Sort by UTF-16 units like Java; beyond the first plane the order differs from code points."""
     return sorted(client_ids, key=lambda client_id: client_id.encode("utf-16-be", "surrogatepass"))
 
 
@@ -47,14 +47,14 @@ def averagely(
 def averagely_by_circle(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: deal the queues out like cards."""
+    """AVG_BY_CIRCLE: round robin over the clients."""
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
 
 
 def by_configuration(own_queues: Iterable[MessageQueue]) -> AllocateStrategy:
-    """CONFIG: this client takes the queues it was told, whatever the others do."""
+    """CONFIG: the client takes the configured queues, independent of the members."""
     fixed = list(own_queues)
 
     def allocate(
@@ -66,18 +66,18 @@ def by_configuration(own_queues: Iterable[MessageQueue]) -> AllocateStrategy:
 
 
 def by_machine_room(rooms: Collection[str]) -> AllocateStrategy:
-    """MACHINE_ROOM: only brokers named ``room@name`` with the room among the given ones."""
+    """MACHINE_ROOM: only queues of brokers named ``room@name`` in the given rooms."""
 
     def allocate(
         client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         if client_id not in client_ids:
             return []
-        near = [queue for queue in queues if _room_in_name(queue) in rooms]
-        index, size = client_ids.index(client_id), len(near) // len(client_ids)
-        own = near[index * size : (index + 1) * size]
-        # The remainder lies behind all the runs, unlike in AVG.
-        rest = near[size * len(client_ids) :]
+        room_queues = [queue for queue in queues if _room_in_name(queue) in rooms]
+        index, size = client_ids.index(client_id), len(room_queues) // len(client_ids)
+        own = room_queues[index * size : (index + 1) * size]
+        # The remainder is at the end of the list, unlike in AVG.
+        rest = room_queues[size * len(client_ids) :]
         return own + rest[index : index + 1]
 
     return allocate
@@ -88,7 +88,8 @@ def machine_room_nearby(
     room_of_queue: Callable[[MessageQueue], str],
     room_of_client: Callable[[str], str],
 ) -> AllocateStrategy:
-    """MACHINE_ROOM_NEARBY: a room's queues to its own clients; a room without any, to everybody."""
+    """MACHINE_ROOM_NEARBY: a room's queues go to the room's clients; queues of a room without
+    clients go to all clients."""
 
     def allocate(
         client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -129,8 +130,8 @@ def consistent_hash(virtual_nodes: int = VIRTUAL_NODES_DEFAULT) -> AllocateStrat
         points = sorted(ring)
 
         def owner(queue: MessageQueue) -> str:
-            place = bisect_left(points, _ring_hash(_java_text(queue)))
-            return ring[points[place % len(points)]]
+            index = bisect_left(points, _ring_hash(_java_text(queue)))
+            return ring[points[index % len(points)]]
 
         return [queue for queue in queues if owner(queue) == client_id]
 
@@ -143,7 +144,7 @@ def _room_in_name(queue: MessageQueue) -> str | None:
 
 
 def _java_text(queue: MessageQueue) -> str:
-    """MessageQueue.toString() of Java; its text is what is hashed."""
+    """Java's MessageQueue.toString(), the hashed text of a queue."""
     return (
         f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, "
         f"queueId={queue.queue_id}]"
@@ -151,6 +152,6 @@ def _java_text(queue: MessageQueue) -> str:
 
 
 def _ring_hash(key: str) -> int:
-    # Like Java, "?" for half of a surrogate pair: a strange id must not end everybody's sharing.
+    # Like Java, "?" for a lone surrogate: a malformed client id must not break the allocation.
     digest = md5(key.encode("utf-8", "replace"), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")

@@ -1,4 +1,4 @@
-"""What brokers ask a consumer, and its answers: codes 40, 220, 221, 307 and 309.
+"""Handlers of the requests from brokers to a consumer: codes 40, 220, 221, 307 and 309.
 
 Compatible with RocketMQ's ClientRemotingProcessor.
 """
@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from core_broker.client.consumer.listening import ReturnType, Verdict, for_listener
+from core_broker.client.consumer.listening import ListenerOutcome, ReturnType, for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt
@@ -34,7 +34,7 @@ from core_broker.remoting.headers import (
     ResetOffsetRequestHeader,
 )
 
-#: Messages that tools may have consumed directly at the same time.
+#: Maximum concurrent direct consumptions (code 309).
 DIRECT_CALLS_MAX: Final = 16
 STACK_CHARS_MAX: Final = 256 * 1024
 
@@ -47,11 +47,11 @@ _RESULTS: Final = {
 }
 
 
-Call = Callable[[list[MessageExt]], Awaitable[Verdict]]
+Call = Callable[[list[MessageExt]], Awaitable[ListenerOutcome]]
 
 
 class BrokerRequests:
-    """The dispatch of one consumer's connections."""
+    """The dispatcher for the connections of one consumer."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class BrokerRequests:
     def _ids_changed(self, request: RemotingCommand) -> RemotingCommand | None:
         if request.header(NotifyConsumerIdsChangedRequestHeader).consumer_group == self._group:
             self._rebalance()
-        return _noted(request)
+        return _acknowledgement(request)
 
     def _reset_offset(self, request: RemotingCommand) -> RemotingCommand | None:
         header = request.header(ResetOffsetRequestHeader)
@@ -109,17 +109,16 @@ class BrokerRequests:
             offsets = _read_offsets(request.body)
             self._reset({q: offset for q, offset in offsets.items() if q.topic == header.topic})
             self._rebalance()
-        return _noted(request)
+        return _acknowledgement(request)
 
     def _status(self, request: RemotingCommand) -> RemotingCommand:
         header = request.header(GetConsumerStatusRequestHeader)
         if header.group != self._group:
-            return self._not_here(header.group)
+            return self._wrong_group(header.group)
         table = {
             queue: offset
             for queue in self._queues()
-            if queue.topic == header.topic
-            and (offset := self._offsets.remembered(queue)) is not None
+            if queue.topic == header.topic and (offset := self._offsets.cached(queue)) is not None
         }
         return RemotingCommand.response(
             body=encode_body(GetConsumerStatusBody(message_queue_table=table))
@@ -128,7 +127,7 @@ class BrokerRequests:
     def _info(self, request: RemotingCommand) -> RemotingCommand:
         header = request.header(GetConsumerRunningInfoRequestHeader)
         if header.consumer_group != self._group:
-            return self._not_here(header.consumer_group)
+            return self._wrong_group(header.consumer_group)
         info = self._running_info()
         if header.jstack_enable:
             info.jstack = stacks()
@@ -140,33 +139,33 @@ class BrokerRequests:
         header = request.header(ConsumeMessageDirectlyResultRequestHeader)
         call = self._call
         if header.consumer_group != self._group or call is None:
-            return self._not_here(header.consumer_group)
+            return self._wrong_group(header.consumer_group)
         if len(self._direct) >= DIRECT_CALLS_MAX:
-            remark = f"{DIRECT_CALLS_MAX} messages are being consumed directly already"
+            remark = f"{DIRECT_CALLS_MAX} direct consumptions are running already"
             return RemotingCommand.response(ResponseCode.SYSTEM_BUSY, remark)
         message = decode_record(request.body)
         message.broker_name = header.broker_name
 
         async def consume() -> None:
-            verdict = await call([for_listener(message, self._group, self._namespace)])
-            result = _result(verdict, is_orderly=self._is_orderly)
+            outcome = await call([for_listener(message, self._group, self._namespace)])
+            result = _result(outcome, is_orderly=self._is_orderly)
             connection.answer(request, RemotingCommand.response(body=encode_body(result)))
 
-        self._keep(consume())
+        self._track(consume())
         return None
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+    def _track(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=f"consumer {self._group} directly")
         self._direct.add(task)
         task.add_done_callback(self._direct.discard)
 
-    def _not_here(self, group: str) -> RemotingCommand:
+    def _wrong_group(self, group: str) -> RemotingCommand:
         remark = f"The Consumer Group <{group}> not exist in this consumer"
         return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def stacks() -> str:
-    """What every task of the event loop is doing: the asyncio form of a thread dump."""
+    """The stacks of all tasks of the event loop, asyncio's form of a thread dump."""
     parts = []
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
         frames = [traceback.format_stack(frame)[-1] for frame in reversed(task.get_stack())]
@@ -174,12 +173,12 @@ def stacks() -> str:
     return "\n".join(parts)[:STACK_CHARS_MAX]
 
 
-def _noted(request: RemotingCommand) -> RemotingCommand | None:
+def _acknowledgement(request: RemotingCommand) -> RemotingCommand | None:
     return None if request.is_oneway else RemotingCommand.response()
 
 
 def _read_offsets(body: bytes) -> dict[MessageQueue, int]:
-    """Both forms: the table of Java, and the list that is made for C++ clients."""
+    """Read both formats: the table for Java clients, and the list for C++ clients."""
     try:
         return decode_body(ResetOffsetBody, body).offset_table
     except ProtocolError:
@@ -190,10 +189,10 @@ def _read_offsets(body: bytes) -> dict[MessageQueue, int]:
     }
 
 
-def _result(verdict: Verdict, *, is_orderly: bool) -> ConsumeMessageDirectlyResult:
+def _result(outcome: ListenerOutcome, *, is_orderly: bool) -> ConsumeMessageDirectlyResult:
     return ConsumeMessageDirectlyResult(
         order=is_orderly,
-        consume_result=_RESULTS[verdict.return_type],
-        remark=f"{type(verdict.error).__name__}: {verdict.error}" if verdict.error else None,
-        spent_time_mills=verdict.elapsed_ms,
+        consume_result=_RESULTS[outcome.return_type],
+        remark=f"{type(outcome.error).__name__}: {outcome.error}" if outcome.error else None,
+        spent_time_mills=outcome.elapsed_ms,
     )

@@ -1,7 +1,7 @@
-"""From pulled messages to the listener and back to offsets.
+"""Concurrent delivery: pulled messages to the listener, consumed messages to the offset store.
 
-Compatible with RocketMQ's ConsumeMessageConcurrentlyService. Calls of the listener run beside each
-other; a queue's offset follows its slowest message.
+Compatible with RocketMQ's ConsumeMessageConcurrentlyService. Listener calls run concurrently; a
+queue's offset is the offset of the oldest unfinished message.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from core_broker.client.consumer.listening import AnyListener, ListenerCalls, Verdict
+from core_broker.client.consumer.listening import AnyListener, ListenerCalls, ListenerOutcome
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
@@ -22,27 +22,27 @@ from core_broker.remoting.bodies import MessageModel
 
 log = logging.getLogger(__name__)
 
-#: Batches that wait for a free call of the listener; pulling pauses when there are more.
-BATCHES_WAITING_MAX: Final = 10_000
-#: When no broker took a failed message back, the client consumes it again after this time.
+#: Maximum batches queued for the listener; pulling waits while the queue is full.
+BATCHES_QUEUED_MAX: Final = 10_000
+#: Delay before a retry in the client, s, for failed messages not stored by any broker.
 LOCAL_RETRY_DELAY_S: Final = 5.0
 
 
-class GiveBack(Protocol):
-    """Return a message that was not consumed; False when nobody took it."""
+class SendMessageBack(Protocol):
+    """Send a failed message back to the cluster; False when no broker stored the message."""
 
     async def __call__(self, message: MessageExt, delay_level: int = 0, /) -> bool: ...
 
 
 class Destination(Protocol):
-    """Where pulled messages go: to a listener beside each other or in order, or to ``poll``."""
+    """The receiver of pulled messages: concurrent delivery, orderly delivery, or ``poll``."""
 
     async def submit(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
-        """Take messages over; waits while too many are waiting already."""
+        """Queue messages for consuming; waits while too many messages are queued."""
 
-    async def let_go(self, process_queue: ProcessQueue) -> bool:
-        """The queue moves on. True when nobody works on its messages in order any more, so that
-        another member may have it; False when a call has not ended in a moment."""
+    async def release(self, process_queue: ProcessQueue) -> bool:
+        """Stop consuming from a queue before the queue moves to another member. False when an
+        orderly listener call is still running after a short wait: the queue must stay locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Delivery:
         settings: ConsumerSettings,
         *,
         offsets: OffsetStore,
-        give_back: GiveBack,
+        send_back: SendMessageBack,
         hooks: HookChain,
         stats: Callable[[str], ConsumerStats],
     ) -> None:
@@ -71,10 +71,10 @@ class Delivery:
         self._calls = ListenerCalls(group, listener, settings.consume_timeout_ms, hooks, stats)
         self._settings = settings
         self._offsets = offsets
-        self._give_back = give_back
-        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(BATCHES_WAITING_MAX)
+        self._send_back = send_back
+        self._batches: asyncio.Queue[Batch] = asyncio.Queue(BATCHES_QUEUED_MAX)
         self._workers: list[asyncio.Task[None]] = []
-        self._later: set[asyncio.TimerHandle] = set()
+        self._retry_timers: set[asyncio.TimerHandle] = set()
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -87,37 +87,41 @@ class Delivery:
         ]
 
     async def stop(self) -> None:
-        """Begin no more calls, wait for those that run, cancel those that do not end in time."""
+        """Begin no further calls, wait for running calls, cancel them after the drain timeout."""
         self._draining = True
-        for timer in self._later:
+        for timer in self._retry_timers:
             timer.cancel()
         try:
             async with asyncio.timeout(self._settings.drain_timeout_s):
                 await self._idle.wait()
         except TimeoutError:
-            log.warning("Consumer %s: %d listeners did not end in time", self._group, self._busy)
+            log.warning(
+                "Consumer %s: %d listener calls were cancelled after drain_timeout_s",
+                self._group,
+                self._busy,
+            )
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
     async def submit(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
-        """Queue messages up for the listener; waits while too many are waiting already."""
+        """Queue messages for the listener; waits while BATCHES_QUEUED_MAX batches are queued."""
         size = self._settings.batch_max
         for start in range(0, len(messages), size):
             batch = Batch(process_queue, list(messages[start : start + size]))
-            await self._waiting.put(batch)
+            await self._batches.put(batch)
 
-    async def let_go(self, process_queue: ProcessQueue) -> bool:
-        """Calls that run go on, but they no longer count: order was never promised."""
+    async def release(self, process_queue: ProcessQueue) -> bool:
+        """Running calls continue, and their outcome is ignored: delivery is unordered."""
         return True
 
-    async def call(self, messages: list[MessageExt]) -> Verdict:
-        """Call the listener for a tool, outside of any queue."""
+    async def call(self, messages: list[MessageExt]) -> ListenerOutcome:
+        """Call the listener for a direct consumption (309), independent of queues."""
         return await self._calls.call(messages)
 
     async def _work(self) -> None:
         while True:
-            batch = await self._waiting.get()
+            batch = await self._batches.get()
             if batch.process_queue.dropped or self._draining:
                 continue
             self._busy += 1
@@ -125,7 +129,7 @@ class Delivery:
             try:
                 await self._consume(batch)
             except Exception:
-                # The shell of the worker: its own slip must not stop all consuming.
+                # The boundary of the worker task: a bug must not stop all consuming.
                 log.exception("Consuming from %s failed", batch.process_queue.queue)
             finally:
                 self._busy -= 1
@@ -134,41 +138,45 @@ class Delivery:
 
     async def _consume(self, batch: Batch) -> None:
         queue = batch.process_queue.queue
-        verdict = await self._calls.consume(queue, batch.messages)
+        outcome = await self._calls.consume(queue, batch.messages)
         if batch.process_queue.dropped:
-            # Another member has the queue by now and will see these messages too.
+            # The queue moved to another member; the new owner consumes the messages again.
             return
-        done = batch.messages if verdict.success else await self._not_consumed(batch, verdict)
+        done = batch.messages if outcome.success else await self._send_back_failed(batch, outcome)
         offset = batch.process_queue.finish(done, now_ms())
         if offset is not None and not batch.process_queue.dropped:
             self._offsets.update(queue, offset)
 
-    async def _not_consumed(self, batch: Batch, verdict: Verdict) -> list[MessageExt]:
-        """Give messages back; the answer is those that this client is done with."""
+    async def _send_back_failed(self, batch: Batch, outcome: ListenerOutcome) -> list[MessageExt]:
+        """Send failed messages back; returns the messages stored by a broker. The remaining
+        messages are retried in the client."""
         if self._settings.model is MessageModel.BROADCASTING:
             ids = ", ".join(message.msg_id for message in batch.messages)
-            log.warning("Broadcast messages are not retried: %s gave up %s", self._group, ids)
+            log.warning("Broadcast messages are not retried: %s skipped %s", self._group, ids)
             return batch.messages
-        level = verdict.delay_level
-        taken = await asyncio.gather(*(self._give_back(m, level) for m in batch.messages))
-        left = []
-        for message, was_taken in zip(batch.messages, taken, strict=True):
-            if not was_taken:
+        level = outcome.delay_level
+        outcomes = await asyncio.gather(*(self._send_back(m, level) for m in batch.messages))
+        stored, unstored = [], []
+        for message, is_stored in zip(batch.messages, outcomes, strict=True):
+            if is_stored:
+                stored.append(message)
+            else:
                 message.reconsume_times += 1
-                left.append(message)
-        if left:
-            self._retry_here(replace(batch, messages=left))
-        return [m for m, was_taken in zip(batch.messages, taken, strict=True) if was_taken]
+                unstored.append(message)
+        if unstored:
+            self._retry_locally(replace(batch, messages=unstored))
+        return stored
 
-    def _retry_here(self, batch: Batch) -> None:
-        """At most as many as the process queues hold wait like this."""
+    def _retry_locally(self, batch: Batch) -> None:
+        """Queue a batch again after a delay; the cache limits of process queues bound the number
+        of delayed batches."""
 
-        def again() -> None:
-            self._later.discard(timer)
+        def requeue() -> None:
+            self._retry_timers.discard(timer)
             try:
-                self._waiting.put_nowait(batch)
+                self._batches.put_nowait(batch)
             except asyncio.QueueFull:
-                self._retry_here(batch)
+                self._retry_locally(batch)
 
-        timer = asyncio.get_running_loop().call_later(LOCAL_RETRY_DELAY_S, again)
-        self._later.add(timer)
+        timer = asyncio.get_running_loop().call_later(LOCAL_RETRY_DELAY_S, requeue)
+        self._retry_timers.add(timer)

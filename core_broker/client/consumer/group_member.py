@@ -1,5 +1,5 @@
-"""What every consumer that shares queues has in common, put together: what it owns, how it starts
-and ends. A push consumer and a polled one differ in where pulled messages go."""
+"""The common base of started push and lite pull consumers: their parts, start and stop. The two
+kinds differ in the destination of pulled messages."""
 
 import asyncio
 from collections import defaultdict
@@ -35,13 +35,13 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 
 CLIENT_VERSION = "V4_9_8"
-#: A broadcasting consumer finds its local offsets again by a client id that does not change.
+#: Fixed instance name of broadcasting consumers: the path of local offsets contains the client id.
 BROADCAST_INSTANCE_NAME = "DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Who joins, and how it reaches the cluster."""
+    """The arguments of a consumer: group, name servers, namespace, hooks."""
 
     group: str
     namesrv_addr: str
@@ -51,8 +51,8 @@ class Member:
 
 
 class GroupMember:
-    """Lives from start to stop of a consumer. Its tasks know it, but not the consumer, so that one
-    which is dropped without a stop can still complain."""
+    """The running part of a consumer, from start to stop. Tasks reference the member and not the
+    consumer: a consumer dropped without stop() is collected, and __del__ warns."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class GroupMember:
         topics: Callable[[], Iterable[str]] | None = None,
         allocated: Callable[[str], Awaitable[list[MessageQueue]]] | None = None,
     ) -> None:
-        """Put the parts around where messages go; called once by each kind of consumer."""
+        """Build the parts around the destination of messages; called once by each subclass."""
         group, settings = self.group, self._settings
         self._rebalancer = Rebalancer(
             context,
@@ -129,7 +129,7 @@ class GroupMember:
         )
 
     async def start(self) -> None:
-        """Begin; no server needs to be there yet."""
+        """Start; works before any server is reachable."""
         await self._hooks.start(self.instance.namesrv_addr, self.group, "CONSUME")
         self.instance.start()
         self._rebalances.start()
@@ -138,7 +138,7 @@ class GroupMember:
             self._renewals.start()
 
     async def stop(self) -> None:
-        """Pull no more, let running listeners end, commit, take leave."""
+        """Stop pulling, wait for running listeners, commit, unlock, unregister."""
         await self._rebalances.stop()
         await self._rebalancer.stop_pulling()
         await self._requests.stop()
@@ -151,10 +151,10 @@ class GroupMember:
         await self.instance.stop()
 
     async def _drain(self) -> None:
-        """Let what was handed to the application come to an end."""
+        """Wait for the application to finish delivered messages."""
 
     def subscriptions_changed(self) -> None:
-        """Tell the brokers and consume accordingly."""
+        """Send heartbeats with the new subscriptions, and rebalance."""
         self.instance.wake_heartbeats()
         self._rebalances.wake()
 
@@ -162,7 +162,7 @@ class GroupMember:
         return self._rebalancer.process_queues
 
     def running_info(self) -> ConsumerRunningInfo:
-        """What the consumer tells about itself in answer to code 307."""
+        """The consumer's answer to GET_CONSUMER_RUNNING_INFO (307)."""
         now = now_ms()
         locked_ms = self._locks.locked_ms if self._locks else (lambda _: 0)
         return ConsumerRunningInfo(
@@ -179,14 +179,14 @@ class GroupMember:
             },
             subscription_set=list(self._subscriptions.values()),
             mq_table={
-                queue: process_queue.info(self.offsets.remembered(queue) or 0, locked_ms(queue))
+                queue: process_queue.info(self.offsets.cached(queue) or 0, locked_ms(queue))
                 for queue, process_queue in self._rebalancer.process_queues.items()
             },
             status_table={topic: stats.status(now) for topic, stats in self._stats.items()},
         )
 
     def _own_properties(self) -> dict[str, str]:
-        """What only this kind of consumer has to tell."""
+        """Additional properties of a kind of consumer in the running info."""
         return {}
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
@@ -206,9 +206,9 @@ class GroupMember:
     def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         return self._requests.dispatch(connection, request)
 
-    def _moved(self, process_queue: ProcessQueue, offset: int) -> None:
+    def _correct_offset(self, process_queue: ProcessQueue, offset: int) -> None:
         self._rebalancer.reset({process_queue.queue: offset})
-        # Not at once: a broker that keeps answering so must not be asked in a tight loop.
+        # Rebalance after a pause: repeated answers of this kind must not cause a busy loop.
         asyncio.get_running_loop().call_later(PAUSE_WHEN_INCOMPLETE_S, self._rebalances.wake)
 
     async def _renew_locks(self) -> None:
@@ -220,7 +220,8 @@ class GroupMember:
 
 
 def offset_store(instance: ClientInstance, group: str, settings: GroupSettings) -> OffsetStore:
-    """Where a group's offsets are: on the brokers, or with this member when it broadcasts."""
+    """The offset store of a group: on the brokers when clustering, a local file when
+    broadcasting."""
     if settings.model is MessageModel.CLUSTERING:
         return BrokerOffsets(instance, group)
     folder = settings.local_offsets or Path.home() / ".rocketmq_offsets"

@@ -1,9 +1,9 @@
-"""Calling the application's listener, whatever it does, with hooks and counters around the call.
+"""Calls of the application's listener, with time-out, hooks and statistics.
 
-    concurrently   ConsumeStatus, or ReconsumeLater to choose the delay
-    in order       ConsumeOrderlyStatus, or SuspendQueue to choose the pause
+    concurrent listener   ConsumeStatus, or ReconsumeLater to choose the delay
+    orderly listener      ConsumeOrderlyStatus, or SuspendQueue to choose the pause
 
-None and any exception mean "not consumed" in both. Compatible with RocketMQ's ConsumeReturnType.
+None and any exception mean "not consumed". Compatible with RocketMQ's ConsumeReturnType.
 """
 
 import asyncio
@@ -52,15 +52,15 @@ class ReturnType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a call of the listener ended."""
+class ListenerOutcome:
+    """The outcome of a listener call."""
 
     return_type: ReturnType
     elapsed_ms: int
     error: Exception | None = None
-    #: What ReconsumeLater asked for.
+    #: Delay level of ReconsumeLater.
     delay_level: int = 0
-    #: What SuspendQueue asked for.
+    #: Pause of SuspendQueue, ms.
     suspend_ms: int | None = None
 
     @property
@@ -85,29 +85,29 @@ class ListenerCalls:
         self._hooks = hooks
         self._stats = stats
 
-    async def consume(self, queue: MessageQueue, messages: list[MessageExt]) -> Verdict:
-        """Call it for messages of a queue; hooks and counters see the call."""
+    async def consume(self, queue: MessageQueue, messages: list[MessageExt]) -> ListenerOutcome:
+        """Call the listener for messages of a queue, with hooks and statistics."""
         context = self._before(queue, messages)
-        verdict = await self.call(messages)
-        self._after(context, verdict)
+        outcome = await self.call(messages)
+        self._after(context, outcome)
         self._stats(queue.topic).consumed(
-            now_ms(), len(messages), verdict.elapsed_ms, success=verdict.success
+            now_ms(), len(messages), outcome.elapsed_ms, success=outcome.success
         )
-        return verdict
+        return outcome
 
-    async def call(self, messages: list[MessageExt]) -> Verdict:
-        """Call it and nothing else; a call that takes too long is cancelled."""
+    async def call(self, messages: list[MessageExt]) -> ListenerOutcome:
+        """Call the listener without hooks and statistics; cancel the call after the time-out."""
         started_ms = now_ms()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000) as limit:
                 answer = await self._listener(messages)
-            return _verdict(answer, now_ms() - started_ms)
+            return _outcome(answer, now_ms() - started_ms)
         except Exception as failure:
-            # The shell around the listener: whatever it raises means "not consumed".
+            # The boundary around the listener: any exception means "not consumed".
             kind = ReturnType.TIME_OUT if limit.expired() else ReturnType.EXCEPTION
             ids = ", ".join(message.msg_id for message in messages)
             log.warning("The listener of %s failed for %s", self._group, ids, exc_info=failure)
-            return Verdict(kind, now_ms() - started_ms, failure)
+            return ListenerOutcome(kind, now_ms() - started_ms, failure)
 
     def _before(self, queue: MessageQueue, messages: Sequence[MessageExt]) -> ConsumeContext | None:
         if not self._hooks:
@@ -116,11 +116,11 @@ class ListenerCalls:
         self._hooks.before_consume(context)
         return context
 
-    def _after(self, context: ConsumeContext | None, verdict: Verdict) -> None:
+    def _after(self, context: ConsumeContext | None, outcome: ListenerOutcome) -> None:
         if context is not None:
-            context.cost_ms = verdict.elapsed_ms
-            context.success = verdict.success
-            context.return_type = verdict.return_type
+            context.cost_ms = outcome.elapsed_ms
+            context.success = outcome.success
+            context.return_type = outcome.return_type
             self._hooks.after_consume(context)
 
 
@@ -132,18 +132,18 @@ _RETURN_TYPES: Final[dict[ListenerAnswer, ReturnType]] = {
 }
 
 
-def _verdict(answer: ListenerAnswer, elapsed_ms: int) -> Verdict:
+def _outcome(answer: ListenerAnswer, elapsed_ms: int) -> ListenerOutcome:
     if isinstance(answer, ReconsumeLater):
-        return Verdict(ReturnType.FAILED, elapsed_ms, delay_level=answer.delay_level)
+        return ListenerOutcome(ReturnType.FAILED, elapsed_ms, delay_level=answer.delay_level)
     if isinstance(answer, SuspendQueue):
-        return Verdict(ReturnType.FAILED, elapsed_ms, suspend_ms=answer.milliseconds)
-    return Verdict(_RETURN_TYPES.get(answer, ReturnType.RETURN_NULL), elapsed_ms)
+        return ListenerOutcome(ReturnType.FAILED, elapsed_ms, suspend_ms=answer.milliseconds)
+    return ListenerOutcome(_RETURN_TYPES.get(answer, ReturnType.RETURN_NULL), elapsed_ms)
 
 
 def for_listener(message: MessageExt, group: str, namespace: str = "") -> MessageExt:
-    """Show a stored message as the application sent it: its own topic, its body unpacked.
+    """Restore a message as sent by the application: original topic, decompressed body.
 
-    A body that does not unpack stays packed, and ``decompressed_body`` says why.
+    A corrupt compressed body stays compressed; ``decompressed_body`` raises the reason.
     """
     if message.topic == retry_topic(group):
         message.topic = message.properties.get(PROPERTY_RETRY_TOPIC, message.topic)
@@ -152,7 +152,7 @@ def for_listener(message: MessageExt, group: str, namespace: str = "") -> Messag
         try:
             message.body = message.decompressed_body()
         except ProtocolError as error:
-            log.warning("The body of %s does not unpack: %s", message.msg_id, error)
+            log.warning("The body of %s cannot be decompressed: %s", message.msg_id, error)
         else:
             message.sys_flag &= ~(sysflag.COMPRESSED | sysflag.COMPRESSION_MASK)
     return message

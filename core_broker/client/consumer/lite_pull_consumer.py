@@ -1,4 +1,4 @@
-"""The lite pull consumer: it pulls ahead in the background, and the application polls.
+"""The lite pull consumer: pulls ahead in the background, and the application polls.
 
 Compatible with RocketMQ's DefaultLitePullConsumer.
 """
@@ -36,13 +36,13 @@ class LitePullConsumer(Service):
             consumer.subscribe("orders", "paid || shipped")
             async for message in consumer: ...
 
-    ``subscribe`` shares the queues with the other members of the group; ``assign`` takes exactly
-    the given ones, whoever else reads them. One of the two, not both. A message is delivered at
-    least once: it counts as consumed when the next poll begins, or on ``commit``, or on a ``stop``
-    without an error. With ``auto_commit`` such offsets are committed by themselves; without it
-    only by ``commit``. Nothing is retried by the broker.
+    ``subscribe`` shares the queues with the members of the group; ``assign`` takes exactly the
+    given queues, without sharing. The two methods exclude each other. A message is delivered at
+    least once: a polled message counts as consumed at the next poll, at ``commit``, or at ``stop``
+    without an error. With ``auto_commit`` the offsets of consumed messages are committed in the
+    background, without ``auto_commit`` only by ``commit``. The broker does not retry messages.
 
-    Belongs to the event loop it was started on; one ``poll`` at a time.
+    Belongs to the event loop of ``start``; only one ``poll`` may run at a time.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class LitePullConsumer(Service):
         self._running: RunningLitePull | None = None
 
     def subscribe(self, topic: str, expression: str | MessageSelector = SUBSCRIBE_ALL) -> None:
-        """Consume this member's share of a topic, or change what of it; also while running."""
+        """Subscribe to a topic, or change the filter expression; also while running."""
         if self._assigned is not None:
-            raise ClientError("Queues are assigned already; subscribe and assign exclude another.")
-        self._read(self._full(topic), expression)
+            raise ClientError("Queues are assigned; subscribe and assign exclude each other.")
+        self._set_subscription(self._full_name(topic), expression)
         if self._running:
             self._running.subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no more."""
-        self._subscriptions.pop(self._full(topic), None)
+        """Unsubscribe from a topic."""
+        self._subscriptions.pop(self._full_name(topic), None)
         if self._running:
             self._running.subscriptions_changed()
 
@@ -85,24 +85,25 @@ class LitePullConsumer(Service):
         queues: Iterable[MessageQueue],
         expression: str | MessageSelector = SUBSCRIBE_ALL,
     ) -> None:
-        """Consume exactly these queues, in place of those assigned before."""
+        """Consume exactly the given queues, in place of earlier assigned queues."""
         if self._assigned is None:
             if self._subscriptions or self._running:
-                raise ClientError("Assign queues before the start, and without any subscription.")
+                raise ClientError("Assign queues before the start, and without subscriptions.")
             self._assigned = set()
         self._assigned.clear()
         self._assigned.update(queues)
         for topic in {queue.topic for queue in self._assigned}:
-            self._read(topic, expression)
+            self._set_subscription(topic, expression)
         if self._running:
             self._running.queues_changed()
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Call a function with the topic and its queues when those change, seen every 30 s."""
-        self._queue_listeners[self._full(topic)] = listener
+        """Call a function with the topic and the topic's queues after a change; the check runs
+        every ``topic_check_interval_s``."""
+        self._queue_listeners[self._full_name(topic)] = listener
 
     async def start(self) -> None:
-        """Begin to pull. No server needs to be there yet; what is missing is logged."""
+        """Start pulling. Works before any server is reachable; failures are logged."""
         if self._running is not None:
             raise ClientError(f"The consumer {self.group} is running already.")
         running = RunningLitePull(
@@ -116,14 +117,14 @@ class LitePullConsumer(Service):
         self._running = running
 
     async def stop(self) -> None:
-        """Pull no more, commit, leave; may be called twice. With ``auto_commit`` what was polled
-        last counts as consumed."""
-        await self._stop(approve=True)
+        """Stop pulling, commit, unregister; may be called twice. With ``auto_commit`` the messages
+        of the last poll count as consumed."""
+        await self._stop(last_poll_consumed=True)
 
-    async def _stop(self, *, approve: bool) -> None:
+    async def _stop(self, *, last_poll_consumed: bool) -> None:
         running, self._running = self._running, None
         if running is not None:
-            await running.stop(approve=approve)
+            await running.stop(last_poll_consumed=last_poll_consumed)
 
     async def __aexit__(
         self,
@@ -131,79 +132,79 @@ class LitePullConsumer(Service):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # After an error, what was polled last was perhaps not dealt with.
-        await self._stop(approve=error is None)
+        # After an error the messages of the last poll may be unprocessed.
+        await self._stop(last_poll_consumed=error is None)
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
-        """The next messages of one queue, at most ``poll_count``; an empty list when none came
-        in time. What the poll before gave counts as consumed now."""
+        """The next messages of one queue, at most ``poll_count``; an empty list after the timeout.
+        The messages of the previous poll count as consumed."""
         limit = self._settings.poll_timeout_ms if timeout_ms is None else timeout_ms
         return await self._started().poll(limit)
 
     async def __aiter__(self) -> AsyncIterator[MessageExt]:
-        """All messages, one after the other, until the consumer is stopped."""
+        """Iterate over the messages until the consumer is stopped."""
         while self._running is not None:
             for message in await self.poll():
                 yield message
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Commit what was polled so far, the last poll included; or the offsets given."""
+        """Commit all polled messages including the last poll, or the given offsets."""
         await self._started().commit(offsets)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Where the group goes on in a queue; None when it never committed there."""
-        return await (await self._reaches(queue)).offsets.read(queue)
+        """The group's committed offset of a queue; None without a committed offset."""
+        return await (await self._with_route(queue)).offsets.read(queue)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on at an offset with the next poll; raises ClientError when the queue is not
-        this member's or has no such offset. Nothing is committed by it."""
-        await (await self._reaches(queue)).seek(queue, offset)
+        """Continue at an offset with the next poll, without committing. Raises ClientError when
+        the queue is not assigned to the member, or the offset is outside of the queue."""
+        await (await self._with_route(queue)).seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on with the oldest message."""
-        running = await self._reaches(queue)
+        """Continue with the oldest message."""
+        running = await self._with_route(queue)
         await running.seek(queue, await running.queue_offsets.min(queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with messages that are not stored yet."""
-        running = await self._reaches(queue)
+        """Continue with the next message stored from now on."""
+        running = await self._with_route(queue)
         await running.seek(queue, await running.queue_offsets.max(queue))
 
     async def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """Go on with the first message stored at this time or later."""
+        """Continue with the first message stored at or after a time."""
         await self.seek(queue, await self.offset_for_timestamp(queue, timestamp_ms))
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at this time or later."""
-        return await (await self._reaches(queue)).queue_offsets.at(queue, timestamp_ms)
+        """The offset of the first message stored at or after a time."""
+        return await (await self._with_route(queue)).queue_offsets.at(queue, timestamp_ms)
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic, whoever has them."""
-        route = await self._started().instance.routes.route(self._full(topic))
+        """All readable queues of a topic, including queues of other members."""
+        route = await self._started().instance.routes.route(self._full_name(topic))
         return sorted_queues(route.subscribe_queues)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Give nothing of these queues to ``poll`` and pull them no further."""
+        """Stop pulling from the queues, and do not return their messages from ``poll``."""
         self._started().paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Go on with paused queues."""
+        """Resume paused queues."""
         running = self._started()
         running.paused.difference_update(queues)
         running.queues_changed()
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that this member has at the moment."""
+        """The queues assigned to the member now."""
         return sorted(self._running.process_queues()) if self._running else []
 
     @property
     def client_id(self) -> str:
-        """The id under which brokers know this member; "" when it is not running."""
+        """The client id of the running consumer; "" when stopped."""
         return self._running.instance.client_id if self._running else ""
 
     def running_info(self) -> ConsumerRunningInfo | None:
-        """What tools see of this member; None when it is not running."""
+        """The running info as sent to tools (code 307); None when stopped."""
         return self._running.running_info() if self._running else None
 
     def _started(self) -> RunningLitePull:
@@ -211,15 +212,16 @@ class LitePullConsumer(Service):
             raise ClientError(f"The consumer {self.group} is not running; call start() first.")
         return self._running
 
-    async def _reaches(self, queue: MessageQueue) -> RunningLitePull:
+    async def _with_route(self, queue: MessageQueue) -> RunningLitePull:
+        """The running consumer, after fetching the queue's route."""
         running = self._started()
         await running.instance.routes.route(queue.topic)
         return running
 
-    def _full(self, topic: str) -> str:
+    def _full_name(self, topic: str) -> str:
         return with_namespace(self._member.namespace, topic)
 
-    def _read(self, topic: str, expression: str | MessageSelector) -> None:
+    def _set_subscription(self, topic: str, expression: str | MessageSelector) -> None:
         validate_topic(topic)
         if isinstance(expression, str):
             expression = MessageSelector.by_tag(expression)

@@ -1,4 +1,4 @@
-"""Which queues of a topic are this member's: asks who is in the group, and shares like all others.
+"""Allocation of a topic's queues to a member, by the group's member list at a broker.
 
 Compatible with RocketMQ's RebalanceImpl.rebalanceByTopic.
 """
@@ -26,18 +26,18 @@ class Membership:
         self._settings = settings
 
     async def allocated(self, topic: str) -> list[MessageQueue]:
-        """The queues of this member; raises GantryError when nobody can tell."""
+        """The queues of the member; raises GantryError when no server answers."""
         route = await self._instance.routes.route(topic)
         queues = sorted_queues(route.subscribe_queues)
         if self._settings.model is MessageModel.BROADCASTING:
             return queues
-        # A broker that was just learnt must know us before it lists the group's members.
+        # Register at new brokers first: the member list must contain the client.
         await self._instance.announce()
         members = await self._members(queues)
         return self._settings.allocate(self._instance.client_id, queues, sorted_client_ids(members))
 
     async def _members(self, queues: list[MessageQueue]) -> list[str]:
-        """Ask one broker of the topic; the first that answers is believed."""
+        """The member list of the first answering broker of the topic."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=self._group)
         code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
         failure: GantryError | None = None

@@ -1,8 +1,8 @@
-"""Where a consumer keeps its offsets: on the broker when clustering, in a file when broadcasting.
+"""Offset stores of consumers: on the brokers when clustering, in a file when broadcasting.
 
 Compatible with RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore. The file is
-``<folder>/<client id>/<group>/offsets.json``: {"offsetTable":{<MessageQueue>:<offset>}}; the one
-before it is ``offsets.json.bak``.
+``<folder>/<client id>/<group>/offsets.json``: {"offsetTable":{<MessageQueue>:<offset>}}; the
+previous version is ``offsets.json.bak``.
 """
 
 import asyncio
@@ -26,34 +26,34 @@ log = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):
-    """Offsets live in memory and are persisted now and then; at most as many as queues are held."""
+    """Offsets in memory, persisted at an interval; at most one offset per assigned queue."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """The persisted offset; None when the group never committed one."""
+        """The persisted offset; None without a committed offset."""
 
-    def remembered(self, queue: MessageQueue) -> int | None:
-        """The offset in memory."""
+    def cached(self, queue: MessageQueue) -> int | None:
+        """The offset in memory; None without an update."""
 
     def update(self, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
-        """Remember an offset; without ``force`` it never goes back."""
+        """Set the offset in memory; without ``force`` a lower offset is ignored."""
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        """Make what is remembered of these queues last; a failure is logged and tried again."""
+        """Persist the offsets in memory of the queues; failures are logged, without raising."""
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Make an offset last now, forward or back; raises GantryError when that fails."""
+        """Persist an offset now, higher or lower; raises GantryError after a failure."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue belongs to somebody else now."""
+        """Remove the offset in memory, because the queue moved to another member."""
 
 
-class RememberedOffsets:
-    """The part in memory, common to all stores."""
+class CachedOffsets:
+    """The offsets in memory, common to both stores."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
 
-    def remembered(self, queue: MessageQueue) -> int | None:
+    def cached(self, queue: MessageQueue) -> int | None:
         return self._offsets.get(queue)
 
     def update(self, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
@@ -64,8 +64,8 @@ class RememberedOffsets:
         self._offsets.pop(queue, None)
 
 
-class BrokerOffsets(RememberedOffsets):
-    """Kept by each queue's broker, for whichever member of the group has the queue."""
+class BrokerOffsets(CachedOffsets):
+    """Offsets on the brokers of the queues, shared by the members of a group."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class BrokerOffsets(RememberedOffsets):
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         self.update(queue, offset, force=True)
-        await self._tell(queue, offset)
+        await self._send(queue, offset)
 
     def forget(self, queue: MessageQueue) -> None:
         super().forget(queue)
@@ -102,11 +102,11 @@ class BrokerOffsets(RememberedOffsets):
         if offset is None or self._persisted.get(queue) == offset:
             return
         try:
-            await self._tell(queue, offset)
+            await self._send(queue, offset)
         except GantryError as error:
             log.warning("The offset %d of %s was not committed: %s", offset, queue, error)
 
-    async def _tell(self, queue: MessageQueue, offset: int) -> None:
+    async def _send(self, queue: MessageQueue, offset: int) -> None:
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=self._group,
             topic=queue.topic,
@@ -118,37 +118,37 @@ class BrokerOffsets(RememberedOffsets):
         self._persisted[queue] = offset
 
 
-class LocalOffsets(RememberedOffsets):
-    """Kept in a file of this machine: a broadcasting consumer shares its offsets with nobody."""
+class LocalOffsets(CachedOffsets):
+    """Offsets in a local file: broadcasting consumers do not share offsets."""
 
     def __init__(self, folder: Path, client_id: str, group: str) -> None:
         super().__init__()
         self._path = folder / client_id / group / "offsets.json"
         self._backup = self._path.with_suffix(".json.bak")
-        self._is_whole = False
+        self._is_valid = False
         self._loaded: dict[MessageQueue, int] | None = None
 
     async def read(self, queue: MessageQueue) -> int | None:
         return (await self._table()).get(queue)
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        wanted = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
+        updates = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
         try:
-            await self._keep(wanted)
+            await self._merge(updates)
         except OSError as error:
             log.warning("The offsets in %s were not saved: %s", self._path, error)
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         self.update(queue, offset, force=True)
         try:
-            await self._keep({queue: offset})
+            await self._merge({queue: offset})
         except OSError as error:
             raise ClientError(f"The offsets in {self._path} were not saved: {error}.") from None
 
-    async def _keep(self, wanted: dict[MessageQueue, int]) -> None:
-        known = await self._table()
-        table = {**known, **wanted}
-        if table != known:
+    async def _merge(self, updates: dict[MessageQueue, int]) -> None:
+        saved = await self._table()
+        table = {**saved, **updates}
+        if table != saved:
             await _in_thread(self._save, table)
             self._loaded = table
 
@@ -166,25 +166,26 @@ class LocalOffsets(RememberedOffsets):
             except (OSError, ProtocolError) as error:
                 log.warning("The offsets in %s cannot be read: %s", path, error)
             else:
-                self._is_whole = path is self._path
+                self._is_valid = path is self._path
                 return table
         return {}
 
     def _save(self, table: dict[MessageQueue, int]) -> None:
-        """Write beside the file and rename, so that there is a whole one at any time."""
+        """Write a temporary file and rename: a crash leaves the old or the new file complete."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".json.tmp")
-        fresh.write_bytes(encode_body(ResetOffsetBody(offset_table=table)))
-        if self._is_whole:
+        temporary = self._path.with_suffix(".json.tmp")
+        temporary.write_bytes(encode_body(ResetOffsetBody(offset_table=table)))
+        if self._is_valid:
             shutil.copyfile(self._path, self._backup)
-        fresh.replace(self._path)
-        self._is_whole = True
+        temporary.replace(self._path)
+        self._is_valid = True
 
 
 async def _in_thread(
     work: Callable[[dict[MessageQueue, int]], None], table: dict[MessageQueue, int]
 ) -> None:
-    """Away from the event loop. An interpreter that ends starts no threads: then do it here."""
+    """Work in a thread; during the interpreter's shutdown, when threads cannot start, work on the
+    event loop."""
     try:
         await asyncio.to_thread(work, table)
     except RuntimeError:

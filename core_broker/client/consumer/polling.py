@@ -1,4 +1,4 @@
-"""Messages that were pulled and wait for the application to poll them.
+"""Pulled messages waiting for a poll of the application.
 
 Compatible with the request cache of RocketMQ's DefaultLitePullConsumerImpl.
 """
@@ -12,42 +12,42 @@ from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageQueue
 
-#: Messages of all queues together that wait for a poll; pulling pauses when there are more.
+#: Maximum messages of all queues waiting for a poll; above the limit pulling waits.
 MESSAGES_WAITING_MAX: Final = 10_000
 
 
 class PolledMessages:
-    """Queues take turns; a queue's messages keep their order."""
+    """A round robin over queues; the messages of a queue stay in order."""
 
-    def __init__(self, on_let_go: Callable[[MessageQueue], None]) -> None:
-        self._on_let_go = on_let_go
+    def __init__(self, on_release: Callable[[MessageQueue], None]) -> None:
+        self._on_release = on_release
         self._waiting: OrderedDict[ProcessQueue, deque[MessageExt]] = OrderedDict()
         self._count = 0
         self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._not_full = asyncio.Event()
+        self._not_full.set()
         self.closed = False
 
     async def submit(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
-        """Take pulled messages over; waits while too many are waiting already."""
+        """Add pulled messages; waits while MESSAGES_WAITING_MAX messages are waiting."""
         while self._count >= MESSAGES_WAITING_MAX:
-            self._room.clear()
-            await self._room.wait()
+            self._not_full.clear()
+            await self._not_full.wait()
         if messages and not process_queue.dropped:
             self._waiting.setdefault(process_queue, deque()).extend(messages)
             self._count += len(messages)
             self._arrived.set()
 
-    async def let_go(self, process_queue: ProcessQueue) -> bool:
-        """What waits of the queue is for its next owner."""
+    async def release(self, process_queue: ProcessQueue) -> bool:
+        """Drop the waiting messages of the queue; the next owner pulls the messages again."""
         self._remove(process_queue)
-        self._on_let_go(process_queue.queue)
+        self._on_release(process_queue.queue)
         return True
 
     def take(
         self, count: int, is_paused: Callable[[MessageQueue], bool]
     ) -> tuple[ProcessQueue, list[MessageExt]] | None:
-        """Up to ``count`` messages of the queue whose turn it is; None when there are none."""
+        """Up to ``count`` messages of the next queue; None without waiting messages."""
         for process_queue in list(self._waiting):
             if process_queue.dropped:
                 self._remove(process_queue)
@@ -56,7 +56,7 @@ class PolledMessages:
         return None
 
     async def arrival(self, timeout_s: float) -> bool:
-        """Wait until there may be something to take; False when the time is over."""
+        """Wait for messages; False after the timeout."""
         self._arrived.clear()
         try:
             async with asyncio.timeout(timeout_s):
@@ -66,25 +66,25 @@ class PolledMessages:
         return True
 
     def wake(self) -> None:
-        """Have whoever waits look again."""
+        """Wake a waiting poll to check for messages again."""
         self._arrived.set()
 
     def close(self) -> None:
-        """Nothing more will come; whoever waits learns it."""
+        """Mark the end of messages, and wake a waiting poll."""
         self.closed = True
         self.wake()
 
     def _take_from(self, process_queue: ProcessQueue, count: int) -> list[MessageExt]:
         waiting = self._waiting.pop(process_queue)
-        taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        messages = [waiting.popleft() for _ in range(min(count, len(waiting)))]
         if waiting:
             self._waiting[process_queue] = waiting
-        self._made_room(len(taken))
-        return taken
+        self._subtract(len(messages))
+        return messages
 
     def _remove(self, process_queue: ProcessQueue) -> None:
-        self._made_room(len(self._waiting.pop(process_queue, ())))
+        self._subtract(len(self._waiting.pop(process_queue, ())))
 
-    def _made_room(self, count: int) -> None:
+    def _subtract(self, count: int) -> None:
         self._count -= count
-        self._room.set()
+        self._not_full.set()

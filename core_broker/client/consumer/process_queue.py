@@ -1,7 +1,7 @@
-"""What a consumer holds of one queue: messages pulled and not yet finished. Pure.
+"""The process queue of a message queue: the pulled and unfinished messages. Pure.
 
-Compatible with RocketMQ's ProcessQueue. Messages are finished in any order; the offset that may be
-committed is the lowest unfinished one, so a crash repeats messages but never skips one.
+Compatible with RocketMQ's ProcessQueue. Messages finish in any order; the offset to commit is the
+lowest unfinished offset, so a crash repeats messages but never skips a message.
 """
 
 from collections import OrderedDict
@@ -16,17 +16,17 @@ from core_broker.remoting.bodies import MessageQueue, ProcessQueueInfo
 _MIB = 1024 * 1024
 
 
-class Hold(StrEnum):
-    """Why a queue is not pulled at the moment."""
+class PauseReason(StrEnum):
+    """Reasons for a pause of pulling, by RocketMQ's flow control."""
 
     TOO_MANY_MESSAGES = "too many messages cached"
     TOO_MANY_BYTES = "too many bytes cached"
-    SPAN_TOO_WIDE = "one old message holds the offset back"
+    SPAN_TOO_WIDE = "an old unfinished message limits the offset span"
 
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """Bounds of what one queue may hold before its pulling pauses."""
+    """Limits of the cached messages of one queue; above a limit pulling pauses."""
 
     messages_max: int = 1000
     bytes_max: int = 100 * _MIB
@@ -34,14 +34,15 @@ class CacheLimits:
 
 
 class ProcessQueue:
-    """Owned by one consumer on its event loop; ``dropped`` tells every holder to let go."""
+    """Owned by one consumer, on the consumer's event loop. After ``dropped`` is set, pulling and
+    consuming stop and outcomes are ignored."""
 
     def __init__(self, queue: MessageQueue, now_ms: int) -> None:
         self.queue = queue
         self.dropped = False
         self.last_pull_ms = now_ms
         self.last_consume_ms = now_ms
-        # Pulls come in order of offset, so the first entry is always the lowest unfinished one.
+        # Messages are added in offset order, so the first entry has the lowest unfinished offset.
         self._unfinished: OrderedDict[int, MessageExt] = OrderedDict()
         self._bytes = 0
         self._offset_next = -1
@@ -56,46 +57,47 @@ class ProcessQueue:
 
     @property
     def offset_commit(self) -> int | None:
-        """The lowest unfinished offset; where pulling goes on when all are finished; None when
-        nothing was ever pulled."""
+        """The lowest unfinished offset; the next offset to pull when all messages are finished;
+        None before the first pull."""
         if self._unfinished:
             return next(iter(self._unfinished))
         return self._offset_next if self._offset_next >= 0 else None
 
     def put(self, messages: Iterable[MessageExt], offset_next: int) -> list[MessageExt]:
-        """Take in what one pull brought and where the next one goes on, for what was filtered out
-        in between is finished too; gives back the messages that were not known yet."""
-        fresh = [message for message in messages if message.queue_offset >= self._offset_next]
-        for message in fresh:
+        """Add the messages of one pull, and set the next offset to pull: messages filtered out by
+        the broker count as finished. Returns the messages not added before."""
+        new_messages = [it for it in messages if it.queue_offset >= self._offset_next]
+        for message in new_messages:
             self._unfinished[message.queue_offset] = message
             self._bytes += len(message.body)
         self._offset_next = max(self._offset_next, offset_next)
-        return fresh
+        return new_messages
 
     def first(self, count: int) -> list[MessageExt]:
         """The unfinished messages with the lowest offsets."""
         return list(islice(self._unfinished.values(), count))
 
     def finish(self, messages: Sequence[MessageExt], now_ms: int) -> int | None:
-        """Forget finished messages; the answer is the offset that may be committed now."""
+        """Remove finished messages; returns the offset to commit."""
         self.last_consume_ms = now_ms
         for message in messages:
             if self._unfinished.pop(message.queue_offset, None) is not None:
                 self._bytes -= len(message.body)
         return self.offset_commit
 
-    def hold(self, limits: CacheLimits) -> Hold | None:
-        """Why the next pull has to wait; None when it may go."""
+    def pause_reason(self, limits: CacheLimits) -> PauseReason | None:
+        """The reason to pause pulling; None below all limits."""
         if len(self._unfinished) > limits.messages_max:
-            return Hold.TOO_MANY_MESSAGES
+            return PauseReason.TOO_MANY_MESSAGES
         if self._bytes > limits.bytes_max:
-            return Hold.TOO_MANY_BYTES
+            return PauseReason.TOO_MANY_BYTES
         if self._span() > limits.offset_span_max:
-            return Hold.SPAN_TOO_WIDE
+            return PauseReason.SPAN_TOO_WIDE
         return None
 
     def info(self, offset_committed: int, locked_ms: int = 0) -> ProcessQueueInfo:
-        """What code 307 tells about this queue; it is locked since ``locked_ms``, 0 for not."""
+        """The queue's part of the running info (307); ``locked_ms`` is the time of the lock in ms
+        since 1970, 0 for an unlocked queue."""
         offsets = list(self._unfinished)
         return ProcessQueueInfo(
             commit_offset=offset_committed,

@@ -1,4 +1,4 @@
-"""The pull consumer: the application says which queue, and from which offset on.
+"""The pull consumer: the application chooses queues and offsets.
 
 Compatible with RocketMQ's DefaultMQPullConsumer.
 """
@@ -40,21 +40,22 @@ from core_broker.remoting.client import RpcHook
 
 PULL_COUNT: Final = 32
 PULL_TIMEOUT_MS: Final = 10_000
-#: How long a blocking pull waits at the broker.
+#: Default wait of a blocking pull at the broker, ms.
 SUSPEND_MS: Final = 20_000
 RECONSUME_TIMES_MAX: Final = 16
 
 
 class PullConsumer(Service):
-    """Reads queues at offsets of the application's choice.
+    """Pulls from queues at offsets chosen by the application.
 
         async with PullConsumer("group", "127.0.0.1:9876") as consumer:
             for queue in await consumer.queues("orders"):
                 result = await consumer.pull(queue, await consumer.committed(queue) or 0)
                 await consumer.commit(queue, result.next_offset)
 
-    Nothing is shared, kept or committed by itself. Methods raise RequestRefused when a broker says
-    no and TransportError when it is silent. Belongs to the event loop it was started on.
+    A pull consumer does no allocation of queues, no caching and no automatic commits. Methods raise
+    RequestRefused for a refusal by a broker, and TransportError when a broker does not answer.
+    Belongs to the event loop of ``start``.
     """
 
     def __init__(
@@ -80,8 +81,8 @@ class PullConsumer(Service):
             heartbeat=self._heartbeat,
             rpc_hooks=rpc_hooks,
         )
-        kept = replace(settings or GroupSettings(), model=message_model)
-        self._offsets = offset_store(self._instance, self.group, kept)
+        group_settings = replace(settings or GroupSettings(), model=message_model)
+        self._offsets = offset_store(self._instance, self.group, group_settings)
         self._queue_offsets = QueueOffsets(self._instance)
         self._started = self._running = False
 
@@ -90,14 +91,16 @@ class PullConsumer(Service):
         return self._instance.client_id
 
     async def start(self) -> None:
-        """Begin; no server needs to be there yet. A pull consumer starts once."""
+        """Start; works before any server is reachable. A pull consumer starts only once."""
         if self._started:
-            raise ClientError(f"The consumer {self.group} was started before; make a new one.")
+            raise ClientError(
+                f"The consumer {self.group} was started before; create a new PullConsumer."
+            )
         self._started = self._running = True
         self._instance.start()
 
     async def stop(self) -> None:
-        """Take leave of the brokers; may be called twice."""
+        """Unregister from the brokers and close all connections; may be called twice."""
         if self._running:
             self._running = False
             await self._instance.stop()
@@ -117,7 +120,7 @@ class PullConsumer(Service):
         expression: str | MessageSelector = SUBSCRIBE_ALL,
         timeout_ms: int = PULL_TIMEOUT_MS,
     ) -> PullResult:
-        """What is stored from an offset on; answers at once, also when there is nothing."""
+        """Pull stored messages from an offset on, without waiting for new messages."""
         return await self._pull(queue, offset, count, expression, 0, timeout_ms)
 
     async def pull_blocking(
@@ -129,8 +132,8 @@ class PullConsumer(Service):
         expression: str | MessageSelector = SUBSCRIBE_ALL,
         suspend_ms: int = SUSPEND_MS,
     ) -> PullResult:
-        """Like ``pull``, but the broker holds the question for a while when there is nothing;
-        NO_NEW_MSG when nothing came. Brokers look at the time only every 5 s."""
+        """Like ``pull``, but the broker waits up to ``suspend_ms`` for messages; NO_NEW_MSG after
+        the wait. Brokers check the wait time only every 5 s."""
         timeout_ms = suspend_ms + PULL_TIMEOUT_MS
         return await self._pull(queue, offset, count, expression, suspend_ms, timeout_ms)
 
@@ -141,7 +144,7 @@ class PullConsumer(Service):
         *,
         expression: str | MessageSelector = SUBSCRIBE_ALL,
     ) -> AsyncIterator[MessageExt]:
-        """The messages of a queue, from an offset to its present end."""
+        """The messages of a queue, from an offset to the end of the queue at the call."""
         end = await self.max_offset(queue)
         while offset < end:
             result = await self.pull(queue, offset, expression=expression)
@@ -154,37 +157,37 @@ class PullConsumer(Service):
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message."""
-        await self._known(queue)
+        await self._ensure_route(queue)
         return await self._queue_offsets.min(queue)
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """The offset that the next message will get."""
-        await self._known(queue)
+        """The offset of the next message."""
+        await self._ensure_route(queue)
         return await self._queue_offsets.max(queue)
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at this time or later."""
-        await self._known(queue)
+        """The offset of the first message stored at or after a time."""
+        await self._ensure_route(queue)
         return await self._queue_offsets.at(queue, timestamp_ms)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Where the group stopped; None when it never committed in this queue."""
-        await self._known(queue)
+        """The group's committed offset of a queue; None without a committed offset."""
+        await self._ensure_route(queue)
         return await self._offsets.read(queue)
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Have the group go on at this offset, forward or back."""
-        await self._known(queue)
+        """Commit an offset for the group, higher or lower than the committed offset."""
+        await self._ensure_route(queue)
         await self._offsets.commit(queue, offset)
 
     async def send_back(self, message: MessageExt, delay_level: int = 0) -> bool:
-        """Have a message delivered again to the group's retry topic; False when nobody took it."""
+        """Send a message back for a retry by the group; False when no broker stored the message."""
         self._check_running()
         sender = Sender(
             self._instance, CLIENT_INNER_PRODUCER_GROUP, ProducerSettings(), HookChain(())
         )
         back = SendBack(self._instance, sender, self.group, RECONSUME_TIMES_MAX, self._namespace)
-        return await back.give_back(message, delay_level)
+        return await back.send_back(message, delay_level)
 
     async def _pull(
         self,
@@ -195,7 +198,7 @@ class PullConsumer(Service):
         suspend_ms: int,
         timeout_ms: int,
     ) -> PullResult:
-        await self._known(queue)
+        await self._ensure_route(queue)
         if isinstance(expression, str):
             expression = MessageSelector.by_tag(expression)
         subscription = build_subscription(
@@ -218,7 +221,7 @@ class PullConsumer(Service):
             for_listener(message, self.group, self._namespace)
         return result
 
-    async def _known(self, queue: MessageQueue) -> None:
+    async def _ensure_route(self, queue: MessageQueue) -> None:
         self._check_running()
         await self._instance.routes.route(queue.topic)
 

@@ -1,6 +1,6 @@
-"""The pull loop of one queue: ask, hand over, ask again, and pause when there is too much.
+"""The pull loop of one queue: pull, submit to delivery, pause at cache limits and after errors.
 
-Compatible with RocketMQ's DefaultMQPushConsumerImpl.pullMessage and its pauses.
+Compatible with RocketMQ's DefaultMQPushConsumerImpl.pullMessage, including the pause times.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final
 from core_broker.client.consumer.delivery import Destination
 from core_broker.client.consumer.listening import for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
-from core_broker.client.consumer.process_queue import Hold, ProcessQueue
+from core_broker.client.consumer.process_queue import PauseReason, ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
@@ -26,44 +26,45 @@ from core_broker.remoting.codes import ResponseCode
 
 log = logging.getLogger(__name__)
 
-#: How long the broker may hold a pull that finds nothing.
+#: Maximum wait of a pull at the broker without new messages, ms.
 SUSPEND_MS: Final = 15_000
 PULL_TIMEOUT_MS: Final = 30_000
 PAUSE_AFTER_ERROR_S: Final = 1.0
 PAUSE_WHEN_FULL_S: Final = 0.05
-PAUSE_WHEN_TOLD_S: Final = 0.02
+PAUSE_AFTER_FLOW_CONTROL_S: Final = 0.02
 
-_UNANNOUNCED: Final = frozenset(
+#: Refusals of brokers without the current subscription of the group.
+_SUBSCRIPTION_UNKNOWN: Final = frozenset(
     {ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST}
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PullContext:
-    """What all queues of one consumer share."""
+    """The parts shared by the pullers of one consumer."""
 
     instance: ClientInstance
     group: str
     settings: GroupSettings
-    #: By topic; the application may change them while the consumer runs.
+    #: Subscriptions by topic; the application may change the subscriptions of a running consumer.
     subscriptions: Mapping[str, SubscriptionData]
     offsets: OffsetStore
     delivery: Destination
     stats: Callable[[str], ConsumerStats]
-    #: A broker does not know our subscription: send a heartbeat soon.
+    #: Sends heartbeats soon, for a broker without the current subscription.
     announce: Callable[[], None]
-    #: The offset is outside of the queue: drop it and begin at another one.
-    moved: Callable[[ProcessQueue, int], None]
-    #: Nothing before this offset is unfinished: what was filtered out counts as consumed.
-    passed: Callable[[MessageQueue, int], None]
+    #: Drops a process queue whose offset is outside of the queue, and restarts at a new offset.
+    correct_offset: Callable[[ProcessQueue, int], None]
+    #: Advances a queue's consumed offset past messages filtered out by the broker.
+    advance_offset: Callable[[MessageQueue, int], None]
     is_paused: Callable[[MessageQueue], bool] = lambda _: False
-    #: A consumer that the application polls: it tells its subscription with every pull.
+    #: True for a lite pull consumer: every pull contains the subscription.
     lite: bool = False
     namespace: str = ""
 
 
 class Puller:
-    """Runs as one task until it is cancelled or its process queue is dropped."""
+    """The pull task of one queue; runs until cancelled, or until the process queue is dropped."""
 
     def __init__(self, context: PullContext, process_queue: ProcessQueue, offset: int) -> None:
         self.process_queue = process_queue
@@ -71,7 +72,7 @@ class Puller:
         self._queue = process_queue.queue
         self._offset = offset
         self._broker_id = MASTER_ID
-        self._last_hold: Hold | None = None
+        self._last_pause_reason: PauseReason | None = None
         self._last_failure = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -83,7 +84,7 @@ class Puller:
         self._task = asyncio.create_task(self._run(), name=f"pull {self._queue}")
 
     def stop(self) -> None:
-        """Pull no more; the task ends in the next turn."""
+        """Cancel the pull task; the task ends in the next event-loop iteration."""
         if self._task is not None:
             self._task.cancel()
 
@@ -96,15 +97,15 @@ class Puller:
             try:
                 pause_s = await self._step()
             except Exception:
-                # The shell of this task: one strange answer must not end the queue's consuming.
+                # The boundary of the task: one malformed answer must not stop the queue.
                 log.exception("Pulling from %s failed", self._queue)
                 pause_s = PAUSE_AFTER_ERROR_S
             if pause_s:
                 await asyncio.sleep(pause_s)
 
     async def _step(self) -> float:
-        """One pull; the answer is how many seconds to wait before the next."""
-        if self._is_held():
+        """Pull once; returns the pause before the next pull in seconds."""
+        if self._must_pause():
             return PAUSE_WHEN_FULL_S
         started_ms = now_ms()
         self.process_queue.last_pull_ms = started_ms
@@ -127,9 +128,9 @@ class Puller:
         context = self._context
         subscription = context.subscriptions[self._queue.topic]
         clustering = context.settings.model is MessageModel.CLUSTERING
-        # The commit on the way is meant for the master.
+        # A pull commits the offset only at the master.
         commits = clustering and not context.lite and self._broker_id == MASTER_ID
-        committed = context.offsets.remembered(self._queue) if commits else None
+        commit_offset = context.offsets.cached(self._queue) if commits else None
         pull = Pull(
             queue=self._queue,
             group=context.group,
@@ -138,7 +139,7 @@ class Puller:
             subscription=subscription.sub_string if context.lite else None,
             sub_version=subscription.sub_version,
             expression_type=subscription.expression_type,
-            commit_offset=committed or 0,
+            commit_offset=commit_offset or 0,
             suspend_ms=SUSPEND_MS,
             lite=context.lite,
         )
@@ -150,50 +151,50 @@ class Puller:
     async def _take(self, result: PullResult, elapsed_ms: int) -> None:
         if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
-                "The offset %d of %s is outside of %d to %d, going on at %d",
+                "The offset %d of %s is outside of %d to %d; pulling continues at %d",
                 self._offset,
                 self._queue,
                 result.min_offset,
                 result.max_offset,
                 result.next_offset,
             )
-            self._context.moved(self.process_queue, result.next_offset)
+            self._context.correct_offset(self.process_queue, result.next_offset)
             return
         self._offset = result.next_offset
-        fresh = self.process_queue.put(result.messages, result.next_offset)
-        if fresh:
-            self._context.stats(self._queue.topic).pulled(now_ms(), len(fresh), elapsed_ms)
-            await self._context.delivery.submit(self.process_queue, self._shown(fresh))
+        messages = self.process_queue.put(result.messages, result.next_offset)
+        if messages:
+            self._context.stats(self._queue.topic).pulled(now_ms(), len(messages), elapsed_ms)
+            await self._context.delivery.submit(self.process_queue, self._restored(messages))
         elif not self.process_queue.count:
-            # Nothing here is ours: let the committed offset keep up with what was filtered out.
-            self._context.passed(self._queue, result.next_offset)
+            # All messages were filtered out and no message is unfinished: advance the offset.
+            self._context.advance_offset(self._queue, result.next_offset)
 
-    def _shown(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
+    def _restored(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
         group, namespace = self._context.group, self._context.namespace
         return [for_listener(message, group, namespace) for message in messages]
 
     def _refused(self, refused: RequestRefused) -> float:
         if refused.code == ResponseCode.FLOW_CONTROL:
-            return PAUSE_WHEN_TOLD_S
-        if refused.code in _UNANNOUNCED:
+            return PAUSE_AFTER_FLOW_CONTROL_S
+        if refused.code in _SUBSCRIPTION_UNKNOWN:
             self._context.announce()
         elif refused.route_stale:
             self._context.instance.routes.mark_stale(self._queue.topic)
         self._report(str(refused))
         return PAUSE_AFTER_ERROR_S
 
-    def _is_held(self) -> bool:
+    def _must_pause(self) -> bool:
         if self._context.is_paused(self._queue) or self._is_unsubscribed:
             return True
-        hold = self.process_queue.hold(self._context.settings.cache)
-        if hold is not self._last_hold and hold is not None:
-            log.warning("Pulling from %s pauses: %s", self._queue, hold)
-        self._last_hold = hold
-        return hold is not None
+        reason = self.process_queue.pause_reason(self._context.settings.cache)
+        if reason is not self._last_pause_reason and reason is not None:
+            log.warning("Pulling from %s pauses: %s", self._queue, reason)
+        self._last_pause_reason = reason
+        return reason is not None
 
     @property
     def _is_unsubscribed(self) -> bool:
-        """The next rebalance gives the queue up."""
+        """True without a subscription of the topic; the next rebalance releases the queue."""
         return self._queue.topic not in self._context.subscriptions
 
     def _report(self, failure: str) -> None:

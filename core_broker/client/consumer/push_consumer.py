@@ -1,4 +1,4 @@
-"""The push consumer: it pulls, and the application's listener is called.
+"""The push consumer: pulls messages and calls the application's listener.
 
 Compatible with RocketMQ's DefaultMQPushConsumer, with a concurrent or an orderly listener.
 """
@@ -29,7 +29,7 @@ from core_broker.remoting.client import RpcHook
 
 
 class PushConsumer(Service):
-    """Consumes topics as a member of a group.
+    """Consumes topics as a member of a consumer group.
 
         consumer = PushConsumer("group", "127.0.0.1:9876")
         consumer.subscribe("orders", "paid || shipped")
@@ -39,16 +39,17 @@ class PushConsumer(Service):
 
         async with consumer: ...
 
-    A message is delivered at least once. The listener is an async function; it answers for all
-    messages it was given. RECONSUME_LATER, None and any exception mean "not consumed": the broker
-    delivers those again later and, after ``max_reconsume_times``, moves them to the group's
-    dead-letter topic. Bodies come unpacked, topics as they were sent.
+    A message is delivered at least once. The listener is an async function and returns a status
+    for all messages of the call. RECONSUME_LATER, None and any exception mean "not consumed": the
+    broker delivers the messages again later and, after ``max_reconsume_times``, moves the messages
+    to the group's dead-letter topic. Bodies are decompressed, topics are the original topics.
 
-    With ``orderly_listener`` instead, each queue has one owner in the group and its messages come
-    one after the other. What is not consumed comes again after a pause, before all that follows.
+    With an ``orderly_listener`` each queue has one owner in the group, and messages of a queue are
+    delivered in sequence. A failed message is delivered again after a pause, before the following
+    messages of the queue.
 
-    Belongs to the event loop it was started on. A listener that blocks the loop also blocks
-    heartbeats and pulls; hand such work to a thread.
+    Belongs to the event loop of ``start``. A listener blocking the event loop also blocks
+    heartbeats and pulls; run blocking work in a thread.
     """
 
     def __init__(
@@ -79,9 +80,9 @@ class PushConsumer(Service):
         *,
         kind: str = EXPRESSION_TAG,
     ) -> None:
-        """Consume a topic, or change what of it; before the start or while running.
+        """Subscribe to a topic, or change the filter expression; before the start or while running.
 
-        All members of a group must subscribe alike: RocketMQ goes by the newest subscription.
+        All members of a group need equal subscriptions: brokers use the newest subscription.
         """
         topic = with_namespace(self._member.namespace, topic)
         validate_topic(topic)
@@ -95,39 +96,39 @@ class PushConsumer(Service):
             self._running.subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no more; its queues are given up by the next rebalance."""
+        """Unsubscribe from a topic; the next rebalance releases the topic's queues."""
         self._subscriptions.pop(with_namespace(self._member.namespace, topic), None)
         if self._running:
             self._running.subscriptions_changed()
 
     def listener(self, listener: Listener) -> Listener:
-        """Set the function that is called with messages; may be used as a decorator."""
+        """Set the concurrent listener; usable as a decorator."""
         self._listener, self._is_orderly = listener, False
         return listener
 
     def orderly_listener(self, listener: OrderlyListener) -> OrderlyListener:
-        """Set the function that is called with messages in the order of their queue; it answers
-        with a ConsumeOrderlyStatus. May be used as a decorator."""
+        """Set the orderly listener, returning a ConsumeOrderlyStatus; usable as a decorator."""
         self._listener, self._is_orderly = listener, True
         return listener
 
     def suspend(self) -> None:
-        """Pull no more until ``resume``; what was pulled is still consumed, queues are kept."""
+        """Stop pulling until ``resume``. Pulled messages are still consumed, and the consumer keeps
+        the allocated queues."""
         self._started().suspended = True
 
     def resume(self) -> None:
-        """Pull again."""
+        """Resume pulling."""
         self._started().suspended = False
 
     async def start(self) -> None:
-        """Join the group. No server needs to be there yet; what is missing is logged.
+        """Join the group. Works before any server is reachable; failures are logged.
 
-        Raises RequestRefused when a broker that is there does not take an SQL92 expression.
+        Raises RequestRefused when a reachable broker refuses an SQL92 expression.
         """
         if self._listener is None:
             raise ClientError(f"The consumer {self.group} has no listener.")
         if not self._subscriptions:
-            raise ClientError(f"The consumer {self.group} subscribes to nothing.")
+            raise ClientError(f"The consumer {self.group} has no subscription; call subscribe().")
         if self._running is not None:
             raise ClientError(f"The consumer {self.group} is running already.")
         if self._settings.model is MessageModel.CLUSTERING:
@@ -150,21 +151,21 @@ class PushConsumer(Service):
         return self._running
 
     async def stop(self) -> None:
-        """Pull no more, wait for running listeners, commit, leave; may be called twice."""
+        """Stop pulling, wait for running listeners, commit, unregister; may be called twice."""
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
 
     @property
     def client_id(self) -> str:
-        """The id under which brokers know this member; "" when it is not running."""
+        """The client id of the running consumer; "" when stopped."""
         return self._running.instance.client_id if self._running else ""
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that this member has at the moment."""
+        """The queues allocated to the member now."""
         return sorted(self._running.process_queues()) if self._running else []
 
     def running_info(self) -> ConsumerRunningInfo | None:
-        """What tools see of this member; None when it is not running."""
+        """The running info as sent to tools (code 307); None when stopped."""
         return self._running.running_info() if self._running else None

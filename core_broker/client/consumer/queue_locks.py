@@ -1,8 +1,8 @@
-"""The locks that make one consumer the only one of its group on a queue: codes 41 and 42.
+"""Queue locks of orderly consumers: exclusive within the group, codes 41 and 42.
 
-A broker grants a lock for 60 s. The holder renews it every 20 s and trusts it for no more than
-30 s, so that it has stopped before anybody else can begin. Compatible with RocketMQ's
-RebalanceImpl.lock, lockAll and unlock, and ProcessQueue.isLockExpired.
+A broker grants a lock for 60 s. The holder renews the lock every 20 s and trusts the lock for 30 s:
+the holder stops consuming before the broker grants the lock to another member. Compatible with
+RocketMQ's RebalanceImpl.lock, lockAll and unlock, and ProcessQueue.isLockExpired.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ LOCK_TIMEOUT_MS: Final = 1000
 
 
 class QueueLocks:
-    """What one consumer has locked; its clock is the monotonic one."""
+    """The locks of one consumer, timed by the monotonic clock."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
@@ -42,40 +42,40 @@ class QueueLocks:
         self._locked_ms: dict[MessageQueue, int] = {}
 
     def holds(self, queue: MessageQueue) -> bool:
-        """Whether messages of the queue may be consumed now."""
+        """True while the lock is trusted: messages of the queue may be consumed."""
         return monotonic() < self._trusted_until.get(queue, 0.0)
 
     @property
     def all(self) -> list[MessageQueue]:
-        """Every queue that brokers may believe to be ours."""
+        """Every queue possibly locked by the consumer at a broker, trusted or not."""
         return list(self._trusted_until)
 
     def locked_ms(self, queue: MessageQueue) -> int:
-        """When the lock was last granted, in ms since 1970; 0 when it is not held."""
+        """Time of the last grant, ms since 1970; 0 for a queue without a held lock."""
         return self._locked_ms.get(queue, 0) if self.holds(queue) else 0
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Ask for one queue; False when another member has it. Raises GantryError when its
-        broker cannot be asked."""
+        """Lock one queue; False when another member holds the lock. Raises GantryError when the
+        broker does not answer."""
         await self._ask(queue.broker_name, [queue])
         return self.holds(queue)
 
     async def renew(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
-        """Renew the locks of all queues that are consumed; the answer is those that are lost.
+        """Renew the locks of the consumed queues; returns the queues with lost locks.
 
-        A lock that ran out before it was granted again is lost too: another member may have
-        consumed in between. A broker that is away loses nothing by itself; its locks run out.
+        A lock expired before the renewal is lost too: another member may have consumed in between.
+        Locks at an unreachable broker are not returned; these locks expire.
         """
         held = {queue for queue in queues if self.holds(queue)}
         by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
         for queue in queues:
             by_broker[queue.broker_name].append(queue)
         answered = await asyncio.gather(*(self._renew(*it) for it in by_broker.items()))
-        asked = {queue for part in answered for queue in part}
-        return {queue for queue in asked if queue not in held or not self.holds(queue)}
+        renewed = {queue for part in answered for queue in part}
+        return {queue for queue in renewed if queue not in held or not self.holds(queue)}
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Let others have the queues. A broker that does not hear it lets the lock run out."""
+        """Unlock queues for other members. At an unreachable broker the locks expire."""
         by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
         for queue in queues:
             self._locked_ms.pop(queue, None)
@@ -84,7 +84,7 @@ class QueueLocks:
         await asyncio.gather(*(self._unlock(*it) for it in by_broker.items()))
 
     async def _renew(self, broker: str, queues: list[MessageQueue]) -> list[MessageQueue]:
-        """The queues that the broker was asked for, if it answered."""
+        """Renew the locks at one broker; returns the queues, or no queues without an answer."""
         try:
             await self._ask(broker, queues)
         except GantryError as error:
@@ -96,7 +96,7 @@ class QueueLocks:
         body = LockBatchRequestBody(
             consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
         )
-        # Counted from the question: the broker's time begins later, never earlier.
+        # Start of the trusted time: before the request, so never later than the broker's grant.
         until, started_ms = monotonic() + LOCK_TRUST_S, now_ms()
         answer = await self._instance.ask(
             self._instance.routes.addr(broker_name),
@@ -121,4 +121,4 @@ class QueueLocks:
             code = RequestCode.UNLOCK_BATCH_MQ
             await self._instance.ask(addr, code, body=encode_body(body), timeout_ms=LOCK_TIMEOUT_MS)
         except GantryError as error:
-            log.info("%d queues at %s stay locked for a while: %s", len(queues), broker_name, error)
+            log.info("%d locks at %s were not released: %s", len(queues), broker_name, error)

@@ -1,4 +1,4 @@
-"""What brokers tell about the offsets of a queue, and where a group starts in it.
+"""The minimum and maximum offset of a queue, and the start offset of a group.
 
 Compatible with RocketMQ's RebalancePushImpl.computePullFromWhere.
 """
@@ -21,7 +21,7 @@ from core_broker.remoting.headers import (
 
 
 class QueueOffsets:
-    """Asks the broker of a queue; raises GantryError when it cannot tell."""
+    """Offset requests to the broker of a queue; methods raise GantryError without an answer."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self._instance = instance
@@ -34,14 +34,14 @@ class QueueOffsets:
         return answer.header(GetMinOffsetResponseHeader).offset
 
     async def max(self, queue: MessageQueue) -> int:
-        """The offset that the next message will get."""
+        """The offset of the next message."""
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         addr = self._instance.routes.addr(queue.broker_name)
         answer = await self._instance.ask(addr, RequestCode.GET_MAX_OFFSET, header)
         return answer.header(GetMaxOffsetResponseHeader).offset
 
     async def at(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message that was stored at this time or later."""
+        """The offset of the first message stored at or after a time."""
         header = SearchOffsetRequestHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
         )
@@ -52,8 +52,8 @@ class QueueOffsets:
 
 
 class StartOffsets:
-    """Where a member begins in a queue that it gets: where the group stopped, or where
-    ``consume_from`` says."""
+    """The start offset in a newly allocated queue: the committed offset of the group, or the offset
+    by ``consume_from``."""
 
     def __init__(self, store: OffsetStore, offsets: QueueOffsets, settings: GroupSettings) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class StartOffsets:
         if stored is not None:
             return stored
         if queue.topic.startswith(RETRY_PREFIX):
-            # What was sent back waits there since before this member came.
+            # Messages sent back before the member's start must be consumed too.
             return 0
         if self._where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
             return await self._offsets.min(queue)

@@ -1,9 +1,9 @@
-"""The queues this member of a group has, and starting and stopping their consuming.
+"""Rebalancing: start pulling from newly allocated queues, and release queues of other members.
 
-Compatible with RocketMQ's RebalanceImpl and RebalancePushImpl. Every member computes the same
-allocation from the same lists; a queue that moves on is committed first, so that its new owner goes
-on where this one stopped. Where order matters, a queue is locked before it is read and given up
-only when no listener works on it any more: there are never two owners at a time.
+Compatible with RocketMQ's RebalanceImpl and RebalancePushImpl. Every member computes an equal
+allocation from equal lists. The offset of a released queue is committed first: the new owner
+continues at the committed offset. With orderly consuming a queue is locked before the first pull
+and released after the last listener call, so a queue never has two owners.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from core_broker.remoting.bodies import MessageQueue
 
 log = logging.getLogger(__name__)
 
-#: After a rebalance that could not ask everybody, or an offset that was outside of its queue.
+#: Pause before the next rebalance, s, after an incomplete rebalance or an illegal offset.
 PAUSE_WHEN_INCOMPLETE_S: Final = 1.0
 
 
 class Rebalancer:
-    """Owner of the table of process queues of one consumer."""
+    """Owns the process queues and pullers of one consumer."""
 
     def __init__(
         self,
@@ -52,23 +52,23 @@ class Rebalancer:
         return {queue: puller.process_queue for queue, puller in self._pullers.items()}
 
     def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Have the group go on elsewhere in queues that are held; done by the next rebalance."""
+        """Reset the group's offsets of allocated queues; the next rebalance restarts the queues."""
         for queue, offset in offsets.items():
             if queue in self._pullers:
                 self._drop(queue)
                 self._resets.add(queue)
-                # A rebalance under way may give the queue up: then this is what it commits.
+                # A running rebalance may release the queue, and must commit the new offset.
                 self._context.offsets.update(queue, offset, force=True)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Have this member go on elsewhere; what the group has committed stays as it is."""
+        """Continue at an offset in the member only; the committed offset stays unchanged."""
         if queue in self._pullers:
             self._drop(queue)
             self._abandoned.add(queue)
         self._seeks[queue] = offset
 
     def drop_lost(self, queues: Iterable[MessageQueue]) -> None:
-        """Let go of queues whose locks somebody else may have; nothing of them is committed."""
+        """Drop queues with lost locks, without commits: another member may hold the locks."""
         for queue in queues:
             if queue in self._pullers:
                 log.warning("Consumer %s lost its lock on %s", self._context.group, queue)
@@ -76,18 +76,18 @@ class Rebalancer:
                 self._abandoned.add(queue)
 
     def _drop(self, queue: MessageQueue) -> None:
-        """Let go at once: what is being consumed no longer counts."""
+        """Stop pulling now; outcomes of running listener calls are ignored."""
         puller = self._pullers[queue]
         puller.process_queue.dropped = True
         puller.stop()
 
     async def run_once(self) -> float | None:
-        """Bring what is consumed in line with the group. When that was not possible everywhere,
-        the answer is after how many seconds to try again."""
+        """Rebalance all topics once. Returns the pause before the next rebalance in seconds after
+        an incomplete rebalance, else None."""
         complete = await self._apply_resets()
         topics = set(self._topics())
-        unwanted = {queue for queue in self._pullers if queue.topic not in topics}
-        complete &= await self._give_up(unwanted)
+        unsubscribed = {queue for queue in self._pullers if queue.topic not in topics}
+        complete &= await self._drop_and_release(unsubscribed)
         for topic in sorted(topics):
             try:
                 complete &= await self._rebalance(topic)
@@ -101,21 +101,21 @@ class Rebalancer:
         return min(pause_s, self._context.settings.rebalance_interval_s)
 
     async def stop_pulling(self) -> None:
-        """Pull no more. What was pulled stays, so that running listeners can still finish it."""
+        """Stop all pullers. Process queues stay, so running listeners can finish messages."""
         for puller in self._pullers.values():
             puller.stop()
         await asyncio.gather(*(puller.ended() for puller in self._pullers.values()))
 
     async def persist(self) -> None:
-        """Commit what is consumed; where order matters, only while the queue is locked."""
-        held = [queue for queue in self._pullers if self._is_ours(queue)]
-        await self._context.offsets.persist(held)
+        """Commit the consumed offsets; with orderly consuming only for locked queues."""
+        owned = [queue for queue in self._pullers if self._is_owned(queue)]
+        await self._context.offsets.persist(owned)
 
     async def unlock_all(self) -> None:
         if self._locks:
             await self._locks.unlock(self._locks.all)
 
-    def _is_ours(self, queue: MessageQueue) -> bool:
+    def _is_owned(self, queue: MessageQueue) -> bool:
         return self._locks is None or self._locks.holds(queue)
 
     async def _apply_resets(self) -> bool:
@@ -126,38 +126,38 @@ class Rebalancer:
         return await self._release((resets | abandoned) & set(self._pullers))
 
     async def _rebalance(self, topic: str) -> bool:
-        wanted = set(await self._allocated(topic))
-        held = {queue for queue in self._pullers if queue.topic == topic}
-        dead = {queue for queue in held if not self._pullers[queue].is_running}
-        gone = (held - wanted) | dead
-        complete = await self._give_up(gone)
-        # A queue whose reset came in meanwhile waits until that is applied.
-        new = sorted(wanted - set(self._pullers) - self._resets)
+        allocated = set(await self._allocated(topic))
+        current = {queue for queue in self._pullers if queue.topic == topic}
+        stopped = {queue for queue in current if not self._pullers[queue].is_running}
+        released = (current - allocated) | stopped
+        complete = await self._drop_and_release(released)
+        # A queue with a reset since the last _apply_resets starts in the next rebalance.
+        new = sorted(allocated - set(self._pullers) - self._resets)
         failure: GantryError | None = None
         for queue in new:
             try:
                 complete &= await self._begin(queue)
             except GantryError as error:
-                # Its broker is away; the queues of the other brokers must not wait for it.
+                # An unreachable broker must not delay the queues on reachable brokers.
                 failure = error
-        if gone or new:
+        if released or new:
             log.info(
-                "Consumer %s has %d queues of %s (%d new, %d given up)",
+                "Consumer %s has %d queues of %s (%d new, %d released)",
                 self._context.group,
-                len(wanted),
+                len(allocated),
                 topic,
                 len(new),
-                len(gone),
+                len(released),
             )
         if failure:
             raise failure
         return complete
 
     async def _begin(self, queue: MessageQueue) -> bool:
-        """Start to pull; False when another member has the queue's lock still."""
+        """Start pulling; False while another member holds the queue's lock."""
         if self._locks and not await self._locks.lock(queue):
             return False
-        # Asked only now: who had the lock committed before giving it back.
+        # Read the offset after locking: the previous owner commits before unlocking.
         offset = self._seeks.pop(queue, None)
         if offset is None:
             offset = self._seeks.pop(queue, await self._start_offset(queue))
@@ -166,24 +166,27 @@ class Rebalancer:
         puller.start()
         return True
 
-    async def _give_up(self, queues: Iterable[MessageQueue]) -> bool:
+    async def _drop_and_release(self, queues: Iterable[MessageQueue]) -> bool:
         queues = set(queues)
         for queue in queues:
             self._drop(queue)
         return await self._release(queues)
 
     async def _release(self, queues: Iterable[MessageQueue]) -> bool:
-        """Commit dropped queues and forget them. False when a listener still works on one: it
-        stays in the table, locked, until that has ended."""
+        """Commit, remove and unlock dropped queues. Returns False when an orderly listener call is
+        still running: the queue stays in the table, locked, until the end of the call."""
         queues = list(queues)
-        released = await asyncio.gather(
-            *(self._context.delivery.let_go(self._pullers[queue].process_queue) for queue in queues)
+        outcomes = await asyncio.gather(
+            *(
+                self._context.delivery.release(self._pullers[queue].process_queue)
+                for queue in queues
+            )
         )
-        free = [queue for queue, is_free in zip(queues, released, strict=True) if is_free]
-        await self._context.offsets.persist([queue for queue in free if self._is_ours(queue)])
-        for queue in free:
+        released = [queue for queue, is_done in zip(queues, outcomes, strict=True) if is_done]
+        await self._context.offsets.persist([it for it in released if self._is_owned(it)])
+        for queue in released:
             self._context.offsets.forget(queue)
             self._pullers.pop(queue, None)
         if self._locks:
-            await self._locks.unlock(free)
-        return len(free) == len(queues)
+            await self._locks.unlock(released)
+        return len(released) == len(queues)

@@ -1,4 +1,4 @@
-"""A started push consumer: its listener, behind what all members of a group have in common."""
+"""A started push consumer: the listener on top of the common group member."""
 
 import logging
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ RECONSUME_TIMES_DEFAULT = 16
 
 
 class RunningConsumer(GroupMember):
-    """Lives from start to stop of a PushConsumer."""
+    """The running part of a PushConsumer, from start to stop."""
 
     def __init__(
         self,
@@ -59,16 +59,16 @@ class RunningConsumer(GroupMember):
             self._delivery,
             stats=self._stats.__getitem__,
             announce=self.instance.wake_heartbeats,
-            moved=self._moved,
-            passed=self.offsets.update,
+            correct_offset=self._correct_offset,
+            advance_offset=self.offsets.update,
             is_paused=lambda _: self.suspended,
             namespace=self.namespace,
         )
         self._assemble(context, call=self._delivery.call, is_orderly=is_orderly)
 
     async def check_filters(self) -> None:
-        """Have a broker compile the expressions that are not tags (46). Raises RequestRefused
-        when it says no; a broker that is away says nothing."""
+        """Check the SQL92 expressions at a broker (46). Raises RequestRefused for a refused
+        expression; without a reachable broker the check is skipped."""
         try:
             for subscription in self._subscriptions.values():
                 if subscription.expression_type != EXPRESSION_TAG:
@@ -85,7 +85,7 @@ class RunningConsumer(GroupMember):
             route = await self.instance.routes.route(subscription.topic)
             addr = self.instance.routes.addr(route.data.queue_datas[0].broker_name)
         except (GantryError, IndexError) as error:
-            log.info("Nobody can check the filter of %s: %s", subscription.topic, error)
+            log.info("No broker can check the filter of %s: %s", subscription.topic, error)
             return
         try:
             await self.instance.ask(addr, RequestCode.CHECK_CLIENT_CONFIG, body=encode_body(body))
@@ -108,7 +108,7 @@ class RunningConsumer(GroupMember):
             listener,
             self._consumer_settings,
             offsets=self.offsets,
-            give_back=self._send_back().give_back,
+            send_back=self._send_back().send_back,
             hooks=self._hooks,
             stats=self._stats.__getitem__,
         )

@@ -1,6 +1,6 @@
-"""A started lite pull consumer: what is polled, behind what all members of a group have in common.
+"""A started lite pull consumer: polling on top of the common group member.
 
-A message counts as consumed when the application polls again, or commits.
+A polled message counts as consumed at the next poll or commit of the application.
 """
 
 import inspect
@@ -18,12 +18,12 @@ from core_broker.errors import ClientError, GantryError
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import ConsumeType, MessageQueue, SubscriptionData
 
-#: Called with a topic and all its readable queues when those have changed.
+#: Called with a topic and all readable queues of the topic, after a change of the queues.
 QueuesListener = Callable[[str, list[MessageQueue]], Awaitable[None] | None]
 
 
 class RunningLitePull(GroupMember):
-    """Lives from start to stop of a LitePullConsumer."""
+    """The running part of a LitePullConsumer, from start to stop."""
 
     def __init__(
         self,
@@ -33,19 +33,19 @@ class RunningLitePull(GroupMember):
         assigned: set[MessageQueue] | None,
         queue_listeners: Mapping[str, QueuesListener],
     ) -> None:
-        # Who assigns queues by hand shares nothing, so the brokers need not know what it reads.
-        told = {} if assigned is not None else subscriptions
-        super().__init__(member, settings, told, ConsumeType.CONSUME_ACTIVELY)
+        # With assigned queues the member shares no queues: heartbeats carry no subscriptions.
+        shared = {} if assigned is not None else subscriptions
+        super().__init__(member, settings, shared, ConsumeType.CONSUME_ACTIVELY)
         self._lite_settings = settings
         self._assigned = assigned
         self._queue_listeners = queue_listeners
         self._queues_seen: dict[str, list[MessageQueue]] = {}
         self.paused: set[MessageQueue] = set()
         self._positions: dict[MessageQueue, int] = {}
-        self._handed: tuple[ProcessQueue, list[MessageExt]] | None = None
+        self._last_poll: tuple[ProcessQueue, list[MessageExt]] | None = None
         self._polled = PolledMessages(self._forget)
         self._is_polling = False
-        self._approve_at_end = True
+        self._last_poll_consumed = True
         context = PullContext(
             self.instance,
             self.group,
@@ -55,8 +55,8 @@ class RunningLitePull(GroupMember):
             self._polled,
             stats=self._stats.__getitem__,
             announce=self.instance.wake_heartbeats,
-            moved=self._moved,
-            passed=self._passed,
+            correct_offset=self._correct_offset,
+            advance_offset=self._advance_offset,
             is_paused=self.paused.__contains__,
             lite=True,
             namespace=self.namespace,
@@ -67,88 +67,89 @@ class RunningLitePull(GroupMember):
             self._assemble(
                 context, call=None, topics=self._assigned_topics, allocated=self._assigned_queues
             )
-        self._looks = Loop(
-            f"consumer {self.group} topics", settings.topic_check_interval_s, self._look_at_topics
+        self._topic_checks = Loop(
+            f"consumer {self.group} topics", settings.topic_check_interval_s, self._check_topics
         )
 
     async def start(self) -> None:
         await super().start()
-        self._looks.start()
+        self._topic_checks.start()
 
-    async def stop(self, *, approve: bool = True) -> None:
-        """``approve`` counts what was polled last as consumed, when offsets commit themselves."""
-        self._approve_at_end = approve and self._lite_settings.auto_commit
+    async def stop(self, *, last_poll_consumed: bool = True) -> None:
+        """Stop. With ``last_poll_consumed`` and auto_commit, the messages of the last poll count as
+        consumed."""
+        self._last_poll_consumed = last_poll_consumed and self._lite_settings.auto_commit
         self._polled.close()
-        await self._looks.stop()
+        await self._topic_checks.stop()
         await super().stop()
 
     async def _drain(self) -> None:
-        if self._approve_at_end:
-            self._approve()
+        if self._last_poll_consumed:
+            self._finish_last_poll()
 
     def queues_changed(self) -> None:
-        """The application assigned other queues, or resumed some."""
+        """Apply a change of assigned or paused queues by the application."""
         self._rebalances.wake()
         self._polled.wake()
 
     async def poll(self, timeout_ms: int) -> list[MessageExt]:
-        """Messages of one queue; none when the time is over or the consumer stops."""
+        """Messages of one queue; an empty list after the timeout, or when the consumer stops."""
         if self._is_polling:
-            raise ClientError(f"The consumer {self.group} is being polled already.")
+            raise ClientError(f"The consumer {self.group} already runs a poll; polls are serial.")
         self._is_polling = True
         try:
-            self._approve()
+            self._finish_last_poll()
             return await self._next(Deadline(timeout_ms))
         finally:
             self._is_polling = False
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Commit what was polled, or the offsets given."""
+        """Commit the polled messages, or the given offsets."""
         if offsets is None:
-            self._approve()
+            self._finish_last_poll()
             offsets = dict(self._positions)
-        held = self._rebalancer.process_queues
+        process_queues = self._rebalancer.process_queues
         for queue, offset in offsets.items():
-            if queue not in held:
+            if queue not in process_queues:
                 raise ClientError(f"The queue {queue} is not assigned to this consumer.")
             await self.offsets.commit(queue, offset)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on elsewhere with the next poll."""
-        ours = self._rebalancer.process_queues if self._assigned is None else self._assigned
-        if queue not in ours:
+        """Continue at an offset with the next poll."""
+        own_queues = self._rebalancer.process_queues if self._assigned is None else self._assigned
+        if queue not in own_queues:
             raise ClientError(f"The queue {queue} is not assigned to this consumer.")
         low = await self.queue_offsets.min(queue)
         high = await self.queue_offsets.max(queue)
         if not low <= offset <= high:
             raise ClientError(f"The offset {offset} of {queue} is not in {low} to {high}.")
-        if self._handed is not None and self._handed[0].queue == queue:
-            self._handed = None
+        if self._last_poll is not None and self._last_poll[0].queue == queue:
+            self._last_poll = None
         self._forget(queue)
         self._rebalancer.seek(queue, offset)
         self._rebalances.wake()
 
     async def _next(self, deadline: Deadline) -> list[MessageExt]:
         while not self._polled.closed:
-            found = self._polled.take(self._lite_settings.poll_count, self.paused.__contains__)
-            if found is not None:
-                self._handed = found
-                return found[1]
+            batch = self._polled.take(self._lite_settings.poll_count, self.paused.__contains__)
+            if batch is not None:
+                self._last_poll = batch
+                return batch[1]
             if not await self._polled.arrival(deadline.left_ms() / 1000):
                 break
         return []
 
-    def _approve(self) -> None:
-        """What the last poll gave is consumed."""
-        if self._handed is None:
+    def _finish_last_poll(self) -> None:
+        """Mark the messages of the last poll as consumed."""
+        if self._last_poll is None:
             return
-        process_queue, messages = self._handed
-        self._handed = None
+        process_queue, messages = self._last_poll
+        self._last_poll = None
         offset = process_queue.finish(messages, now_ms())
         if offset is not None and not process_queue.dropped:
-            self._passed(process_queue.queue, offset)
+            self._advance_offset(process_queue.queue, offset)
 
-    def _passed(self, queue: MessageQueue, offset: int) -> None:
+    def _advance_offset(self, queue: MessageQueue, offset: int) -> None:
         self._positions[queue] = max(offset, self._positions.get(queue, 0))
         if self._lite_settings.auto_commit:
             self.offsets.update(queue, offset)
@@ -163,7 +164,7 @@ class RunningLitePull(GroupMember):
         await self.instance.routes.route(topic)
         return [queue for queue in self._assigned or () if queue.topic == topic]
 
-    async def _look_at_topics(self) -> None:
+    async def _check_topics(self) -> None:
         failure: GantryError | None = None
         for topic, listener in list(self._queue_listeners.items()):
             try:
@@ -172,10 +173,10 @@ class RunningLitePull(GroupMember):
                 failure = error
                 continue
             queues = sorted(route.subscribe_queues)
-            before = self._queues_seen.get(topic)
+            previous = self._queues_seen.get(topic)
             self._queues_seen[topic] = queues
-            if before is not None and before != queues:
-                await _tell(listener, topic, queues)
+            if previous is not None and previous != queues:
+                await _notify(listener, topic, queues)
         if failure:
             raise failure
 
@@ -183,7 +184,7 @@ class RunningLitePull(GroupMember):
         return {"autoCommit": str(self._lite_settings.auto_commit).lower()}
 
 
-async def _tell(listener: QueuesListener, topic: str, queues: list[MessageQueue]) -> None:
-    told = listener(topic, queues)
-    if inspect.isawaitable(told):
-        await told
+async def _notify(listener: QueuesListener, topic: str, queues: list[MessageQueue]) -> None:
+    result = listener(topic, queues)
+    if inspect.isawaitable(result):
+        await result

@@ -1,8 +1,8 @@
-"""What happens to a message that a listener could not consume.
+"""Sending back messages after a failed listener call.
 
-Compatible with RocketMQ's DefaultMQPushConsumerImpl.sendMessageBack: the broker is asked to deliver
-it again later (36); if it cannot be asked, the client sends a copy to the group's retry topic; if
-that fails too, the message stays with the client, which consumes it again itself.
+Compatible with RocketMQ's DefaultMQPushConsumerImpl.sendMessageBack: the client requests a later
+delivery from the message's broker (36); after a failure the client sends a copy to the group's
+retry topic; after a second failure the caller retries the message in the client.
 """
 
 import logging
@@ -35,7 +35,7 @@ BROKER_DECIDES_DELAY: Final = 0
 
 
 class SendBack:
-    """Gives failed messages of one group back to the brokers."""
+    """Sends failed messages of one group back to the brokers."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class SendBack:
         self._max_reconsume_times = max_reconsume_times
         self._namespace = namespace
 
-    async def give_back(self, message: MessageExt, delay_level: int = BROKER_DECIDES_DELAY) -> bool:
-        """True when the cluster has the message again; False when nobody took it."""
+    async def send_back(self, message: MessageExt, delay_level: int = BROKER_DECIDES_DELAY) -> bool:
+        """Send a message back; False when no broker stored the message for a retry."""
         try:
-            await self._ask_broker(message, delay_level)
+            await self._request_retry(message, delay_level)
         except GantryError as error:
             log.warning("%s could not be sent back, sending a copy: %s", message.msg_id, error)
         else:
@@ -62,10 +62,11 @@ class SendBack:
         return await self._send(self._copy(message))
 
     async def to_dead_letters(self, message: MessageExt, _delay_level: int = 0) -> bool:
-        """Have the broker put a message away that was consumed in order and never succeeded.
+        """Move a message of an orderly listener to the dead-letter queue; False after a failure.
 
-        The broker's record knows nothing of the tries, which were all here, so it gets a copy with
-        their number, more than the group allows. True when it has it.
+        The retries happened in the client, so the stored message has no retry count. The client
+        sends a copy with the count to the retry topic; because the count exceeds the group's
+        maximum, the broker moves the copy to the dead-letter queue.
         """
         copy = self._copy(message)
         copy.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times)
@@ -87,7 +88,7 @@ class SendBack:
             return False
         return True
 
-    async def _ask_broker(self, message: MessageExt, delay_level: int) -> None:
+    async def _request_retry(self, message: MessageExt, delay_level: int) -> None:
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.offset_physical,
             group=self._group,
@@ -102,7 +103,7 @@ class SendBack:
 
 
 def retry_copy(message: MessageExt, group: str, max_reconsume_times: int) -> Message:
-    """The message as a client sends it to the retry topic itself, with its original unique key."""
+    """A copy of the message for the retry topic, with the original unique key."""
     copy = Message(retry_topic(group), message.body, flag=message.flag)
     copy.properties.update(message.properties)
     copy.properties.pop(PROPERTY_TRANSACTION_PREPARED, None)

@@ -1,7 +1,7 @@
-"""Rates of a consumer by topic, for code 307. Pure: the caller says what time it is.
+"""Consumer statistics by topic, for code 307. Pure: the caller passes the time.
 
-Compatible in meaning with RocketMQ's ConsumerStatsManager: rates are over the last minute, failures
-are also counted over the last hour.
+Compatible in meaning with RocketMQ's ConsumerStatsManager: rates over the last minute, failures
+also over the last hour.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ SLOT_MS: Final = 1000
 
 @dataclass(slots=True)
 class Window:
-    """Counts and times of the last span, in slots of a second."""
+    """Counts and durations over a sliding time span, in slots of 1 s."""
 
     span_ms: int
     _slots: deque[list[int]] = field(default_factory=deque)
@@ -33,7 +33,7 @@ class Window:
         self._forget(now_ms)
 
     def totals(self, now_ms: int) -> tuple[int, int, int]:
-        """Count, milliseconds, calls."""
+        """Sums over the span: count, duration in ms, calls."""
         self._forget(now_ms)
         return (
             sum(slot[1] for slot in self._slots),
@@ -55,7 +55,7 @@ class Window:
 
 
 class ConsumerStats:
-    """Counters of one topic."""
+    """Statistics of one topic."""
 
     def __init__(self) -> None:
         self._pulled = Window(MINUTE_MS)

@@ -5,10 +5,10 @@
     with Producer("group", "127.0.0.1:9876") as producer:
         producer.send(Message("orders", b"paid"))
 
-The clients are those of `core_broker.client`, run on one background thread of the process; their
-methods have the same names, arguments and errors, and may be called from any thread. Listeners are
-plain functions, called on threads of their own. What is not stopped is stopped when the interpreter
-ends. After a fork the child makes clients of its own.
+The clients wrap the clients of `core_broker.client`, running on one background thread of the
+process. Methods have equal names, arguments and errors, and may be called from any thread.
+Listeners are plain functions, called on listener threads. Clients still running at the end of the
+interpreter are stopped. After a fork the child process must create new clients.
 """
 
 from core_broker.client.sync.admin import AdminClient

@@ -10,9 +10,9 @@ from core_broker.client.sync.background import SyncClient
 
 
 class AdminClient(SyncClient):
-    """`core_broker.client.AdminClient` for threads: every method of it, without ``await``.
+    """`core_broker.client.AdminClient` for threads, with every method, without ``await``.
 
-    It needs no ``start``; ``close``, or the end of ``with``, closes its connections.
+    Needs no ``start``; ``close``, or the end of ``with``, closes the connections.
     """
 
     def __init__(self, namesrv_addr: str, **options: Any) -> None:
@@ -29,7 +29,7 @@ class AdminClient(SyncClient):
         self.stop()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The method of that name, which waits for its answer."""
+        """The blocking form of an asyncio method."""
         if name.startswith("_"):
             raise AttributeError(name)
         method = getattr(self._admin, name)
@@ -46,7 +46,7 @@ class AdminClient(SyncClient):
         return [*super().__dir__(), *(name for name in dir(self._admin) if name[0] != "_")]
 
     async def _start(self) -> None:
-        """It connects when it is asked."""
+        """Do nothing: an admin client connects at the first request."""
 
     async def _stop(self) -> None:
         await self._admin.close()

@@ -1,7 +1,8 @@
-"""The event loop on which all clients without ``await`` run, one thread per process.
+"""The event loop of all clients without ``await``, on one background thread per process.
 
-It begins with the first client. It ends with the interpreter, after every client that is still
-open was stopped. A forked child has none of its parent's threads, so it begins anew.
+The thread starts with the first client. At the end of the interpreter all running clients are
+stopped, then the thread ends. A forked child process starts a new thread, because fork() does not
+copy the parent's threads.
 """
 
 import asyncio
@@ -22,12 +23,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: What one client may take to stop when the interpreter ends.
+#: Maximum wait for the stop of one client at the end of the interpreter, s.
 STOP_TIMEOUT_S: Final = 10.0
 
 
 class Background:
-    """The thread and its loop."""
+    """The background thread with the event loop."""
 
     def __init__(self) -> None:
         self.clients: WeakSet[SyncClient] = WeakSet()
@@ -36,11 +37,12 @@ class Background:
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        """Run it on the loop; the caller does not wait."""
+        """Run a coroutine on the loop, without waiting."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it on the loop and wait for it; an interrupt of the waiting thread cancels it."""
+        """Run a coroutine on the loop and wait for the result. An exception in the waiting thread,
+        for example KeyboardInterrupt, cancels the coroutine."""
         future = self.submit(work)
         try:
             return future.result()
@@ -53,7 +55,7 @@ class Background:
             try:
                 client._stop_at_exit()
             except Exception:
-                # The shell of the end: one client that does not stop must not keep the others.
+                # The boundary of each stop: a failing client must not prevent further stops.
                 log.exception("%r did not stop", client)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_TIMEOUT_S)
@@ -67,8 +69,8 @@ class Background:
             self._loop.close()
 
 
-class _Process:
-    """The background of this process; made when the first client needs it."""
+class _ProcessBackground:
+    """The background of the process; created with the first client."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -87,18 +89,19 @@ class _Process:
             background.close()
 
     def forget(self) -> None:
-        """In a child after a fork: the thread is not here, and the lock may have been held."""
+        """Reset in a child process after a fork: the thread does not exist in the child, and a
+        parent's thread may have held the lock."""
         self._lock = threading.Lock()
         self._background = None
 
 
-_process = _Process()
+_process = _ProcessBackground()
 atexit.register(_process.close)
 os.register_at_fork(after_in_child=_process.forget)
 
 
 class SyncClient(ABC):
-    """What all clients without ``await`` have in common."""
+    """The base class of all clients without ``await``."""
 
     def __init__(self) -> None:
         _refuse_in_loop()
@@ -106,12 +109,12 @@ class SyncClient(ABC):
         self._background = _process.background()
 
     def start(self) -> None:
-        """Begin; no server needs to be there yet."""
+        """Start; works before any server is reachable."""
         self._run(self._start())
         self._background.clients.add(self)
 
     def stop(self) -> None:
-        """End in order; may be called twice."""
+        """Stop in order; may be called twice."""
         if self in self._background.clients:
             self._background.clients.discard(self)
             self._run(self._stop())
@@ -130,17 +133,17 @@ class SyncClient(ABC):
 
     @abstractmethod
     async def _start(self) -> None:
-        """Start what is inside, on the loop."""
+        """Start the wrapped client, on the loop."""
 
     @abstractmethod
     async def _stop(self) -> None:
-        """Stop it, on the loop."""
+        """Stop the wrapped client, on the loop."""
 
     def _stop_at_exit(self) -> None:
         self._background.submit(self._stop()).result(STOP_TIMEOUT_S)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the background do it, and wait."""
+        """Run a coroutine in the background, and wait for the result."""
         try:
             self._check()
         except ClientError:
@@ -151,11 +154,14 @@ class SyncClient(ABC):
     def _check(self) -> None:
         _refuse_in_loop()
         if self._pid != os.getpid():
-            raise ClientError(f"{self!r} was made before a fork; make a new one in the child.")
+            raise ClientError(
+                f"{self!r} was created before a fork; create a new client in the child process."
+            )
 
 
 def _refuse_in_loop() -> None:
-    """Waiting here would block the caller's event loop, and on the background's own for ever."""
+    """Raise ClientError on a thread with a running event loop: waiting would block the caller's
+    loop, and would deadlock the background loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -28,8 +28,8 @@ OrderlyListener = Callable[[list[MessageExt]], ConsumeOrderlyStatus | SuspendQue
 class PushConsumer(SyncClient):
     """`core_broker.client.PushConsumer` for threads; takes the same options.
 
-    The listener is a plain function and is called on ``concurrency`` threads. One that takes longer
-    than ``consume_timeout_ms`` cannot be stopped: its messages are retried while it goes on.
+    The listener is a plain function, called on ``concurrency`` threads. A call longer than
+    ``consume_timeout_ms`` cannot be stopped: the messages are retried while the call continues.
     """
 
     def __init__(self, group: str, namesrv_addr: str = "", **options: Any) -> None:
@@ -45,33 +45,33 @@ class PushConsumer(SyncClient):
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that this member has at the moment."""
+        """The queues allocated to the member now."""
         return self._run(_on_loop(lambda: self._consumer.queues))
 
     def subscribe(self, topic: str, expression: str | MessageSelector = SUBSCRIBE_ALL) -> None:
-        """Consume a topic, or change what of it; before the start or while running."""
+        """Subscribe to a topic, or change the expression; before the start or while running."""
         self._run(_on_loop(lambda: self._consumer.subscribe(topic, expression)))
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no more."""
+        """Unsubscribe from a topic."""
         self._run(_on_loop(lambda: self._consumer.unsubscribe(topic)))
 
     def suspend(self) -> None:
-        """Pull no more until ``resume``."""
+        """Stop pulling until ``resume``."""
         self._run(_on_loop(self._consumer.suspend))
 
     def resume(self) -> None:
-        """Pull again."""
+        """Resume pulling."""
         self._run(_on_loop(self._consumer.resume))
 
     def listener(self, listener: Listener) -> Listener:
-        """Set the function that is called with messages; may be used as a decorator."""
+        """Set the concurrent listener; usable as a decorator."""
         self._threads = ListenerThreads(self._consumer.group, listener, self._concurrency)
         self._consumer.listener(self._threads)
         return listener
 
     def orderly_listener(self, listener: OrderlyListener) -> OrderlyListener:
-        """Set the function that is called with messages in the order of their queue."""
+        """Set the orderly listener; usable as a decorator."""
         self._threads = ListenerThreads(self._consumer.group, listener, self._concurrency)
         self._consumer.orderly_listener(self._threads)
         return listener
@@ -99,75 +99,75 @@ class LitePullConsumer(SyncClient):
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that this member has at the moment."""
+        """The queues allocated to the member now."""
         return self._run(_on_loop(lambda: self._consumer.queues))
 
     def subscribe(self, topic: str, expression: str | MessageSelector = SUBSCRIBE_ALL) -> None:
-        """Consume this member's share of a topic, or change what of it."""
+        """Subscribe to a topic, or change the filter expression."""
         self._run(_on_loop(lambda: self._consumer.subscribe(topic, expression)))
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no more."""
+        """Unsubscribe from a topic."""
         self._run(_on_loop(lambda: self._consumer.unsubscribe(topic)))
 
     def assign(
         self, queues: Iterable[MessageQueue], expression: str | MessageSelector = SUBSCRIBE_ALL
     ) -> None:
-        """Consume exactly these queues."""
+        """Consume exactly the given queues."""
         self._run(_on_loop(lambda: self._consumer.assign(queues, expression)))
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Call a function when the queues of a topic change; it is called on the background
-        thread, so it must not ask a client itself."""
+        """Call a function when the queues of a topic change. The function runs on the background
+        thread, so calls of sync clients in the function fail."""
         self._consumer.on_queues_changed(topic, listener)
 
     def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
-        """The next messages of one queue; an empty list when none came in time."""
+        """The next messages of one queue; an empty list after the timeout."""
         return self._run(self._consumer.poll(timeout_ms))
 
     def __iter__(self) -> Iterator[MessageExt]:
-        """All messages, one after the other, until the consumer is stopped."""
+        """Iterate over the messages until the consumer is stopped."""
         while self in self._background.clients:
             yield from self.poll()
 
     def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Commit what was polled so far, or the offsets given."""
+        """Commit all polled messages, or the given offsets."""
         self._run(self._consumer.commit(offsets))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """Where the group goes on in a queue; None when it never committed there."""
+        """The group's committed offset of a queue; None without a committed offset."""
         return self._run(self._consumer.committed(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on at an offset with the next poll."""
+        """Continue at an offset with the next poll."""
         self._run(self._consumer.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on with the oldest message."""
+        """Continue with the oldest message."""
         self._run(self._consumer.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with messages that are not stored yet."""
+        """Continue with the next message stored from now on."""
         self._run(self._consumer.seek_to_end(queue))
 
     def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """Go on with the first message stored at this time or later."""
+        """Continue with the first message stored at or after a time."""
         self._run(self._consumer.seek_to_time(queue, timestamp_ms))
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at this time or later."""
+        """The offset of the first message stored at or after a time."""
         return self._run(self._consumer.offset_for_timestamp(queue, timestamp_ms))
 
     def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic, whoever has them."""
+        """All readable queues of a topic, including queues of other members."""
         return self._run(self._consumer.fetch_queues(topic))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Give nothing of these queues to ``poll``."""
+        """Do not return messages of the queues from ``poll``."""
         self._run(_on_loop(lambda: self._consumer.pause(queues)))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Go on with paused queues."""
+        """Resume paused queues."""
         self._run(_on_loop(lambda: self._consumer.resume(queues)))
 
     def __exit__(
@@ -176,7 +176,7 @@ class LitePullConsumer(SyncClient):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # After an error, what was polled last was perhaps not dealt with.
+        # After an error the messages of the last poll may be unprocessed.
         self._failed = error is not None
         self.stop()
 
@@ -184,14 +184,14 @@ class LitePullConsumer(SyncClient):
         await self._consumer.start()
 
     async def _stop(self) -> None:
-        await self._consumer._stop(approve=not self._failed)
+        await self._consumer._stop(last_poll_consumed=not self._failed)
 
     def _stop_at_exit(self) -> None:
-        # Nobody said that what was polled last was dealt with.
+        # Without an explicit stop the messages of the last poll may be unprocessed.
         self._failed = True
         super()._stop_at_exit()
 
 
 async def _on_loop(work: Callable[[], T]) -> T:
-    """What does not wait is done on the loop's thread too, where all state of a client lives."""
+    """Run plain functions on the loop's thread too, because clients are not thread-safe."""
     return work()

@@ -1,7 +1,8 @@
-"""Threads that call a plain listener on behalf of an event loop.
+"""Listener threads: call a plain listener on behalf of an event loop.
 
-Not those of `concurrent.futures`: these end with the interpreter only after the consumer was
-stopped, so that a program which just ends still consumes its last messages in order.
+The threads are not a `concurrent.futures` pool, because the interpreter joins pool threads before
+exit handlers run. Listener threads work until the exit handler has stopped the consumer, so a
+program ending without a stop still finishes the running listener calls.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ _Job = tuple[A, "asyncio.Future[R]", asyncio.AbstractEventLoop]
 
 
 class ListenerThreads(Generic[A, R]):
-    """At most ``count`` calls at a time; the threads begin with the first calls."""
+    """A pool of at most ``count`` threads, started with the first calls."""
 
     def __init__(self, name: str, listener: Callable[[A], R], count: int) -> None:
         self._name = name
@@ -27,8 +28,8 @@ class ListenerThreads(Generic[A, R]):
         self._threads: list[threading.Thread] = []
 
     async def __call__(self, argument: A) -> R:
-        """Have a thread call the listener. When the caller is cancelled the call goes on, for a
-        thread cannot be stopped, and its outcome is dropped."""
+        """Call the listener on a thread. After a cancellation of the caller the call continues,
+        because a thread cannot be stopped, and the outcome is dropped."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         self._jobs.put((argument, future, loop))
@@ -37,7 +38,7 @@ class ListenerThreads(Generic[A, R]):
         return await future
 
     def end(self) -> None:
-        """Let each thread end after the call it is in."""
+        """End each thread after the running call."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -55,14 +56,15 @@ class ListenerThreads(Generic[A, R]):
             argument, future, loop = job
             try:
                 answer = self._listener(argument)
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
-                # Of its kinds, futures and threads take sys.exit and the like for their own.
+            except BaseException as error:  # noqa: BLE001 - the caller receives the error
+                # Wrap StopIteration, refused by futures, and SystemExit and KeyboardInterrupt,
+                # which would end the event loop.
                 is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-                told = error if is_plain else RuntimeError(f"The listener raised {error!r}.")
-                _settle(loop, future, error=told)
+                failure = error if is_plain else RuntimeError(f"The listener raised {error!r}.")
+                _settle(loop, future, error=failure)
             else:
                 _settle(loop, future, answer)
-            # A thread that waits for its next job must not keep the last message alive.
+            # An idle thread must not keep the last message alive.
             del job, argument, future
 
 

@@ -41,7 +41,7 @@ class Producer(SyncClient):
         return self._producer.client_id
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """The queues that messages of a topic may go to."""
+        """The writable queues of a topic."""
         return self._run(self._producer.queues(topic))
 
     def send(self, message: Message, *, timeout_ms: int | None = None) -> SendResult:
@@ -51,12 +51,12 @@ class Producer(SyncClient):
     def submit(
         self, message: Message, *, timeout_ms: int | None = None
     ) -> "concurrent.futures.Future[SendResult]":
-        """Send in the background; the answer is a future of `concurrent.futures`. Raises
-        ClientError at once when ``in_flight_max`` messages are on their way."""
+        """Send in the background; returns a future of `concurrent.futures`. Raises ClientError
+        immediately when ``in_flight_max`` messages are in flight."""
         self._check()
         if not self._slots.acquire(blocking=False):
             raise ClientError(
-                f"{self._in_flight_max} messages are on their way already; see in_flight_max."
+                f"{self._in_flight_max} messages are in flight already; raise in_flight_max."
             )
         future = self._background.submit(self._producer.send(message, timeout_ms=timeout_ms))
         future.add_done_callback(lambda _: self._slots.release())
@@ -65,19 +65,19 @@ class Producer(SyncClient):
     def send_batch(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send messages of one topic in one request: all are stored, or none."""
+        """Send messages of one topic in one request; the broker stores all or none."""
         return self._run(self._producer.send_batch(messages, timeout_ms=timeout_ms))
 
     def send_batches(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> list[SendResult]:
-        """Send any number of messages of one topic, in as many batches as their size needs."""
+        """Send any number of messages of one topic, split into batches by size."""
         return self._run(self._producer.send_batches(messages, timeout_ms=timeout_ms))
 
     def send_to(
         self, message: Message, queue: MessageQueue, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send to a chosen queue, once."""
+        """Send to the given queue, without a retry."""
         return self._run(self._producer.send_to(message, queue, timeout_ms=timeout_ms))
 
     def send_selected(
@@ -88,31 +88,31 @@ class Producer(SyncClient):
         *,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Send to the queue that a selector chooses, once."""
+        """Send to the queue chosen by a selector, without a retry."""
         send = self._producer.send_selected
         return self._run(send(message, selector, argument, timeout_ms=timeout_ms))
 
     def send_ordered(
         self, message: Message, sharding_key: str | int, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Send to the queue of a key."""
+        """Send to the queue of a sharding key."""
         send = self._producer.send_ordered
         return self._run(send(message, sharding_key, timeout_ms=timeout_ms))
 
     def send_oneway(self, message: Message) -> None:
-        """Send and forget."""
+        """Send without waiting for an answer."""
         self._run(self._producer.send_oneway(message))
 
     def request(
         self, message: Message, *, timeout_ms: int = asyncio_producer.REQUEST_TIMEOUT_MS
     ) -> MessageExt:
-        """Send a message and wait for the reply of the one who consumes it."""
+        """Send a message and wait for the reply of the consumer."""
         return self._run(self._producer.request(message, timeout_ms=timeout_ms))
 
     def reply(
         self, request: MessageExt, body: bytes, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Answer a request that a consumer received."""
+        """Reply to a request received by a consumer."""
         return self._run(self._producer.reply(request, body, timeout_ms=timeout_ms))
 
     async def _start(self) -> None:
@@ -137,6 +137,6 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: Message, arg: Any = None, *, timeout_ms: int | None = None
     ) -> transactions.TransactionSendResult:
-        """Send a half message, run the local transaction, and tell the broker what it came to."""
+        """Send a half message, run the local transaction, and send the state to the broker."""
         send = self._transactions.send_in_transaction
         return self._run(send(message, arg, timeout_ms=timeout_ms))

@@ -39,7 +39,7 @@ class Rig:
             listener,
             settings,
             offsets=self.offsets,
-            give_back=self.send_back.give_back,
+            send_back=self.send_back.send_back,
             hooks=HookChain(hooks),
             stats=self.stats.__getitem__,
         )
@@ -50,7 +50,7 @@ class Rig:
 
     @property
     def committed(self) -> int | None:
-        return self.offsets.remembered(QUEUE)
+        return self.offsets.cached(QUEUE)
 
 
 Start = Callable[..., Awaitable[Rig]]

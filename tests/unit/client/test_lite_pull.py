@@ -90,7 +90,7 @@ async def test_what_cannot_be_is_told(broker: OneBroker) -> None:
     async with consumer:
         waiting = asyncio.create_task(consumer.poll(10_000))
         await asyncio.sleep(0)
-        with pytest.raises(ClientError, match="being polled"):
+        with pytest.raises(ClientError, match="already runs a poll"):
             await consumer.poll()
         with pytest.raises(ClientError, match="running already"):
             await consumer.start()

@@ -70,11 +70,11 @@ async def test_a_commit_that_failed_is_tried_again(
 async def test_an_offset_goes_back_only_by_force(offsets: BrokerOffsets) -> None:
     offsets.update(QUEUE, 5)
     offsets.update(QUEUE, 4)
-    assert offsets.remembered(QUEUE) == 5
+    assert offsets.cached(QUEUE) == 5
     offsets.update(QUEUE, 3, force=True)
-    assert offsets.remembered(QUEUE) == 3
+    assert offsets.cached(QUEUE) == 3
     offsets.forget(QUEUE)
-    assert offsets.remembered(QUEUE) is None
+    assert offsets.cached(QUEUE) is None
 
 
 def local(folder: Path) -> LocalOffsets:

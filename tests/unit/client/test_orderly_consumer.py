@@ -89,7 +89,7 @@ async def test_a_queue_is_locked_before_its_offset_is_asked_for(broker: OneBroke
 async def test_a_queue_that_moves_on_is_unlocked_when_its_call_has_ended(
     broker: OneBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orderly_delivery, "LET_GO_WAIT_S", 0.01)
+    monkeypatch.setattr(orderly_delivery, "RELEASE_WAIT_S", 0.01)
     works = Works()
     broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
     async with orderly(broker, works) as consumer:
@@ -147,7 +147,7 @@ async def test_a_broadcasting_consumer_needs_no_locks(broker: OneBroker, tmp_pat
 async def test_a_reset_while_a_call_runs_goes_on_at_the_new_offset(
     broker: OneBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orderly_delivery, "LET_GO_WAIT_S", 0.01)
+    monkeypatch.setattr(orderly_delivery, "RELEASE_WAIT_S", 0.01)
     works = Works()
     broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
     fields = {"group": "G", "topic": "T", "timestamp": "0", "isForce": "true"}

@@ -36,7 +36,7 @@ class Rig:
             listener,
             settings,
             offsets=self.offsets,
-            to_dead_letters=self.dead_letters.give_back,
+            to_dead_letters=self.dead_letters.send_back,
             hooks=HookChain(()),
             stats=stats.__getitem__,
             holds=lambda _: self.locked,
@@ -49,7 +49,7 @@ class Rig:
 
     @property
     def committed(self) -> int | None:
-        return self.offsets.remembered(QUEUE)
+        return self.offsets.cached(QUEUE)
 
 
 Start = Callable[..., Awaitable[Rig]]
@@ -172,7 +172,7 @@ async def test_nothing_is_consumed_without_the_lock(
 async def test_a_queue_is_let_go_only_when_its_call_has_ended(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LET_GO_WAIT_S", 0.01)
+    monkeypatch.setattr(module, "RELEASE_WAIT_S", 0.01)
     begun, gate = asyncio.Event(), asyncio.Event()
 
     async def listen(_messages: list[MessageExt]) -> ConsumeOrderlyStatus:
@@ -184,9 +184,9 @@ async def test_a_queue_is_let_go_only_when_its_call_has_ended(
     await rig.deliver(5, 6)
     await begun.wait()
     rig.process_queue.dropped = True
-    assert not await rig.delivery.let_go(rig.process_queue)
+    assert not await rig.delivery.release(rig.process_queue)
     gate.set()
-    assert await rig.delivery.let_go(rig.process_queue)
+    assert await rig.delivery.release(rig.process_queue)
     assert rig.committed is None
 
 
@@ -196,7 +196,7 @@ async def test_a_queue_that_pauses_is_let_go_at_once(start: Start) -> None:
     await eventually(lambda: rig.committed == 5)
     rig.process_queue.dropped = True
     async with asyncio.timeout(5):
-        assert await rig.delivery.let_go(rig.process_queue)
+        assert await rig.delivery.release(rig.process_queue)
 
 
 async def test_queues_go_on_beside_each_other_within_the_limit(start: Start) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.client.consumer.process_queue import CacheLimits, Hold, ProcessQueue
+from core_broker.client.consumer.process_queue import CacheLimits, PauseReason, ProcessQueue
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageQueue
 
@@ -82,18 +82,20 @@ def test_finishing_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "size", "hold"),
+    ("offsets", "size", "pause_reason"),
     [
         (range(3), 10, None),
-        (range(4), 10, Hold.TOO_MANY_MESSAGES),
-        (range(2), 51, Hold.TOO_MANY_BYTES),
-        ([0, 21], 10, Hold.SPAN_TOO_WIDE),
+        (range(4), 10, PauseReason.TOO_MANY_MESSAGES),
+        (range(2), 51, PauseReason.TOO_MANY_BYTES),
+        ([0, 21], 10, PauseReason.SPAN_TOO_WIDE),
         ([0, 20], 10, None),
     ],
 )
-def test_pulling_pauses_at_each_limit(offsets: list[int], size: int, hold: Hold | None) -> None:
+def test_pulling_pauses_at_each_limit(
+    offsets: list[int], size: int, pause_reason: PauseReason | None
+) -> None:
     limits = CacheLimits(messages_max=3, bytes_max=100, offset_span_max=20)
-    assert holding(*offsets, size=size).hold(limits) is hold
+    assert holding(*offsets, size=size).pause_reason(limits) is pause_reason
 
 
 def test_info_tells_what_is_cached() -> None:

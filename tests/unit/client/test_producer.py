@@ -233,7 +233,7 @@ async def test_hooks_see_each_try_and_cannot_break_a_send(
     assert {context.broker_addr for context in failed} == {peers[0].addr}
     assert onlooker.seen[0] == "start PG PRODUCE"
     assert onlooker.seen[-1] == "stop"
-    assert caplog.text.count("further failures of it are not logged") == 1
+    assert caplog.text.count("further failures are not logged") == 1
 
 
 async def test_a_producer_that_is_not_running_says_so(peers: Peers) -> None:

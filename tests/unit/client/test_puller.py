@@ -49,7 +49,7 @@ class Rig:
         self.gate = asyncio.Event()
         self.gate.set()
         self.announced = 0
-        self.moved: list[int] = []
+        self.correct_offset: list[int] = []
         self.paused = False
         self.looks = 0
         self.offsets = OffsetsInMemory()
@@ -63,7 +63,7 @@ class Rig:
             self._listen,
             self.settings,
             offsets=self.offsets,
-            give_back=GivesBack().give_back,
+            send_back=GivesBack().send_back,
             hooks=HookChain(()),
             stats=self.stats.__getitem__,
         )
@@ -76,8 +76,8 @@ class Rig:
             self.delivery,
             stats=self.stats.__getitem__,
             announce=self._announce,
-            moved=lambda _queue, offset: self.moved.append(offset),
-            passed=self.offsets.update,
+            correct_offset=lambda _queue, offset: self.correct_offset.append(offset),
+            advance_offset=self.offsets.update,
             is_paused=self._is_paused,
         )
         self.process_queue = ProcessQueue(QUEUE, 0)
@@ -116,7 +116,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    for pause in ("PAUSE_AFTER_ERROR_S", "PAUSE_WHEN_FULL_S", "PAUSE_WHEN_TOLD_S"):
+    for pause in ("PAUSE_AFTER_ERROR_S", "PAUSE_WHEN_FULL_S", "PAUSE_AFTER_FLOW_CONTROL_S"):
         monkeypatch.setattr(puller_module, pause, 0.005)
     async with ScriptedPeer() as peer:
         rig = Rig(peer)
@@ -133,7 +133,7 @@ async def test_found_messages_are_delivered_and_the_next_pull_goes_on(rig: Rig) 
     assert (first.subscription, first.expression_type, first.broker_name) == (None, "TAG", "b")
     assert (first.sys_flag, first.commit_offset, first.suspend_timeout_millis) == (2, 0, 15_000)
     assert second.queue_offset == 7
-    await eventually(lambda: rig.offsets.remembered(QUEUE) == 7)
+    await eventually(lambda: rig.offsets.cached(QUEUE) == 7)
     assert [message.broker_name for message in rig.consumed] == ["b", "b"]
 
 
@@ -155,14 +155,14 @@ async def test_tags_of_the_same_hash_are_filtered_here(rig: Rig) -> None:
         )
     )
     await rig.pulls(2)
-    await eventually(lambda: rig.offsets.remembered(QUEUE) == 8)
+    await eventually(lambda: rig.offsets.cached(QUEUE) == 8)
     assert [message.queue_offset for message in rig.consumed] == [6]
 
 
 async def test_what_was_filtered_out_still_moves_the_offset(rig: Rig) -> None:
     await rig.start(answer(20, 50))
     assert (await rig.pulls(2))[1].queue_offset == 50
-    assert rig.offsets.remembered(QUEUE) == 50
+    assert rig.offsets.cached(QUEUE) == 50
 
 
 async def test_nothing_new_asks_again_at_the_same_place(rig: Rig) -> None:
@@ -171,13 +171,13 @@ async def test_nothing_new_asks_again_at_the_same_place(rig: Rig) -> None:
 
 
 async def test_an_offset_outside_of_the_queue_is_reported(rig: Rig) -> None:
-    def moved(process_queue: ProcessQueue) -> bool:
-        process_queue.dropped = bool(rig.moved)
+    def correct_offset(process_queue: ProcessQueue) -> bool:
+        process_queue.dropped = bool(rig.correct_offset)
         return process_queue.dropped
 
     await rig.start(answer(21, 3))
-    await eventually(lambda: moved(rig.process_queue))
-    assert rig.moved == [3]
+    await eventually(lambda: correct_offset(rig.process_queue))
+    assert rig.correct_offset == [3]
 
 
 @pytest.mark.parametrize("code", [24, 25])

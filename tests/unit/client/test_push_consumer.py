@@ -190,7 +190,7 @@ async def test_what_is_missing_is_said_at_the_start(broker: OneBroker) -> None:
     with pytest.raises(ClientError, match="listener"):
         await empty.start()
     empty.listener(succeed)
-    with pytest.raises(ClientError, match="nothing"):
+    with pytest.raises(ClientError, match="no subscription"):
         await empty.start()
     with pytest.raises(ClientError):
         empty.subscribe("no blanks")

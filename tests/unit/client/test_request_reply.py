@@ -68,7 +68,7 @@ async def test_the_reply_is_what_the_request_returns(broker: ScriptedPeer) -> No
         assert properties["TTL"] == "5000"
         assert (await push(broker, properties["CORRELATION_ID"])).code == 0
         reply = await asking
-        assert len(producer._waiting) == 0
+        assert len(producer._pending) == 0
     assert (reply.body, reply.flag, reply.msg_id) == (b"pong", 3, "R")
     assert (reply.born_host, reply.born_timestamp) == (("127.0.0.1", 5), 11)
     assert "CORRELATION_ID" not in message.properties
@@ -106,7 +106,7 @@ async def test_no_reply_in_time(broker: ScriptedPeer) -> None:
         with pytest.raises(ReplyTimeout) as caught:
             await producer.request(Message("T", b"ping"), timeout_ms=300)
         assert (caught.value.topic, caught.value.timeout_ms) == ("T", 300)
-        assert len(producer._waiting) == 0
+        assert len(producer._pending) == 0
         late = await push(broker, (await sent(broker))["CORRELATION_ID"])
     assert late.code == 0
 
@@ -116,7 +116,7 @@ async def test_a_request_that_is_not_sent_waits_for_nothing(broker: ScriptedPeer
     async with Producer("PG", broker.addr) as producer:
         with pytest.raises(RequestRefused):
             await producer.request(Message("T", b"ping"), timeout_ms=60_000)
-        assert len(producer._waiting) == 0
+        assert len(producer._pending) == 0
 
 
 async def test_stopping_ends_the_waiting(broker: ScriptedPeer) -> None:
@@ -128,9 +128,9 @@ async def test_stopping_ends_the_waiting(broker: ScriptedPeer) -> None:
 
 
 async def test_too_many_at_a_time(broker: ScriptedPeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITING_MAX", 0)
+    monkeypatch.setattr(module, "PENDING_MAX", 0)
     async with Producer("PG", broker.addr) as producer:
-        with pytest.raises(ClientError, match="requests wait"):
+        with pytest.raises(ClientError, match="requests are pending"):
             await producer.request(Message("T", b"ping"))
 
 

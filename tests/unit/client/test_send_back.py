@@ -41,7 +41,7 @@ async def send_back(peer: ScriptedPeer) -> AsyncIterator[SendBack]:
 async def test_the_broker_is_asked_to_deliver_it_again(
     peer: ScriptedPeer, send_back: SendBack
 ) -> None:
-    assert await send_back.give_back(message(5))
+    assert await send_back.send_back(message(5))
     (request,) = peer.asked(BACK)
     assert request.ext_fields == {
         "offset": "5000",
@@ -61,7 +61,7 @@ async def test_a_copy_is_sent_when_the_broker_refuses(
     peer.on(BACK, lambda _: refuse(1))
     failed = message(5, b"body", {"KEYS": "k"})
     failed.reconsume_times = 2
-    assert await send_back.give_back(failed)
+    assert await send_back.send_back(failed)
     (request,) = peer.asked(SEND)
     header = request.header(SendMessageRequestHeaderV2)
     assert (header.topic, header.producer_group, request.body) == ("%RETRY%G", "INNER", b"body")
@@ -79,7 +79,7 @@ async def test_a_copy_is_sent_when_the_broker_refuses(
 async def test_when_both_ways_fail_nobody_has_it(peer: ScriptedPeer, send_back: SendBack) -> None:
     peer.on(BACK, lambda _: refuse(1))
     peer.on(SEND, lambda _: refuse(1))
-    assert not await send_back.give_back(message(5))
+    assert not await send_back.send_back(message(5))
 
 
 async def test_a_broker_that_left_the_routes_is_a_failure_too(
@@ -87,7 +87,7 @@ async def test_a_broker_that_left_the_routes_is_a_failure_too(
 ) -> None:
     failed = message(5)
     failed.broker_name = "gone"
-    assert await send_back.give_back(failed)
+    assert await send_back.send_back(failed)
     assert peer.asked(BACK) == []
     assert len(peer.asked(SEND)) == 1
 

@@ -7,8 +7,8 @@
     4  flag
 
 All integers are big-endian; the fixed part is 21 bytes. A length of 0 means absent, so an empty
-value reads as if it had not been sent. Codes above 65535 lose their upper bits, as they do in Java.
-Compatible with RocketMQ's RocketMQSerializable.
+value is decoded as absent. As in Java, codes above 65535 lose their upper bits. Compatible with
+RocketMQ's RocketMQSerializable.
 """
 
 from struct import Struct, error
@@ -23,7 +23,7 @@ _SIGN_BIT = 2**31
 
 
 class BinaryHeader(NamedTuple):
-    """The members of a header, before they become a command."""
+    """The members of a binary header."""
 
     code: int
     language: int
@@ -35,7 +35,7 @@ class BinaryHeader(NamedTuple):
 
 
 def decode(header: bytes) -> BinaryHeader:
-    """Read a header; raises ProtocolError for anything that is not one."""
+    """Decode a header; raises ProtocolError for malformed bytes."""
     try:
         code, language, version, opaque, flag, length = _FIXED.unpack_from(header)
         remark, offset = _text(header, _FIXED.size, length)
@@ -71,7 +71,7 @@ def _fields(header: bytes, offset: int, end: int) -> dict[str, str]:
 
 
 def encode(header: BinaryHeader) -> bytes:
-    """Write a header; numbers that do not fit are cut to their lower bits."""
+    """Encode a header; numbers too large for their field are cut to their lower bits."""
     remark = (header.remark or "").encode()
     fixed = _FIXED.pack(
         header.code & 0xFFFF,

@@ -1,4 +1,4 @@
-"""The asking side: one connection per address, made when it is needed and made again when lost."""
+"""The remoting client: one connection per server address, opened on demand and reopened on loss."""
 
 import asyncio
 import os
@@ -12,9 +12,12 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 
+#: Default timeout for opening a connection, ms.
 CONNECT_TIMEOUT_MS = 3_000
+#: Default timeout for a request, ms.
 REQUEST_TIMEOUT_MS = 3_000
-#: Well before the server's limit, so that no question meets a connection that is being closed.
+#: Idle time before the client closes a connection, seconds. The servers' idle time is longer, so
+#: that no request is sent on a connection that the server is closing.
 IDLE_CLOSE_S = 60.0
 
 _PORT_MAX = 65_535
@@ -22,28 +25,28 @@ _CLOSED = "the client was closed"
 
 
 class RpcHook(Protocol):
-    """Sees every question of a client; signing puts its fields into the command here."""
+    """Called for every request of a client. A hook for request signing adds its fields here."""
 
     def before_request(self, addr: str, command: RemotingCommand) -> None:
-        """The command is about to be sent; its ext fields may be changed."""
+        """Called before a request is sent; may change the command's ext fields."""
 
     def after_response(
         self, addr: str, command: RemotingCommand, response: RemotingCommand
     ) -> None:
-        """The answer has come."""
+        """Called after the answer has arrived."""
 
 
 def refuse(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """The dispatch of a client that answers nothing."""
+    """The dispatch function of a client without request handlers."""
     return RemotingCommand.response(
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
     )
 
 
 class RemotingClient(Endpoint):
-    """Asks any number of servers; `dispatch` answers what they ask in turn.
+    """Sends requests to any number of servers; `dispatch` answers requests of the servers.
 
-    Answers are returned whatever their code. TransportError kinds tell that there was none.
+    Answers with any response code are returned. A missing answer raises a TransportError.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class RemotingClient(Endpoint):
     async def invoke(
         self, addr: str, command: RemotingCommand, timeout_ms: float = REQUEST_TIMEOUT_MS
     ) -> RemotingCommand:
-        """Ask and wait for the answer; connecting counts towards the time."""
+        """Send a request and wait for its answer; `timeout_ms` includes the time for connecting."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         connection = self._by_addr.get(addr)
@@ -92,14 +95,14 @@ class RemotingClient(Endpoint):
         return response
 
     async def oneway(self, addr: str, command: RemotingCommand) -> None:
-        """Send without an answer; only failing to connect is noticed."""
+        """Send a one-way request; raises only when connecting fails."""
         connection = await self.connection(addr)
         for hook in self._rpc_hooks:
             hook.before_request(addr, command)
         connection.send(command)
 
     async def connection(self, addr: str) -> Connection:
-        """The open connection to an address; raises ConnectFailed when there can be none."""
+        """The open connection to an address, opened if needed; raises ConnectFailed."""
         connection = self._by_addr.get(addr)
         if connection is not None and not connection.closed:
             return connection
@@ -111,7 +114,7 @@ class RemotingClient(Endpoint):
             self._connecting[addr] = task
             task.add_done_callback(partial(self._connected, addr))
         try:
-            # Whoever gives up waiting must not take the connection from the others that wait.
+            # shield(): a cancelled caller must not cancel the connection for other callers.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
@@ -119,7 +122,7 @@ class RemotingClient(Endpoint):
             raise
 
     async def close(self) -> None:
-        """Close all connections; whoever waits for an answer gets ConnectionClosed."""
+        """Close all connections; pending requests raise ConnectionClosed."""
         self._is_closed = True
         for task in list(self._connecting.values()):
             task.cancel()
@@ -146,8 +149,8 @@ class RemotingClient(Endpoint):
 
 
 def split_addr(addr: str) -> tuple[str, int]:
-    """Host and port of host:port; raises ClientError when it is no address."""
+    """Split host:port into host and port; raises ClientError for a malformed address."""
     host, _, port = addr.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
-        raise ClientError(f"{addr!r} is no address; it must be host:port.")
+        raise ClientError(f"{addr!r} is no address; expected host:port.")
     return host.strip("[]"), int(port)

@@ -7,7 +7,7 @@ comes first and the 5.x name is an alias.
 
 from enum import IntEnum, IntFlag
 
-#: MQVersion.V4_9_8, the behaviour that Gantry answers with.
+#: MQVersion.V4_9_8, the version in Gantry's commands.
 PROTOCOL_VERSION = 409
 
 
@@ -171,7 +171,7 @@ class RequestCode(IntEnum):
     NOTIFICATION = 200054
     POLLING_INFO = 200055
     BATCH_ACK_MESSAGE = 200151
-    # Gantry's own, announced in the runtime information; `bodies/inventory.py` tells more.
+    # Private codes of Gantry, announced in the runtime information; see `bodies/inventory.py`.
     GET_TOPIC_INVENTORY = 60000
     GET_GROUP_INVENTORY = 60001
     GET_ALL_CLIENTS = 60002
@@ -179,7 +179,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """How it went. `core_broker.errors.REFUSALS` tells what each one means to the asker."""
+    """Result of a request. `core_broker.errors.REFUSALS` explains each code to the client."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1

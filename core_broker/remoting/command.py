@@ -1,13 +1,13 @@
-"""RemotingCommand: one request, answer or one-way notice, and its two header encodings.
+"""RemotingCommand: one request, answer or one-way request, and the two header encodings.
 
 The JSON header (serialize type 0) is one object:
 
     code int · flag int (bit 0 answer, bit 1 one-way) · language NAME · opaque int · version int
     remark string, absent when empty · extFields object of strings, absent when empty
 
-Unknown members are ignored. `opaque` matches an answer to its request; a peer chooses it freely.
-The binary header (serialize type 1) is in `binary_header`. An answer uses the encoding of its
-request. Compatible with RocketMQ's RemotingCommand.
+Unknown members are ignored. `opaque` matches an answer to its request; the requesting peer chooses
+the value freely. The binary header (serialize type 1) is in `binary_header`. An answer uses the
+encoding of its request. Compatible with RocketMQ's RemotingCommand.
 """
 
 from struct import Struct
@@ -30,7 +30,7 @@ from core_broker.remoting.ext_fields import (
     read_fields,
 )
 
-#: The header length has 24 bits in the header word.
+#: Maximum header length, bytes: the header word has 24 bits for the length.
 HEADER_BYTES_MAX = 0xFFFFFF
 
 _RESPONSE = 1
@@ -46,7 +46,7 @@ H = TypeVar("H", bound=Header)
 
 
 class RemotingCommand:
-    """One command. `opaque` and the one-way flag are set by whoever sends it."""
+    """One command. The sending connection sets `opaque` and the one-way flag."""
 
     __slots__ = (
         "_fields",
@@ -85,14 +85,14 @@ class RemotingCommand:
         self.body = body
         self._fields = fields
         self._raw_fields = _NO_FIELDS
-        #: Set by the connection while the request waits for its answer.
+        #: True while the request waits for its answer; set by the connection.
         self.held = False
 
     @classmethod
     def request(
         cls, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
     ) -> "RemotingCommand":
-        """A question, or a notice when it is sent one-way."""
+        """A request. `Connection.send` sends the request one-way."""
         return cls(code, encode_fields(header) if isinstance(header, Header) else header, body)
 
     @classmethod
@@ -103,7 +103,7 @@ class RemotingCommand:
         header: Header | dict[str, str] | None = None,
         body: bytes = b"",
     ) -> "RemotingCommand":
-        """An answer; the connection gives it the opaque and the encoding of its request."""
+        """An answer; the connection sets the opaque and the encoding of the request."""
         fields = encode_fields(header) if isinstance(header, Header) else header
         return cls(code, fields, body, flag=_RESPONSE, remark=remark)
 
@@ -119,7 +119,7 @@ class RemotingCommand:
 
     @property
     def ext_fields(self) -> dict[str, str]:
-        """All ext fields as text; changes to this dict are sent."""
+        """All ext fields as text; changes of the dict change the command."""
         if self._fields is None:
             self._fields = {} if self._raw_fields is _NO_FIELDS else read_fields(self._raw_fields)
             self._raw_fields = _NO_FIELDS
@@ -131,7 +131,7 @@ class RemotingCommand:
         self._raw_fields = _NO_FIELDS
 
     def header(self, kind: type[H]) -> H:
-        """The ext fields as a typed header; raises ProtocolError when they cannot be one."""
+        """The ext fields as a typed header; raises ProtocolError for missing or invalid fields."""
         if self._raw_fields is not _NO_FIELDS:
             header = decode_raw(kind, self._raw_fields)
             if header is not None:
@@ -139,7 +139,7 @@ class RemotingCommand:
         return decode_fields(kind, self.ext_fields)
 
     def encode_head(self) -> bytes:
-        """The frame up to its body, which the caller sends right after it."""
+        """The frame without the body; the caller sends the body right after the head."""
         if self.serialize_type == SerializeType.JSON:
             header = _encode_json(
                 _JsonHeaderOut(
@@ -176,7 +176,7 @@ class RemotingCommand:
 
     @staticmethod
     def decode(frame: bytes) -> "RemotingCommand":
-        """Read exactly one whole frame; raises ProtocolError for anything else."""
+        """Decode exactly one whole frame; raises ProtocolError otherwise."""
         if len(frame) < _HEAD.size:
             raise ProtocolError(f"{len(frame)} bytes are no frame")
         length, word = _HEAD.unpack_from(frame)
@@ -218,7 +218,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def decode_parts(serialize_type: int, header: bytes, body: bytes) -> RemotingCommand:
-    """A command from the parts of its frame; raises ProtocolError when the header is not one."""
+    """Decode a command from the parts of its frame; raises ProtocolError for an invalid header."""
     if serialize_type == SerializeType.JSON:
         return _from_json(header, body)
     if serialize_type == SerializeType.ROCKETMQ:

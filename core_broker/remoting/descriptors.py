@@ -1,29 +1,30 @@
-"""File descriptors: each connection needs one, and so do the store's files.
+"""The limit of file descriptors, which connections and the store's files share.
 
-A server that runs out of them cannot even accept a connection to close it; the peer would wait.
-So the limit is raised as far as it goes, and connections get what files do not need.
+A server without free descriptors cannot accept a connection, not even to close it, and the peer
+waits. Servers therefore raise the soft limit to the hard limit, and limit their connections to the
+descriptors that the files do not need.
 """
 
 import resource
 import sys
 from contextlib import suppress
 
-#: Left for files, logs and name servers, or half of all where there are few.
+#: Descriptors reserved for files, logs and name servers; at most half of the limit.
 FILES_RESERVE = 1024
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of the process to the hard one; returns what is in force."""
+    """Raise the soft limit of the process to the hard limit; returns the new soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # Some systems name a limit that they do not grant.
+        # Some systems report a hard limit that setrlimit() refuses.
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return _soft_limit()
 
 
 def connections_possible() -> int:
-    """How many connections the process has descriptors for now."""
+    """Number of connections for which the process has descriptors."""
     soft = _soft_limit()
     return max(soft - min(FILES_RESERVE, soft // 2), 1)
 

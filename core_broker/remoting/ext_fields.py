@@ -1,12 +1,12 @@
-"""Ext fields: the flat string-to-string object in which every command carries its parameters.
+"""Ext fields: the flat string-to-string object with the parameters of a command.
 
-On the wire each value is a JSON string, numbers and booleans too. C++ and Node clients send bare
-numbers and booleans, which are read as their text. A Java boolean is true only for the text "true"
-in any case: C++ writes "1", and to RocketMQ that is false. Compatible with RocketMQ's
+On the wire each value is a JSON string, also for numbers and booleans. C++ and Node clients send
+bare numbers and booleans, which are read as their text. Java parses only the text "true", in any
+letter case, as true: the "1" of C++ clients is false for RocketMQ. Compatible with RocketMQ's
 CommandCustomHeader and RemotingCommand.decodeCommandCustomHeader.
 
 A typed header is a `Header` struct whose attributes are the fields in snake_case. Unknown fields
-are ignored, a missing or unreadable required one raises ProtocolError.
+are ignored; a missing or invalid required field raises ProtocolError.
 """
 
 from functools import cache
@@ -22,10 +22,11 @@ Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 if TYPE_CHECKING:
     Boolean = bool
 else:
-    # msgspec reads "1" as true, so booleans arrive as they were written and are settled afterwards.
+    # msgspec reads "1" as true, so the decoder keeps the raw value and _settle() converts by Java's
+    # rule.
     Boolean = bool | int | float | str
 
-#: What msgspec raises for bytes that are not the expected JSON.
+#: Exceptions of msgspec for malformed or unexpected JSON.
 DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
@@ -58,7 +59,7 @@ def _is_boolean(annotation: Any) -> bool:
 
 
 def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
-    """The typed header straight from its JSON text, or None when it needs `decode_fields`."""
+    """Decode a typed header from its JSON text; None when only `decode_fields` can."""
     plan = _plan(kind)
     try:
         header = plan.decoder.decode(raw)
@@ -70,7 +71,7 @@ def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
 
 
 def decode_fields(kind: type[H], fields: dict[str, str]) -> H:
-    """The typed header from its fields as text."""
+    """Decode a typed header from its fields as text; raises ProtocolError."""
     plan = _plan(kind)
     try:
         header = msgspec.convert(fields, kind, strict=False)
@@ -81,7 +82,7 @@ def decode_fields(kind: type[H], fields: dict[str, str]) -> H:
 
 
 def encode_fields(header: Header) -> dict[str, str]:
-    """The fields of a typed header as text; None is left out."""
+    """The fields of a typed header as text, without fields that are None."""
     fields: dict[str, str] = {}
     for attribute, name in _plan(header.__class__).names:
         value = getattr(header, attribute)
@@ -93,7 +94,7 @@ def encode_fields(header: Header) -> dict[str, str]:
 
 
 def text_of(value: str | int | float | bool) -> str:
-    """A value as Java writes it into an ext field."""
+    """The text of a value in an ext field, as in Java."""
     if value is True:
         return "true"
     if value is False:
@@ -102,7 +103,7 @@ def text_of(value: str | int | float | bool) -> str:
 
 
 def read_fields(raw: msgspec.Raw) -> dict[str, str]:
-    """All ext fields as text; raises ProtocolError when the text is not a JSON object."""
+    """Decode all ext fields as text; raises ProtocolError unless the input is a JSON object."""
     try:
         return _decode_strings(raw)
     except DECODE_FAULTS:
@@ -131,7 +132,7 @@ def _member_texts(members: dict[str, msgspec.Raw]) -> dict[str, str]:
 
 
 def _settle(header: Header, booleans: tuple[str, ...]) -> None:
-    """Turn what was written for a boolean into one, by Java's rule."""
+    """Convert the raw values of boolean fields by Java's rule."""
     for name in booleans:
         value = getattr(header, name)
         if value.__class__ is not bool and value is not None:

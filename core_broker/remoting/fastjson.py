@@ -1,15 +1,15 @@
-"""JSON as RocketMQ's Java side reads and writes it, through fastjson 1.2.
+"""The JSON dialect of fastjson 1.2, with which RocketMQ's Java programs read and write bodies.
 
-Where it is not JSON: map keys that are numbers stand without quotes, and keys that are objects
-stand as objects:
+Differences from JSON: map keys may be unquoted numbers, or objects:
 
     {"brokerAddrs":{0:"10.0.0.1:10911"}}
     {"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:12}}
 
-The reader takes all of that, single quotes, bare words as keys, and commas too many. Members that
-are null read as absent. The writer sorts members by name, leaves out None and writes no blanks
-(the Go client cuts raw text at commas and colons). Object keys have no other form that Java reads;
-number keys are quoted by Dialect.STANDARD, which every client reads, and bare by Dialect.FASTJSON.
+The reader also accepts single quotes, unquoted words as keys, and superfluous commas. Members with
+the value null are read as absent. The writer sorts members by name, leaves out None, and writes no
+blanks (the Go client splits the raw text at commas and colons). Object keys are always written as
+objects, because Java reads no other form. Number keys are quoted in Dialect.STANDARD, which every
+client reads, and unquoted in Dialect.FASTJSON.
 """
 
 import re
@@ -22,21 +22,21 @@ import msgspec
 
 from core_broker.errors import ProtocolError
 
-#: Real bodies nest less than ten deep.
+#: Maximum nesting depth; RocketMQ's bodies have less than ten levels.
 DEPTH_MAX = 64
-#: Longer numbers cost more than linear time to convert.
+#: Maximum length of a number, characters: the conversion of longer numbers takes quadratic time.
 NUMBER_CHARS_MAX = 400
 
 
 class Dialect(Enum):
-    """How number keys are written."""
+    """The form of number keys in the output."""
 
     STANDARD = "standard"
     FASTJSON = "fastjson"
 
 
 class FrozenObject(Mapping[str, Any]):
-    """An object that stands in key position: equal by content and hashable."""
+    """An object as map key: hashable, and equal by content."""
 
     __slots__ = ("_items", "_members")
 
@@ -61,7 +61,7 @@ class FrozenObject(Mapping[str, Any]):
 
 
 def loads(data: bytes | str) -> Any:
-    """Read one value; raises ProtocolError when the text is not even this kind of JSON."""
+    """Read one value; raises ProtocolError for text outside of the dialect."""
     try:
         text = data if isinstance(data, str) else bytes(data).decode()
         return _Reader(text).read_all()
@@ -81,7 +81,7 @@ _LITERALS = {"true": True, "false": False, "null": None}
 
 
 class _Reader:
-    """Recursive descent over one text; `at` is the next character."""
+    """Recursive-descent parser of one text; `at` is the index of the next character."""
 
     __slots__ = ("at", "text")
 
@@ -93,11 +93,11 @@ class _Reader:
         value = self.value(0)
         self.skip(_BLANKS)
         if self.at != len(self.text):
-            raise ValueError(f"something follows the value at {self.at}")
+            raise ValueError(f"unexpected text after the value at {self.at}")
         return value
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        """Pass over the pattern; returns the character behind it, "" at the end."""
+        """Skip the pattern; returns the next character, "" at the end of the text."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
@@ -213,7 +213,7 @@ def dumps(value: Any, dialect: Dialect = Dialect.STANDARD) -> bytes:
 
 @cache
 def _members(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Attribute and JSON name of each member, in the order in which Java writes them."""
+    """Attribute and JSON name of each member, in Java's order of output."""
     fields = msgspec.structs.fields(kind)
     pairs = [(field.name, f'"{field.encode_name}":') for field in fields]
     return tuple(sorted(pairs, key=lambda pair: pair[1]))
@@ -225,37 +225,37 @@ def _write(value: Any, put: Callable[[str], None], quote_numbers: bool) -> None:
     elif isinstance(value, msgspec.Struct):
         _write_struct(value, put, quote_numbers)
     elif isinstance(value, dict):
-        mark = "{"
+        separator = "{"
         for key, member in value.items():
-            put(mark)
+            put(separator)
             _write_key(key, put, quote_numbers)
             put(":")
             _write(member, put, quote_numbers)
-            mark = ","
-        put("{}" if mark == "{" else "}")
+            separator = ","
+        put("{}" if separator == "{" else "}")
     elif isinstance(value, _LISTS):
-        mark = "["
+        separator = "["
         for item in sorted(value) if isinstance(value, set | frozenset) else value:
-            put(mark)
+            put(separator)
             _write(item, put, quote_numbers)
-            mark = ","
-        put("[]" if mark == "[" else "]")
+            separator = ","
+        put("[]" if separator == "[" else "]")
     else:
         put(_scalar(value))
 
 
 def _write_struct(value: msgspec.Struct, put: Callable[[str], None], quote_numbers: bool) -> None:
-    mark = "{"
+    separator = "{"
     for attribute, name in _members(value.__class__):
         member = getattr(value, attribute)
         if member.__class__ in _SCALARS:
-            put(mark + name + _scalar(member))
-            mark = ","
+            put(separator + name + _scalar(member))
+            separator = ","
         elif member is not None:
-            put(mark + name)
+            put(separator + name)
             _write(member, put, quote_numbers)
-            mark = ","
-    put("{}" if mark == "{" else "}")
+            separator = ","
+    put("{}" if separator == "{" else "}")
 
 
 def _write_key(key: Any, put: Callable[[str], None], quote_numbers: bool) -> None:
@@ -276,6 +276,6 @@ def _scalar(value: Any) -> str:
     if value.__class__ is int:
         return str(value)
     if value.__class__ is str and not value.isascii():
-        # Java strings may hold half of a surrogate pair, UTF-8 may not.
+        # Java strings may contain half of a surrogate pair; UTF-8 has no form for the half.
         value = value.encode("utf-8", "replace").decode()
     return _encode_scalar(value).decode()

@@ -1,4 +1,4 @@
-"""Cuts a byte stream into commands: the frame layer of the remoting protocol, without I/O.
+"""The frame layer of the remoting protocol: splits a byte stream into commands, without I/O.
 
     4  total length      bytes after this field = 4 + header length + body length
     4  header word       top byte: serialize type (0 JSON, 1 ROCKETMQ); low 24 bits: header length
@@ -13,10 +13,11 @@ from struct import Struct
 from core_broker.errors import ProtocolError
 from core_broker.remoting.command import RemotingCommand, decode_parts
 
-#: NettyDecoder's default: a frame may claim this many bytes after its length field.
+#: Maximum bytes of a frame after its length field: NettyDecoder's default.
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 
-#: The beginning of a frame is put before the bytes of the next read when it is so short.
+#: Maximum size of a frame, bytes, whose incomplete beginning is kept in the read buffer, so that
+#: the next read completes the frame.
 CUT_BYTES_MAX = 128 * 1024
 
 _HEAD = Struct(">II")
@@ -25,7 +26,7 @@ _LENGTH_BYTES = 4
 
 
 def is_short_begin(data: memoryview) -> bool:
-    """Whether `data` is the beginning of one frame that is short enough to be read once more."""
+    """True when `data` is an incomplete frame of at most CUT_BYTES_MAX bytes."""
     count = len(data)
     if count < _LENGTH_BYTES:
         return True
@@ -34,11 +35,11 @@ def is_short_begin(data: memoryview) -> bool:
 
 
 class FrameSplitter:
-    """Turns received bytes into commands, whatever the pieces they arrive in.
+    """Splits received bytes of any chunking into commands.
 
-    `feed` returns the commands that the bytes completed. A frame that is not the protocol ends the
-    stream: the commands before it are still returned, `fault` then says what was wrong, and every
-    later `feed` raises it. Nothing is kept of the bytes passed in, so they may be a shared buffer.
+    `feed` returns the commands completed by the new bytes. A malformed frame ends the stream: the
+    commands before the frame are still returned, `fault` describes the error, and every later
+    `feed` raises `fault`. `feed` copies the bytes, so the caller may reuse the buffer.
     """
 
     __slots__ = ("_frame_bytes_max", "_needed", "_rest", "fault", "oversize")
@@ -53,11 +54,11 @@ class FrameSplitter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of the unfinished frame that are kept for the next `feed`."""
+        """Bytes of the incomplete frame, buffered for the next `feed`."""
         return len(self._rest)
 
     def release(self) -> bytes:
-        """Hand out the unfinished frame, if it is to be short, so that another may read it all."""
+        """Take the incomplete frame out, if it is short, so that another reader can complete it."""
         if self._needed > CUT_BYTES_MAX:
             return b""
         rest = bytes(self._rest)
@@ -66,7 +67,7 @@ class FrameSplitter:
         return rest
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
-        """Take the next bytes of the stream and return the commands they complete, in order."""
+        """Take the next bytes of the stream and return the completed commands, in order."""
         if self.fault is not None:
             raise self.fault
         if not self._rest:
@@ -83,7 +84,7 @@ class FrameSplitter:
         return commands
 
     def _split(self, view: memoryview) -> tuple[list[RemotingCommand], int]:
-        """Decode every whole frame in `view`; returns them and the number of bytes they took."""
+        """Decode every whole frame in `view`; returns the commands and their size in bytes."""
         commands: list[RemotingCommand] = []
         start, end = 0, len(view)
         try:

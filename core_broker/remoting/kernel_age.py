@@ -1,9 +1,10 @@
-"""Since when bytes have waited in the system's receive buffer of a connection.
+"""A lower bound of the waiting time of bytes in a socket's receive buffer.
 
-The system does not tell when a byte arrived, but it tells how many wait. A read that fills our
-buffer may leave bytes behind: asked then, their number says that the next so many bytes have been
-there since that moment at least. So what is known is never longer than the truth, and costs one
-system call per backlog, none for a connection that we keep up with.
+The system reports the number of unread bytes (FIONREAD), but not their arrival times. A read that
+fills our buffer may leave bytes in the socket. FIONREAD then says how many bytes have already
+arrived, so the next reads of these bytes have waited at least since the call. The bound never
+exceeds the true waiting time. The cost is one system call per backlog, and none for a connection
+without backlog.
 """
 
 import asyncio
@@ -14,17 +15,17 @@ from array import array
 
 
 class KernelAge:
-    """What is known of one connection's backlog. Times are seconds of the monotonic clock."""
+    """The backlog of one connection. Times are seconds of the monotonic clock."""
 
     __slots__ = ("_since", "pending")
 
     def __init__(self) -> None:
-        #: Bytes that were there when we last asked and have not been read yet.
+        #: Unread bytes among the bytes reported by the last FIONREAD.
         self.pending = 0
         self._since = 0.0
 
     def since(self, transport: asyncio.Transport, read_bytes: int, turn_began: float) -> float:
-        """Since when the last of the bytes just read have waited at least; asks when it must."""
+        """Latest possible arrival time of the bytes just read; may call FIONREAD."""
         since = self._since if read_bytes <= self.pending else turn_began
         self.pending = max(self.pending - read_bytes, 0)
         if self.pending == 0:
@@ -34,7 +35,7 @@ class KernelAge:
 
 
 def waiting_bytes(transport: asyncio.Transport) -> int:
-    """How many bytes of a connection the system holds for us."""
+    """Number of unread bytes in the socket's receive buffer."""
     socket = transport.get_extra_info("socket")
     if socket is None or transport.is_closing():
         return 0

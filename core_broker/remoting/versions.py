@@ -1,7 +1,7 @@
-"""Names of the version numbers that clients and servers put into the header field `version`.
+"""Names of the version numbers in the header field `version` of clients and servers.
 
-A number is an ordinal: each release takes two, first its snapshot, then itself. There are gaps in
-the 3.x line, and the first release had a name for each of its betas. Compatible with
+A version number is an ordinal: each release takes two ordinals, first for the snapshot, then for
+the release. The 3.x line has gaps, and every beta of the first release has a name. Compatible with
 org.apache.rocketmq.common.MQVersion of 4.9.8.
 """
 
@@ -37,5 +37,5 @@ VERSION_NAMES = tuple(_names())
 
 
 def version_name(ordinal: int) -> str:
-    """``V4_9_8`` for 409; a number that no version has yet is HIGHER_VERSION."""
+    """``V4_9_8`` for 409; HIGHER_VERSION for a number above the known versions."""
     return VERSION_NAMES[ordinal] if 0 <= ordinal < len(VERSION_NAMES) else VERSION_NAMES[-1]

@@ -1,9 +1,10 @@
-"""Typed bodies, named as RocketMQ names them, and how they are read and written.
+"""Typed bodies under RocketMQ's class names, and their encoding.
 
-    route      where topics live                     heartbeat  what clients tell brokers
-    tables     topics, groups, offsets, settings     register   what brokers tell name servers
-    stats      offsets and rates                     clients    who is connected
+    route      brokers and queues of topics          heartbeat  registration of clients
+    tables     topics, groups, offsets, settings     register   registration of brokers
+    stats      offsets and rates                     clients    connected clients
     queues     locks and offsets of single queues    filters    filter expressions of groups
+    inventory  whole-broker answers, private codes   codec      reading and writing
 
 Attributes are the JSON members in snake_case; None is an absent member.
 """

@@ -1,6 +1,6 @@
-"""Who is connected, and what consumers tell about their inner state.
+"""Connected clients, and the running state of consumers.
 
-Compatible with the RocketMQ classes of the same names; Connection is ClientConnection here.
+Compatible with RocketMQ's classes of equal names; ClientConnection is RocketMQ's Connection.
 """
 
 from msgspec import Struct, field
@@ -23,7 +23,7 @@ class GetConsumerListByGroupResponseBody(Struct, rename="camel", kw_only=True):
 
 
 class ClientConnection(Struct, rename="camel", kw_only=True):
-    """One connected client, with the name of its language and the number of its version."""
+    """One connected client; `language` is a LanguageCode name, `version` an MQVersion ordinal."""
 
     client_id: str
     client_addr: str
@@ -56,7 +56,7 @@ class ProducerConnection(Struct, rename="camel", kw_only=True):
 
 
 class ProducerInfo(Struct, rename="camel", kw_only=True):
-    """One connected producer."""
+    """A connected producer."""
 
     client_id: str
     remote_ip: str = field(name="remoteIP")
@@ -72,7 +72,7 @@ class ProducerTableInfo(Struct, rename="camel", kw_only=True):
 
 
 class ProcessQueueInfo(Struct, rename="camel", kw_only=True):
-    """What a consumer holds of one queue. `droped` is RocketMQ's spelling."""
+    """A consumer's state of one queue. `droped` is RocketMQ's spelling."""
 
     commit_offset: int = 0
     cached_msg_min_offset: int = 0

@@ -1,7 +1,7 @@
-"""Reading and writing bodies.
+"""Decoding and encoding of bodies.
 
-Standard JSON takes the fast way through msgspec. What it refuses, because Java's fastjson or a C++
-client wrote it, is read by `fastjson` and then brought into the same types.
+msgspec decodes standard JSON. Bodies that msgspec refuses, written by Java's fastjson or by a C++
+client, are parsed by `fastjson` and then converted to the same types.
 """
 
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def decode_body(kind: type[T], data: bytes) -> T:
-    """Read a body; raises ProtocolError when it is none of that kind."""
+    """Decode a body; raises ProtocolError when the data does not match `kind`."""
     try:
         body: T = _decoder(kind).decode(data)
     except DECODE_FAULTS:
@@ -26,7 +26,7 @@ def decode_body(kind: type[T], data: bytes) -> T:
 
 
 def encode_body(body: Any, dialect: Dialect = Dialect.STANDARD) -> bytes:
-    """Write a body. Keys that are structs are written as Java does in either dialect."""
+    """Encode a body. Struct keys are written as objects in both dialects, as in Java."""
     return fastjson.dumps(body, dialect)
 
 

@@ -1,6 +1,7 @@
-"""Enumerations of bodies. On the wire they are names; C++ clients write their ordinals instead.
+"""Enumerations in bodies: names on the wire, but ordinals from C++ clients.
 
-A field of the type EnumName holds a name once its struct has called `settle` in __post_init__.
+A struct with fields of the type EnumName calls `settle` in __post_init__ to convert ordinals to
+names.
 """
 
 from enum import StrEnum
@@ -15,7 +16,7 @@ else:
 
 
 class ConsumeType(StrEnum):
-    """How a consumer receives: it pulls, is pushed to, or pops."""
+    """Kind of consumer: pull (actively), push (passively) or pop."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -23,14 +24,14 @@ class ConsumeType(StrEnum):
 
 
 class MessageModel(StrEnum):
-    """Whether the members of a group share the messages or each receive all."""
+    """Message model of a group: members divide the messages, or every member gets all messages."""
 
     BROADCASTING = "BROADCASTING"
     CLUSTERING = "CLUSTERING"
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group starts in a queue that it has no offset for; the middle ones are obsolete."""
+    """Start position of a group in a queue without an offset. MIN and MAX values are obsolete."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = (
@@ -43,7 +44,7 @@ class ConsumeFromWhere(StrEnum):
 
 
 def settle(struct: msgspec.Struct, **fields: type[StrEnum]) -> None:
-    """Replace the ordinals in the named fields by names; raises ValueError for one out of range."""
+    """Replace ordinals in the named fields by names; raises ValueError for a bad ordinal."""
     for attribute, kind in fields.items():
         value: object = getattr(struct, attribute)
         if isinstance(value, int):

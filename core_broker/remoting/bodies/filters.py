@@ -1,4 +1,4 @@
-"""Filters beyond tags, as they are kept in consumerFilter.json.
+"""Filters of the expression types other than TAG, in the format of consumerFilter.json.
 
     {"filterDataByTopic":{topic:{"groupFilterData":{group: ConsumerFilterData},"topic":topic}}}
 
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 
 class BloomFilterData(Struct, rename="camel", kw_only=True):
-    """Which bits of a message's bit map say that a filter may want it."""
+    """Bits that a message's bit map has set when the filter may accept the message."""
 
     bit_pos: list[int]
     bit_num: int
 
 
 class ConsumerFilterData(Struct, rename="camel", kw_only=True):
-    """The filter of one group in one topic; dead from `dead_time` on, unless that is 0."""
+    """The filter of one group in one topic; `dead_time` is 0 while the group has consumers."""
 
     consumer_group: str
     topic: str
@@ -29,7 +29,7 @@ class ConsumerFilterData(Struct, rename="camel", kw_only=True):
 
     @property
     def is_dead(self) -> bool:
-        """The last consumer of the group is gone."""
+        """True after the last consumer of the group has left."""
         return self.dead_time >= self.born_time
 
 
@@ -41,6 +41,6 @@ class FilterDataMapByTopic(Struct, rename="camel", kw_only=True):
 
 
 class ConsumerFilterWrapper(Struct, rename="camel", kw_only=True):
-    """consumerFilter.json; RocketMQ writes its ConsumerFilterManager."""
+    """consumerFilter.json: the serialized form of RocketMQ's ConsumerFilterManager."""
 
     filter_data_by_topic: dict[str, FilterDataMapByTopic] = {}

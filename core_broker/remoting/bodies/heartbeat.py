@@ -1,4 +1,4 @@
-"""What clients tell brokers about themselves.
+"""The heartbeat of a client.
 
 Compatible with RocketMQ's HeartbeatData, ConsumerData, ProducerData and SubscriptionData.
 """
@@ -19,9 +19,9 @@ SUBSCRIBE_ALL = "*"
 
 
 class SubscriptionData(Struct, rename="camel", kw_only=True):
-    """What a group wants of a topic. Empty tags mean all; `code_set` holds the tags' Java hashes.
+    """A group's subscription to a topic. `code_set` has the tags' Java hashes; no tags mean all.
 
-    Do not filter by the `code_set` of C++ clients, which is wrong ([0, 0] for any two tags).
+    Filters must not use `code_set`: C++ clients send wrong hashes ([0, 0] for any two tags).
     """
 
     topic: str
@@ -34,7 +34,7 @@ class SubscriptionData(Struct, rename="camel", kw_only=True):
 
 
 class ConsumerData(Struct, rename="camel", kw_only=True):
-    """One consumer group of a client."""
+    """A consumer group of a client."""
 
     group_name: str
     consume_type: EnumName = ConsumeType.CONSUME_PASSIVELY.value
@@ -53,7 +53,7 @@ class ConsumerData(Struct, rename="camel", kw_only=True):
 
 
 class ProducerData(Struct, rename="camel", kw_only=True):
-    """One producer group of a client."""
+    """A producer group of a client."""
 
     group_name: str
 
@@ -69,7 +69,7 @@ class HeartbeatData(Struct, rename="camel", kw_only=True):
 
 
 class CheckClientRequestBody(Struct, rename="camel", kw_only=True):
-    """Request of CHECK_CLIENT_CONFIG (46), for filters that are not by tag."""
+    """Request of CHECK_CLIENT_CONFIG (46), for filters of other types than TAG."""
 
     client_id: str
     group: str

@@ -1,23 +1,25 @@
-"""Answers to Gantry's own request codes 60000 to 60002: a whole broker in one answer.
+"""Answers to Gantry's private codes 60000 to 60002: the inventory of a broker in one answer.
 
-RocketMQ has no such codes. A broker that answers them names them in its runtime information (28)
-under `gantryRequestCodes`; who asks another broker must use RocketMQ's. The bodies are plain JSON,
-times are milliseconds since the epoch, rates are messages a second over the last minute. A member
-that is absent is not known. Members may be added; none will change its meaning.
+RocketMQ has no equivalent. A Gantry broker lists its private codes in the runtime information (28)
+under `gantryRequestCodes`; clients must send only listed codes, and use RocketMQ's codes otherwise.
+Bodies are standard JSON. Times are milliseconds since the epoch, rates are messages per second over
+the last minute. An absent member is unknown. Future versions may add members, but will not change
+the meaning of members.
 """
 
 from msgspec import Struct
 
-#: The key in the runtime information, and what stands between the codes there.
+#: Key of the list of private codes in the runtime information.
 GANTRY_CODES_KEY = "gantryRequestCodes"
+#: Separator of the codes in the list.
 CODES_SEPARATOR = ","
 
 
 class TopicEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """One topic on one broker.
+    """A topic on a broker.
 
-    `queues` has the first and the next offset of each queue by its id; `groups` is by name how many
-    messages each group that reads the topic has before it.
+    `queues` has the minimum and maximum offset of each queue, by queue id. `groups` has the lag of
+    each consuming group in messages, by group name.
     """
 
     queues: list[tuple[int, int]] = []
@@ -28,17 +30,20 @@ class TopicEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
 
 class TopicInventoryBody(Struct, rename="camel", kw_only=True):
-    """Answer to GET_TOPIC_INVENTORY (60000): all topics as they were at `taken_timestamp`."""
+    """Answer to GET_TOPIC_INVENTORY (60000): all topics at `taken_timestamp`."""
 
     taken_timestamp: int
     topics: dict[str, TopicEntry] = {}
 
 
 class GroupEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """One group on one broker. `topics` is by topic how many messages the group has before it, its
-    retry topic among them; empty while it has read nothing. `oldest_pending_timestamp` is when the
-    oldest of these messages was stored. `message_model` is there while clients are connected; who
-    broadcasts keeps its offsets itself, so that nobody else knows how far it is."""
+    """A group on a broker.
+
+    `topics` has the group's lag in messages, by topic, including the retry topic; empty before the
+    first committed offset. `oldest_pending_timestamp` is the store time of the oldest unconsumed
+    message. `message_model` is absent while no client is connected. Broadcasting consumers keep
+    offsets on the client, so the lag of a broadcasting group is unknown.
+    """
 
     topics: dict[str, int] = {}
     oldest_pending_timestamp: int | None = None
@@ -49,14 +54,14 @@ class GroupEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
 
 class GroupInventoryBody(Struct, rename="camel", kw_only=True):
-    """Answer to GET_GROUP_INVENTORY (60001): all groups as they were at `taken_timestamp`."""
+    """Answer to GET_GROUP_INVENTORY (60001): all groups at `taken_timestamp`."""
 
     taken_timestamp: int
     groups: dict[str, GroupEntry] = {}
 
 
 class ClientEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """One connection. `consumer_groups` is by group the topics that it subscribes to."""
+    """A client connection. `consumer_groups` has the subscribed topics, by group."""
 
     client_id: str
     client_addr: str
@@ -69,7 +74,7 @@ class ClientEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
 
 class ClientInventoryBody(Struct, rename="camel", kw_only=True):
-    """Answer to GET_ALL_CLIENTS (60002): who is connected now."""
+    """Answer to GET_ALL_CLIENTS (60002): all connected clients."""
 
     taken_timestamp: int
     clients: list[ClientEntry] = []

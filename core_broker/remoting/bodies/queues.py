@@ -17,7 +17,7 @@ class LockBatchRequestBody(Struct, rename="camel", kw_only=True):
 
 
 class LockBatchResponseBody(Struct, rename="camel", kw_only=True):
-    """Answer to LOCK_BATCH_MQ: the queues that the client now holds."""
+    """Answer to LOCK_BATCH_MQ: the granted queues."""
 
     lock_ok_mq_set: list[MessageQueue] = field(default_factory=list, name="lockOKMQSet")
 
@@ -31,7 +31,7 @@ class UnlockBatchRequestBody(Struct, rename="camel", kw_only=True):
 
 
 class ResetOffsetBody(Struct, rename="camel", kw_only=True):
-    """Where a group goes on: answer to 222, request of 220."""
+    """New offsets of a group: answer to 222, request of 220."""
 
     offset_table: dict[MessageQueue, int] = {}
 
@@ -46,19 +46,19 @@ class MessageQueueForC(Struct, rename="camel", kw_only=True):
 
 
 class ResetOffsetBodyForC(Struct, rename="camel", kw_only=True):
-    """ResetOffsetBody in the form that C++ clients read."""
+    """ResetOffsetBody in the form for C++ clients."""
 
     offset_table: list[MessageQueueForC] = []
 
 
 class QueryCorrectionOffsetBody(Struct, rename="camel", kw_only=True):
-    """Answer to 308: where consuming has to go back to, by queue id."""
+    """Answer to 308: correction offsets, by queue id."""
 
     correction_offsets: dict[int, int] = {}
 
 
 class GetConsumerStatusBody(Struct, rename="camel", kw_only=True):
-    """Answer to 221 (offset by queue) and 223 (the same by client id)."""
+    """Answer to 221 (offset by queue) and 223 (offset by client id and queue)."""
 
     message_queue_table: dict[MessageQueue, int] = {}
     consumer_table: dict[str, dict[MessageQueue, int]] = {}

@@ -1,13 +1,13 @@
-"""The body of a broker's registration (103), plain and compressed.
+"""The body of a broker's registration (103), plain or compressed.
 
-Plain it is one JSON object. Compressed it is a zlib stream of:
+The plain body is a JSON object. The compressed body is a zlib stream of:
 
     4+n  DataVersion as JSON
     4    topic count, then per topic
          4+n  topicName readQueueNums writeQueueNums perm topicFilterType, with blanks between;
               5.x brokers add a blank and the attributes as JSON
     4+n  filter servers, a JSON array
-    …    5.x brokers add queue mappings, which are not read here
+    …    5.x brokers add queue mappings; Gantry ignores the mappings
 
 All integers are big-endian. The compressed form has neither topicSysFlag nor order. Compatible with
 RocketMQ's RegisterBrokerBody.
@@ -26,7 +26,7 @@ from core_broker.remoting.bodies.tables import (
     TopicConfigSerializeWrapper,
 )
 
-#: A registration of a hundred thousand topics takes less than a tenth of this.
+#: Maximum decompressed size, bytes: more than ten times the size of 100,000 topics.
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 
 _COMPRESS_LEVEL = 9
@@ -35,7 +35,7 @@ _TOPIC_WORDS = 5
 
 
 class RegisterBrokerBody(Struct, rename="camel", kw_only=True):
-    """The topics that a broker registers."""
+    """The topics of a broker."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(
         default_factory=TopicConfigSerializeWrapper
@@ -85,7 +85,7 @@ def _decompress(data: bytes) -> bytes:
 
 
 class _Reader:
-    """Cuts the plain bytes into their length-prefixed parts."""
+    """Reads length-prefixed parts of the decompressed body."""
 
     __slots__ = ("_at", "_data")
 
@@ -98,7 +98,7 @@ class _Reader:
         if end > len(self._data):
             raise ProtocolError("a registration ends too early")
         (count,) = _LENGTH.unpack_from(self._data, self._at)
-        # Every counted thing takes a byte at least.
+        # Every counted entry takes at least a byte.
         if not 0 <= count <= len(self._data) - end:
             raise ProtocolError(f"a registration claims {count} entries or bytes")
         self._at = end

@@ -1,4 +1,4 @@
-"""Where topics live: what a name server answers to clients.
+"""Routes of topics and members of clusters: the answers of name servers to clients.
 
 Compatible with RocketMQ's MessageQueue, QueueData, BrokerData, TopicRouteData and ClusterInfo.
 """
@@ -14,7 +14,7 @@ MASTER_ID = 0
 
 
 class MessageQueue(Struct, rename="camel", frozen=True, order=True):
-    """One queue of a topic on one broker; a key of many tables."""
+    """A queue of a topic on a broker; the key of many tables."""
 
     topic: str
     broker_name: str
@@ -55,7 +55,7 @@ class BrokerData(Struct, rename="camel", kw_only=True):
 
     @property
     def master_addr(self) -> str | None:
-        """Address of the master, when there is one."""
+        """Address of the master; None without a registered master."""
         return self.broker_addrs.get(MASTER_ID)
 
 

@@ -1,6 +1,6 @@
-"""Offsets and rates that a broker reports.
+"""Offsets and rates of a broker.
 
-Compatible with the RocketMQ classes of the same names. Tables by queue have object keys.
+Compatible with RocketMQ's classes of equal names. Tables by queue have object keys.
 """
 
 from msgspec import Struct, field
@@ -10,7 +10,7 @@ from core_broker.remoting.bodies.route import MessageQueue
 
 
 class OffsetWrapper(Struct, rename="camel", kw_only=True):
-    """How far a group is in one queue. `last_timestamp` is the store time of its last message."""
+    """A group's offset in a queue. `last_timestamp`: store time of the last consumed message."""
 
     broker_offset: int
     consumer_offset: int
@@ -26,7 +26,7 @@ class ConsumeStats(Struct, rename="camel", kw_only=True):
 
 
 class ConsumeStatsList(Struct, rename="camel", kw_only=True):
-    """Answer to GET_BROKER_CONSUME_STATS (317): per group the stats of each of its topics."""
+    """Answer to GET_BROKER_CONSUME_STATS (317): consume stats by group, then by topic."""
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
     broker_addr: str | None = None
@@ -35,7 +35,7 @@ class ConsumeStatsList(Struct, rename="camel", kw_only=True):
 
 
 class TopicOffset(Struct, rename="camel", kw_only=True):
-    """The extent of one queue."""
+    """Minimum and maximum offset of a queue, and the store time of the last message."""
 
     min_offset: int
     max_offset: int
@@ -50,7 +50,7 @@ class TopicStatsTable(Struct, rename="camel", kw_only=True):
 
 
 class BrokerStatsItem(Struct, rename="camel", kw_only=True):
-    """A counter over one span of time."""
+    """Growth of a counter over a span of time."""
 
     sum: int = 0
     tps: float = 0.0
@@ -66,7 +66,7 @@ class BrokerStatsData(Struct, rename="camel", kw_only=True):
 
 
 class QueueTimeSpan(Struct, rename="camel", kw_only=True):
-    """Store times at both ends of a queue and at a group's offset in it."""
+    """Store times at both ends of a queue and at a group's offset."""
 
     message_queue: MessageQueue
     min_time_stamp: int
@@ -82,7 +82,7 @@ class QueryConsumeTimeSpanBody(Struct, rename="camel", kw_only=True):
 
 
 class ConsumeQueueData(Struct, rename="camel", kw_only=True):
-    """One unit of a consume queue, and what the filter of a group says to it."""
+    """A unit of a consume queue; `matches` is the result of the group's filter."""
 
     physic_offset: int
     physic_size: int

@@ -1,6 +1,6 @@
-"""Tables of topics, groups, offsets and settings, as they travel and as they are kept in files.
+"""Tables of topics, groups, offsets and settings, in the format of bodies and of config files.
 
-Compatible with the RocketMQ classes of the same names. Fields of 5.x are None where 4.9 has none.
+Compatible with RocketMQ's classes of equal names. Fields that 5.x added are None for 4.9.
 """
 
 from msgspec import Struct, field
@@ -10,19 +10,19 @@ FILTER_MULTI_TAG = "MULTI_TAG"
 
 
 class DataVersion(Struct, rename="camel"):
-    """Which state of a table this is. Two tables with equal versions are equal."""
+    """The version of a table. Tables with equal versions are equal."""
 
     timestamp: int = 0
     counter: int = 0
     state_version: int | None = None
 
     def next(self, now_ms: int) -> "DataVersion":
-        """The version after one more change."""
+        """The version after a further change."""
         return DataVersion(now_ms, self.counter + 1, self.state_version)
 
 
 class TopicConfig(Struct, rename="camel", kw_only=True):
-    """A topic on one broker."""
+    """A topic on a broker."""
 
     topic_name: str
     read_queue_nums: int = 16
@@ -42,7 +42,7 @@ class TopicConfigSerializeWrapper(Struct, rename="camel", kw_only=True):
 
 
 class SubscriptionGroupConfig(Struct, rename="camel", kw_only=True):
-    """A consumer group on one broker."""
+    """A consumer group on a broker."""
 
     group_name: str
     consume_enable: bool = True

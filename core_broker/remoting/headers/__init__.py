@@ -1,11 +1,12 @@
-"""Typed headers, one struct per request and answer, named as RocketMQ names them.
+"""Typed headers under RocketMQ's class names, one struct per request and per answer.
 
-    produce   sending, sending back, transactions
-    consume   pulling, offsets, queries, what is asked of consumers
+    produce   sends, send-backs, transactions
+    consume   pulls, offsets, queries, requests to consumers
     manage    administration of a broker
     cluster   the name server
 
-Attributes are the ext fields in snake_case. A field without default is required; None is absent.
+Attributes are the ext fields in snake_case. Fields without a default are required; None means
+absent.
 """
 
 from core_broker.remoting.ext_fields import Header

@@ -7,7 +7,7 @@ from core_broker.remoting.ext_fields import Boolean, Header, Int, Long
 
 
 class RegisterBrokerRequestHeader(Header):
-    """Request of REGISTER_BROKER (103); `body_crc32` is checked only when it is not 0."""
+    """Request of REGISTER_BROKER (103); a `body_crc32` of 0 is not checked."""
 
     broker_name: str
     broker_addr: str
@@ -21,7 +21,7 @@ class RegisterBrokerRequestHeader(Header):
 
 
 class RegisterBrokerResponseHeader(Header):
-    """Answer to REGISTER_BROKER; a slave is told its master."""
+    """Answer to REGISTER_BROKER; contains the master's address for a slave."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None

@@ -23,12 +23,12 @@ class PullMessageRequestHeader(Header, gc=False):
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: Int | None = None
-    #: Name of the broker that is meant.
+    #: Name of the target broker.
     broker_name: str | None = msgspec.field(default=None, name="bname")
 
 
 class PullMessageResponseHeader(Header, gc=False):
-    """Answer to PULL_MESSAGE; all four numbers are there also when nothing was found."""
+    """Answer to PULL_MESSAGE; contains all four numbers also for an empty result."""
 
     suggest_which_broker_id: Long
     next_begin_offset: Long
@@ -67,7 +67,7 @@ class GetConsumerListByGroupRequestHeader(Header):
 
 
 class UnregisterClientRequestHeader(Header):
-    """Request of UNREGISTER_CLIENT (35). C++ sends "" for the role that the client has not."""
+    """Request of UNREGISTER_CLIENT (35). C++ clients send "" as the group of an absent role."""
 
     client_id: str = msgspec.field(name="clientID")
     producer_group: str | None = None
@@ -143,7 +143,7 @@ class QueryMessageRequestHeader(Header):
     max_num: Int
     begin_timestamp: Long
     end_timestamp: Long
-    #: Look for the unique key of a message instead of one of its KEYS.
+    #: True to search by the unique key of a message instead of by its KEYS.
     unique_key_query: Boolean = msgspec.field(default=False, name="_UNIQUE_KEY_QUERY")
 
 

@@ -25,11 +25,11 @@ class SendMessageRequestHeader(Header, gc=False):
     unit_mode: Boolean = False
     max_reconsume_times: Int | None = None
     batch: Boolean = False
-    #: Name of the broker that is meant.
+    #: Name of the target broker.
     broker_name: str | None = msgspec.field(default=None, name="bname")
 
     def to_v1(self) -> "SendMessageRequestHeader":
-        """The header for whoever does not care which of the two forms came in."""
+        """The header in the form of SEND_MESSAGE (10), from either form."""
         return self
 
 

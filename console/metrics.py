@@ -36,6 +36,6 @@ feed_drops = Counter(
 )
 
 
-def asked(cluster: str, question: str, outcome: str, seconds: float) -> None:
-    """Note how long a cluster took over a question or a command."""
+def observe_question(cluster: str, question: str, outcome: str, seconds: float) -> None:
+    """Record how long a cluster took to answer a question or a command."""
     _questions.labels(cluster, question, outcome).observe(seconds)

@@ -10,14 +10,7 @@ from rest_framework.response import Response
 
 from console.classic.base import ClassicCall, number, told
 from console.gateway.clients import all_clients
-from console.gateway.groups.listing import (
-    GroupQueue,
-    GroupRow,
-    group_rows,
-    group_settings,
-    queue_progress,
-    with_owners,
-)
+from console.gateway.groups.listing import GroupRow, group_rows, group_settings
 from console.gateway.groups.members import (
     Client,
     GroupClients,
@@ -26,6 +19,7 @@ from console.gateway.groups.members import (
     queue_owners,
 )
 from console.gateway.groups.metrics import GroupNumbers, numbers_of_groups
+from console.gateway.groups.progress import GroupQueue, queue_progress, with_owners
 
 #: Groups whose clients are asked for; Classic asks for all of them and keeps the answer for ever.
 GROUPS_ASKED_MAX = 500

@@ -10,14 +10,10 @@ from rest_framework.response import Response
 from console.classic.base import ClassicCall, told
 from console.frame.access import Need, needs
 from console.gateway import Cluster, NotThere, Unusable
+from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
+from console.gateway.messages.deliveries import Delivery, deliveries
 from console.gateway.messages.lookup import by_key, find
-from console.gateway.messages.stored import (
-    PAGE_MESSAGES_MAX,
-    Delivery,
-    MessageRef,
-    browse,
-    deliveries,
-)
+from console.gateway.messages.stored import MessageRef
 from console.gateway.traces.journey import journey
 from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt

@@ -10,7 +10,7 @@ from console.classic.base import ClassicCall, told
 from console.classic.groups import consumer_infos
 from console.gateway import GatewayError
 from console.gateway.brokers.listing import broker_details, cluster_map
-from console.gateway.groups.listing import queue_progress
+from console.gateway.groups.progress import queue_progress
 from console.gateway.topics.listing import TopicRow, topic_detail, topic_rows
 from console.gateway.topics.metrics import topic_numbers
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX

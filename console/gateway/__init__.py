@@ -1,12 +1,16 @@
-"""The only door to clusters: pages, REST resources, feeds and jobs all ask here.
+"""The only entry point to clusters for pages, REST resources, feeds and jobs.
 
     from console.gateway import gateway
-    answer = gateway.cluster("local").ask(brokers.broker_rows)
+    from console.gateway.brokers.listing import broker_rows
+    answer = gateway.cluster("local").ask(broker_rows)
 
-`questions.py` says how questions and commands are written; each area keeps its own in
-`console/gateway/<area>.py`. Answers are typed read models in which "unknown" is None, never -1 or
-0. What goes wrong is a GatewayError with a status, a cause and a hint; a broker that failed while
-others answered is named in `Answer.failures`.
+engine/            event-loop thread, cluster sessions, answer cache, errors
+brokers/ topics/   questions and commands by noun: also groups/, clients.py, messages/,
+                   dead_letters/, traces/, offsets/, and overview.py and search.py over all of them
+
+`engine/questions.py` says how to write a question or a command. Answers are typed read models in
+which "unknown" is None, never -1 or 0. Errors are GatewayErrors with a status, a cause and a hint.
+When some brokers fail and others answer, `Answer.failures` names the failed brokers.
 """
 
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures, now_ms
@@ -24,7 +28,7 @@ from console.gateway.engine.errors import (
     Unusable,
 )
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 
 __all__ = [
     "AlreadyThere",
@@ -33,8 +37,8 @@ __all__ = [
     "BrokerRef",
     "Changed",
     "Cluster",
+    "ClusterSession",
     "ClusterUnreachable",
-    "Desk",
     "Gateway",
     "GatewayError",
     "NotAllowedNow",

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.answers import BrokerFailure
 from console.gateway.engine.errors import Changed, NotThere
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 
 T = TypeVar("T")
 
@@ -39,11 +39,13 @@ class FieldChange:
 
 
 async def tell(
-    desk: Desk, brokers: Iterable[BrokerRef], change: Callable[[BrokerRef], Awaitable[None]]
+    session: ClusterSession,
+    brokers: Iterable[BrokerRef],
+    change: Callable[[BrokerRef], Awaitable[None]],
 ) -> tuple[BrokerOutcome, ...]:
     """Change every broker; raises Refused or ClusterUnreachable when none of them did it."""
     refs = list(brokers)
-    _done, failures = await desk.each(refs, change)
+    _done, failures = await session.fan_out(refs, change)
     return outcomes(refs, failures)
 
 

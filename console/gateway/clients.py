@@ -15,7 +15,7 @@ from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import group_configs
 from console.gateway.groups.members import group_clients, version_text
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory
@@ -81,9 +81,9 @@ class AllClients:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def all_clients(desk: Desk) -> Partial[AllClients]:
+async def all_clients(session: ClusterSession) -> Partial[AllClients]:
     """Every connected client, in order of its id."""
-    told = await desk.ask(client_inventory)
+    told = await session.ask(client_inventory)
     found = [
         Connected(
             client.client_id,
@@ -99,12 +99,12 @@ async def all_clients(desk: Desk) -> Partial[AllClients]:
         for ref, body in told.value.items()
         for client in body.clients
     ]
-    others = [ref for ref in await masters(desk) if ref not in told.value]
-    producers, producer_failures = await desk.each(
-        others, lambda ref: desk.admin.all_producers(ref.addr), one_must_answer=False
+    others = [ref for ref in await masters(session) if ref not in told.value]
+    producers, producer_failures = await session.fan_out(
+        others, lambda ref: session.admin.all_producers(ref.addr), one_must_answer=False
     )
     found += (_producer(ref, group, one) for ref, group, one in _each_producer(producers))
-    consumers, left_out, failures = await _consumers(desk, others)
+    consumers, left_out, failures = await _consumers(session, others)
     return Partial(
         AllClients(merged([*found, *consumers]), left_out),
         merge_failures(told.failures, producer_failures, failures),
@@ -112,9 +112,9 @@ async def all_clients(desk: Desk) -> Partial[AllClients]:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
-async def connected(desk: Desk, client_id: str) -> Partial[tuple[Connected, ...]]:
+async def connected(session: ClusterSession, client_id: str) -> Partial[tuple[Connected, ...]]:
     """The clients with this id, one for each machine it is connected from."""
-    answer = await desk.ask(all_clients)
+    answer = await session.ask(all_clients)
     found = tuple(client for client in answer.value.clients if client.client_id == client_id)
     if not found:
         raise NotThere(
@@ -126,9 +126,9 @@ async def connected(desk: Desk, client_id: str) -> Partial[tuple[Connected, ...]
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
-async def producer_groups(desk: Desk) -> Partial[tuple[ProducerGroup, ...]]:
+async def producer_groups(session: ClusterSession) -> Partial[tuple[ProducerGroup, ...]]:
     """The groups that somebody produces for, in order of name."""
-    answer = await desk.ask(all_clients)
+    answer = await session.ask(all_clients)
     members: dict[str, list[Connected]] = {}
     for client in answer.value.clients:
         for group in client.producer_groups:
@@ -174,12 +174,12 @@ def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> Connected:
 
 
 async def _consumers(
-    desk: Desk, refs: list[BrokerRef]
+    session: ClusterSession, refs: list[BrokerRef]
 ) -> tuple[list[Connected], int, tuple[BrokerFailure, ...]]:
     """The consumers of these brokers' groups, how many groups were left out, who did not answer."""
-    configs = (await desk.ask(group_configs)).value
+    configs = (await session.ask(group_configs)).value
     groups = sorted({group for ref in refs for group in configs.get(ref, ())})
-    answer = await ask_each(desk, group_clients, groups[:SCAN_MAX])
+    answer = await ask_each(session, group_clients, groups[:SCAN_MAX])
     found = [
         Connected(
             client.client_id,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.client.admin.inventory import offered_codes
 from core_broker.remoting.bodies.inventory import (
     ClientInventoryBody,
@@ -27,36 +27,44 @@ INVENTORY_DEADLINE_MS = 12_000
 
 
 @question(fresh_for_ms=OFFERS_FRESH_MS)
-async def offers(desk: Desk) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
+async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
     """Which codes of Gantry's own each broker offers."""
-    found, failures = await desk.each(
-        await masters(desk), lambda ref: desk.admin.runtime_info(ref.addr), one_must_answer=False
+    found, failures = await session.fan_out(
+        await masters(session),
+        lambda ref: session.admin.runtime_info(ref.addr),
+        one_must_answer=False,
     )
     return Partial({ref: offered_codes(table) for ref, table in found.items()}, failures)
 
 
 @question(fresh_for_ms=INVENTORY_FRESH_MS, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def topic_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, TopicInventoryBody]]:
+async def topic_inventory(
+    session: ClusterSession,
+) -> Partial[Mapping[BrokerRef, TopicInventoryBody]]:
     """All topics of the brokers that can tell of all at once."""
-    return await _ask(desk, RequestCode.GET_TOPIC_INVENTORY, desk.admin.topic_inventory)
+    return await _ask(session, RequestCode.GET_TOPIC_INVENTORY, session.admin.topic_inventory)
 
 
 @question(fresh_for_ms=INVENTORY_FRESH_MS, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def group_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, GroupInventoryBody]]:
+async def group_inventory(
+    session: ClusterSession,
+) -> Partial[Mapping[BrokerRef, GroupInventoryBody]]:
     """All groups of the brokers that can tell of all at once."""
-    return await _ask(desk, RequestCode.GET_GROUP_INVENTORY, desk.admin.group_inventory)
+    return await _ask(session, RequestCode.GET_GROUP_INVENTORY, session.admin.group_inventory)
 
 
 @question(fresh_for_ms=INVENTORY_FRESH_MS)
-async def client_inventory(desk: Desk) -> Partial[Mapping[BrokerRef, ClientInventoryBody]]:
+async def client_inventory(
+    session: ClusterSession,
+) -> Partial[Mapping[BrokerRef, ClientInventoryBody]]:
     """All clients of the brokers that can tell of all at once."""
-    return await _ask(desk, RequestCode.GET_ALL_CLIENTS, desk.admin.all_clients)
+    return await _ask(session, RequestCode.GET_ALL_CLIENTS, session.admin.all_clients)
 
 
 async def _ask(
-    desk: Desk, code: RequestCode, ask: Callable[[str], Awaitable[T]]
+    session: ClusterSession, code: RequestCode, ask: Callable[[str], Awaitable[T]]
 ) -> Partial[Mapping[BrokerRef, T]]:
-    offered = await desk.ask(offers)
+    offered = await session.ask(offers)
     refs = [ref for ref, codes in offered.value.items() if code in codes]
-    found, failures = await desk.each(refs, lambda ref: ask(ref.addr), one_must_answer=False)
+    found, failures = await session.fan_out(refs, lambda ref: ask(ref.addr), one_must_answer=False)
     return Partial(found, merge_failures(offered.failures, failures))

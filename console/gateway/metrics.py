@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.questions import Question
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -33,11 +33,11 @@ class Known(Generic[T_co]):
 
 
 async def ask_each(
-    desk: Desk, question: Question[[str], T], names: Sequence[str]
+    session: ClusterSession, question: Question[[str], T], names: Sequence[str]
 ) -> Partial[Mapping[str, T]]:
     """Ask the same about each name; one that went, or that nobody can tell of, is left out."""
     answers: Iterable[Any] = await asyncio.gather(
-        *(desk.ask(question, name) for name in names), return_exceptions=True
+        *(session.ask(question, name) for name in names), return_exceptions=True
     )
     found: dict[str, T] = {}
     failures: list[tuple[BrokerFailure, ...]] = []

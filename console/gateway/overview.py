@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from console.gateway.brokers.listing import BrokerRow, broker_rows
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
 from console.gateway.groups.metrics import GroupNumbers, known_group_numbers, numbers_of_groups
 from console.gateway.inventory import INVENTORY_DEADLINE_MS
@@ -88,13 +88,13 @@ class Overview:
 
 
 @question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def overview(desk: Desk) -> Partial[Overview]:
+async def overview(session: ClusterSession) -> Partial[Overview]:
     """Everything the overview shows."""
-    brokers = await desk.ask(broker_rows)
-    topics = await desk.ask(topic_rows)
-    groups = await desk.ask(group_rows)
-    totals = await desk.ask(group_totals)
-    letters = await desk.ask(dead_letter_totals)
+    brokers = await session.ask(broker_rows)
+    topics = await session.ask(topic_rows)
+    groups = await session.ask(group_rows)
+    totals = await session.ask(group_totals)
+    letters = await session.ask(dead_letter_totals)
     return Partial(
         Overview(
             load=load_of(brokers.value),
@@ -113,13 +113,13 @@ async def overview(desk: Desk) -> Partial[Overview]:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def group_totals(desk: Desk) -> Partial[Totals]:
+async def group_totals(session: ClusterSession) -> Partial[Totals]:
     """How far all groups are behind, and which are furthest."""
-    rows = await desk.ask(group_rows)
-    known = await desk.ask(known_group_numbers)
+    rows = await session.ask(group_rows)
+    known = await session.ask(known_group_numbers)
     numbers = dict(known.value.by_name)
     missing = [row.name for row in rows.value if row.name not in numbers]
-    asked = await desk.ask(numbers_of_groups, tuple(missing[:SCAN_MAX]))
+    asked = await session.ask(numbers_of_groups, tuple(missing[:SCAN_MAX]))
     numbers.update(asked.value)
     return Partial(
         Totals(
@@ -132,16 +132,16 @@ async def group_totals(desk: Desk) -> Partial[Totals]:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def dead_letter_totals(desk: Desk) -> Partial[tuple[DeadLetters, ...] | None]:
+async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLetters, ...] | None]:
     """The groups with dead letters, most first; None when there are too many to ask about each."""
-    rows = await desk.ask(topic_rows)
-    known = await desk.ask(known_topic_numbers)
+    rows = await session.ask(topic_rows)
+    known = await session.ask(known_topic_numbers)
     topics = [row.name for row in rows.value if row.kind == "dlq"]
     numbers = {name: known.value.by_name[name] for name in topics if name in known.value.by_name}
     missing = tuple(name for name in topics if name not in numbers)
     if len(missing) > SCAN_MAX:
         return Partial(None, merge_failures(rows.failures, known.failures))
-    asked = await desk.ask(stored_of, missing)
+    asked = await session.ask(stored_of, missing)
     numbers.update(asked.value)
     found = [
         DeadLetters(name.removeprefix(DLQ_PREFIX), each.stored, each.last_write_ms)

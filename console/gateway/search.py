@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from console.gateway.brokers.listing import broker_refs
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.listing import group_configs
 from console.gateway.topics.listing import topic_configs
 
@@ -23,13 +23,13 @@ class Names:
 
 
 @question(fresh_for_ms=NAMES_FRESH_MS)
-async def names(desk: Desk) -> Partial[Names]:
+async def names(session: ClusterSession) -> Partial[Names]:
     """What a search looks through; kept a few seconds, for people type letter by letter."""
-    topics, groups = await desk.ask(topic_configs), await desk.ask(group_configs)
+    topics, groups = await session.ask(topic_configs), await session.ask(group_configs)
     found = Names(
         topics=_names(topics.value.values()),
         groups=_names(groups.value.values()),
-        brokers=tuple(sorted({ref.name for ref in await broker_refs(desk)})),
+        brokers=tuple(sorted({ref.name for ref in await broker_refs(session)})),
     )
     return Partial(found, merge_failures(topics.failures, groups.failures))
 

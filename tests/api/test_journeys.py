@@ -13,9 +13,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.gateway import NotThere
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.queue_slices import topic_queues
 from console.gateway.traces import journey as questions
+from console.gateway.traces import records
 from core_broker.client import AdminClient, LocalTransactionState, SendResult, TransactionProducer
 from core_broker.errors import RequestRefused
 from core_broker.message.model import Message, MessageExt
@@ -219,19 +220,19 @@ def test_four_causes_have_four_texts_and_four_codes(
     async def refused(*_: Any) -> list[MessageExt]:
         raise RequestRefused(1, "the index is being rebuilt", "127.0.0.1:1")
 
-    async def no_topic(desk: Desk, name: str) -> Any:
+    async def no_topic(session: ClusterSession, name: str) -> Any:
         if name == TRACE_TOPIC:
             raise NotThere("no such topic")
-        return await topic_queues(desk, name)
+        return await topic_queues(session, name)
 
     look("client_off", "This message was not traced")
     with monkeypatch.context() as patched:
         patched.setattr(questions, "kept_since_ms", since_tomorrow)
         look("expired", "The traces of this message have expired")
     with monkeypatch.context() as patched:
-        patched.setattr(questions, "_trace_messages", refused)
+        patched.setattr(records, "_trace_messages", refused)
         look("query_failed", "The traces could not be asked for")
     with monkeypatch.context() as patched:
-        patched.setattr(questions, "topic_queues", no_topic)
+        patched.setattr(records, "topic_queues", no_topic)
         look("broker_off", "This cluster keeps no traces")
     assert len(set(texts.values())) == 4

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from console.gateway.messages import stored as questions
+from console.gateway.messages import browse as questions
 from core_broker.message.model import Message
 from tests.api.conftest import Api
 from tests.api.stored import NASTY, RAW, ids, routed_topic, store

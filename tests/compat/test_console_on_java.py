@@ -13,7 +13,8 @@ from console.gateway.dead_letters.resend import Plan, Result, Target, resend
 from console.gateway.dead_letters.search import LetterFilter, search
 from console.gateway.dead_letters.summary import summary
 from console.gateway.offsets.plan import Goal, Way, Wish
-from console.gateway.offsets.reset import places, plan, reset
+from console.gateway.offsets.positions import places
+from console.gateway.offsets.reset import plan, reset
 from console.gateway.traces.journey import NoTrace, journey
 from core_broker.message.model import Message, MessageExt
 from tests.api.stored import give_up, numbered, store

@@ -30,7 +30,7 @@ from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
 from console.gateway.dead_letters.search import ids_of_matching, search
 from console.gateway.dead_letters.summary import DeadLetterGroup
 from console.gateway.groups.members import clients_of
-from console.gateway.messages.stored import PAGE_MESSAGES_MAX
+from console.gateway.messages.browse import PAGE_MESSAGES_MAX
 
 FILTER_PARAMETERS = [
     OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Stored then or later."),

@@ -31,14 +31,9 @@ from console.gateway.groups.changes import (
     group_impact,
     update_group,
 )
-from console.gateway.groups.listing import (
-    group_rows,
-    group_settings,
-    progress_of,
-    queue_progress,
-    with_owners,
-)
+from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
+from console.gateway.groups.progress import progress_of, queue_progress, with_owners
 from console.resources import history
 from console.resources.models import Kind
 from console.resources.protection import check_confirmed, check_deletable, is_protected

@@ -12,15 +12,9 @@ from console.frame.tables import TableQuery
 from console.gateway import merge_failures
 from console.gateway.dead_letters.causes import why
 from console.gateway.dead_letters.summary import summary
-from console.gateway.groups.listing import (
-    GroupQueue,
-    group_rows,
-    group_settings,
-    progress_of,
-    queue_progress,
-    with_owners,
-)
+from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
+from console.gateway.groups.progress import GroupQueue, progress_of, queue_progress, with_owners
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 

@@ -17,10 +17,10 @@ from console.api.views import ClusterResource, told_with
 from console.areas.messages.body import view_body
 from console.areas.messages.forms import QUEUE_CHARS_MAX, SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.areas.messages.views import BodyDownload, found_message
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
 from console.gateway.messages.filters import BodyTest, FilterError, MessageFilter
 from console.gateway.messages.lookup import Index, find
-from console.gateway.messages.stored import MessageRef
+from console.gateway.messages.stored import MessageRef, view
 
 BODY_FORMS = ["json", "xml", "text", "hex", "base64"]
 
@@ -135,12 +135,12 @@ class MessageList(ClusterResource):
         """Messages of a topic, newest first."""
         params = request.query_params
         answer = self.cluster.ask(
-            questions.browse,
+            browse,
             required(params.get("topic"), "topic", TOPIC_CHARS_MAX),
             moment(params.get("begin_ms"), "begin_ms"),
             moment(params.get("end_ms"), "end_ms"),
             params.get("cursor") or None,
-            read_limit(params.get("limit"), questions.PAGE_MESSAGES_MAX),
+            read_limit(params.get("limit"), PAGE_MESSAGES_MAX),
             optional(params.get("queue"), "queue", QUEUE_CHARS_MAX),
             wanted_by(params),
         )
@@ -193,7 +193,7 @@ class MessageOne(ClusterResource):
     )
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> Response:
         """One message with its properties and body."""
-        answer = self.cluster.ask(questions.view, offset_msg_id)
+        answer = self.cluster.ask(view, offset_msg_id)
         ref = found_message(answer, offset_msg_id)
         form = request.query_params.get("form", "")
         context = {"form": form if form in BODY_FORMS else ""}
@@ -205,7 +205,7 @@ class MessageBody(ClusterResource):
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiResponse(bytes)})
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
         """The body as bytes, unpacked when it was sent compressed."""
-        answer = self.cluster.ask(questions.view, offset_msg_id)
+        answer = self.cluster.ask(view, offset_msg_id)
         return BodyDownload.file(found_message(answer, offset_msg_id))
 
 

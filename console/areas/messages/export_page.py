@@ -22,7 +22,7 @@ from console.areas.messages.views import asked_in_address
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import browse
 from console.gateway.messages.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
 from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 from console.services.exports.shapes import ExportStartedSerializer, FileWishSerializer
@@ -93,7 +93,7 @@ class ExportPage(ClusterPage):
         if is_valid:
             given = form.cleaned_data
             answer = self.cluster.ask(
-                questions.browse,
+                browse,
                 *(given["topic"], given["begin"], given["end"], None, 1, given["queue"]),
             )
             total = answer.value.total

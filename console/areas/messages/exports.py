@@ -12,7 +12,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from console.areas.messages.export_files import COLUMNS, CUT, row_of
 from console.gateway import Cluster, GatewayError, gateway
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import MessagePage, browse
 from console.gateway.messages.filters import BodyTest, MessageFilter
 from console.services.exports.files import writer
 from console.services.jobs import files, tasks
@@ -71,12 +71,10 @@ def filter_of(wish: dict[str, Any]) -> MessageFilter:
     return MessageFilter(wish["tags"], wish["sql"], wish["body"], BodyTest(wish["body_test"]))
 
 
-def _page(
-    cluster: Cluster, wish: dict[str, Any], cursor: str | None, limit: int
-) -> questions.MessagePage:
+def _page(cluster: Cluster, wish: dict[str, Any], cursor: str | None, limit: int) -> MessagePage:
     """One page; a broker that is missing from it is an error, for a file must not have holes."""
     answer = cluster.ask(
-        questions.browse,
+        browse,
         wish["topic"],
         wish["begin_ms"],
         wish["end_ms"],

@@ -11,7 +11,7 @@ from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.api.views import ClusterResource, told_with
 from console.areas.messages.forms import TOPIC_CHARS_MAX
 from console.frame.access import Need, needs
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import browse
 from console.gateway.messages.filters import (
     BODY_CHARS_MAX,
     SQL_CHARS_MAX,
@@ -92,9 +92,7 @@ class FilterTest(ClusterResource):
             test = wanted.compiled()
         except FilterError as wrong:
             problems[wrong.field] = str(wrong.detail)
-        answer = self.cluster.ask(
-            questions.browse, asked["topic"], None, None, None, asked["sample"]
-        )
+        answer = self.cluster.ask(browse, asked["topic"], None, None, None, asked["sample"])
         items = [
             {
                 "msg_id": ref.message.msg_id,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from console.areas.messages.forms import RATE, TailForm
 from console.areas.messages.views import known_topics
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import queue_names
 from console.gateway.messages.filters import BodyTest
 
 #: Rows that a page keeps; older ones make room.
@@ -40,7 +40,7 @@ class TailPage(ClusterPage):
                 "topic": topic,
                 "query": urlencode(query),
                 "list_query": urlencode({**query, "rate": ""}),
-                "queues": self.cluster.ask(questions.queue_names, topic).value,
+                "queues": self.cluster.ask(queue_names, topic).value,
                 "rows_max": ROWS_SHOWN_MAX,
                 "zone": timezone.get_current_timezone_name(),
             }

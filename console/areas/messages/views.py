@@ -19,11 +19,12 @@ from console.areas.messages.forms import SPANS, BrowseForm, FindForm
 from console.areas.messages.properties import property_rows
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotThere
-from console.gateway.messages import stored as questions
+from console.gateway.messages.browse import browse, queue_names
+from console.gateway.messages.deliveries import deliveries
 from console.gateway.messages.filters import BodyTest
 from console.gateway.messages.lookup import Index, find
 from console.gateway.messages.paging import CursorError
-from console.gateway.messages.stored import MessageRef
+from console.gateway.messages.stored import MessageRef, view
 from console.gateway.topics.listing import TopicRow, topic_rows
 from core_broker.message.topics import DLQ_PREFIX
 
@@ -132,10 +133,10 @@ class MessageListPage(ClusterPage):
         question = (topic, asked["begin"], asked["end"])
         rest = (PAGE_MESSAGES, asked["queue"], wanted)
         try:
-            answer = self.cluster.ask(questions.browse, *question, cursor or None, *rest)
+            answer = self.cluster.ask(browse, *question, cursor or None, *rest)
         except CursorError:
             # An address that was cut short: the beginning of the list is better than an error.
-            answer = self.cluster.ask(questions.browse, *question, None, *rest)
+            answer = self.cluster.ask(browse, *question, None, *rest)
             cursor = ""
         query = asked_in_address(self.request.GET)
         following = answer.value.next_cursor
@@ -152,7 +153,7 @@ class MessageListPage(ClusterPage):
             "next_query": urlencode({**query, "cursor": following}) if following else "",
             "is_first_page": not cursor,
             "spans": _spans(query),
-            "queues": self.cluster.ask(questions.queue_names, topic).value,
+            "queues": self.cluster.ask(queue_names, topic).value,
         }
 
 
@@ -218,7 +219,7 @@ class MessagePage(ClusterPage):
             body=body,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             properties=property_rows(message.properties),
-            deliveries=self.cluster.ask(questions.deliveries, offset_msg_id),
+            deliveries=self.cluster.ask(deliveries, offset_msg_id),
             dead_group=message.topic.removeprefix(DLQ_PREFIX)
             if message.topic.startswith(DLQ_PREFIX)
             else "",
@@ -247,7 +248,7 @@ class BodyDownload(ClusterPage):
 
 def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
     """The message at an offset id; raises NotThere with what may have happened to it."""
-    return found_message(page.cluster.ask(questions.view, offset_msg_id), offset_msg_id)
+    return found_message(page.cluster.ask(view, offset_msg_id), offset_msg_id)
 
 
 def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> MessageRef:

@@ -27,7 +27,8 @@ from console.areas.offsets.resets import (
 )
 from console.gateway.groups.listing import group_settings
 from console.gateway.offsets.plan import Goal, Plan, Way, Wish, etag_of
-from console.gateway.offsets.reset import OFFSET_MAX, QUEUES_MAX, client_offsets, places, plan
+from console.gateway.offsets.positions import QUEUES_MAX, client_offsets, places
+from console.gateway.offsets.reset import OFFSET_MAX, plan
 
 TIMESTAMP_MAX = 2**53
 BROKER_CHARS_MAX = 255

@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from console.areas.messages.forms import TOPIC_CHARS_MAX, MomentField
 from console.frame.forms import TablerForm
 from console.gateway.offsets.plan import Goal, Key, Wish
-from console.gateway.offsets.reset import OFFSET_MAX, QUEUES_MAX
+from console.gateway.offsets.positions import QUEUES_MAX
+from console.gateway.offsets.reset import OFFSET_MAX
 
 GROUP_CHARS_MAX = 255
 #: broker:queue, and in the confirmation broker:queue:offset.

@@ -14,7 +14,8 @@ from console.audit.recording import audited
 from console.gateway import Answer, Cluster, NotAllowedNow, NotThere
 from console.gateway.changes import BrokerOutcome
 from console.gateway.offsets.plan import Goal, Key, Plan, Wish
-from console.gateway.offsets.reset import client_offsets, places, reset
+from console.gateway.offsets.positions import client_offsets, places
+from console.gateway.offsets.reset import reset
 
 RESET_ACTION = "offsets.reset"
 UNDO_ACTION = "offsets.undo"

@@ -20,8 +20,9 @@ from console.areas.offsets.resets import (
 )
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotAllowedNow, NotThere, Unusable
-from console.gateway.groups.listing import group_settings, queue_progress
+from console.gateway.groups.listing import group_settings
 from console.gateway.groups.members import group_clients
+from console.gateway.groups.progress import queue_progress
 from console.gateway.offsets.plan import Goal, Plan, Way, Wish
 from console.gateway.offsets.reset import plan
 from core_broker.message.topics import RETRY_PREFIX

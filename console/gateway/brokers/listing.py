@@ -11,7 +11,7 @@ from console.gateway.brokers.secrets import shown
 from console.gateway.engine.answers import Partial, now_ms
 from console.gateway.engine.errors import NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.remoting.bodies import ClusterInfo
 
 RATES_FRESH_MS = 900
@@ -64,14 +64,14 @@ class NameServer:
 
 
 @question(fresh_for_ms=2_000)
-async def cluster_map(desk: Desk) -> Partial[ClusterInfo]:
+async def cluster_map(session: ClusterSession) -> Partial[ClusterInfo]:
     """Which brokers the name server knows."""
-    return Partial(await desk.admin.cluster_info())
+    return Partial(await session.admin.cluster_info())
 
 
-async def broker_refs(desk: Desk) -> tuple[BrokerRef, ...]:
+async def broker_refs(session: ClusterSession) -> tuple[BrokerRef, ...]:
     """All broker processes, by name and id."""
-    info = (await desk.ask(cluster_map)).value
+    info = (await session.ask(cluster_map)).value
     return tuple(
         sorted(
             BrokerRef(name, broker_id, addr)
@@ -81,18 +81,18 @@ async def broker_refs(desk: Desk) -> tuple[BrokerRef, ...]:
     )
 
 
-async def masters(desk: Desk) -> tuple[BrokerRef, ...]:
+async def masters(session: ClusterSession) -> tuple[BrokerRef, ...]:
     """The process to ask for each broker name: its master, or its first slave without one."""
     first: dict[str, BrokerRef] = {}
-    for ref in await broker_refs(desk):
+    for ref in await broker_refs(session):
         first.setdefault(ref.name, ref)
     return tuple(first.values())
 
 
 @question(fresh_for_ms=2_000)
-async def broker_names(desk: Desk) -> Partial[tuple[str, ...]]:
+async def broker_names(session: ClusterSession) -> Partial[tuple[str, ...]]:
     """The brokers that topics and groups can be created on."""
-    return Partial(tuple(ref.name for ref in await masters(desk)))
+    return Partial(tuple(ref.name for ref in await masters(session)))
 
 
 def no_such_broker(name: str) -> NotThere:
@@ -103,11 +103,11 @@ def no_such_broker(name: str) -> NotThere:
 
 
 @question(fresh_for_ms=RATES_FRESH_MS)
-async def broker_rows(desk: Desk) -> Partial[tuple[BrokerRow, ...]]:
+async def broker_rows(session: ClusterSession) -> Partial[tuple[BrokerRow, ...]]:
     """All brokers with their rates, disk and counts."""
-    info = (await desk.ask(cluster_map)).value
-    refs = await broker_refs(desk)
-    tables, failures = await desk.each(refs, lambda ref: desk.admin.runtime_info(ref.addr))
+    info = (await session.ask(cluster_map)).value
+    refs = await broker_refs(session)
+    tables, failures = await session.fan_out(refs, lambda ref: session.admin.runtime_info(ref.addr))
     return Partial(
         tuple(broker_row(ref, cluster_name(info, ref.name), tables[ref]) for ref in tables),
         failures,
@@ -115,17 +115,19 @@ async def broker_rows(desk: Desk) -> Partial[tuple[BrokerRow, ...]]:
 
 
 @question(fresh_for_ms=RATES_FRESH_MS)
-async def broker_details(desk: Desk, name: str) -> Partial[tuple[BrokerDetail, ...]]:
+async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[BrokerDetail, ...]]:
     """The processes of one broker name, master first."""
-    info = (await desk.ask(cluster_map)).value
-    refs = [ref for ref in await broker_refs(desk) if ref.name == name]
+    info = (await session.ask(cluster_map)).value
+    refs = [ref for ref in await broker_refs(session) if ref.name == name]
     if not refs:
         raise no_such_broker(name)
 
     async def both(ref: BrokerRef) -> tuple[dict[str, str], dict[str, str]]:
-        return await desk.admin.runtime_info(ref.addr), await desk.admin.broker_config(ref.addr)
+        return await session.admin.runtime_info(ref.addr), await session.admin.broker_config(
+            ref.addr
+        )
 
-    found, failures = await desk.each(refs, both)
+    found, failures = await session.fan_out(refs, both)
     return Partial(
         tuple(
             BrokerDetail(
@@ -141,11 +143,11 @@ async def broker_details(desk: Desk, name: str) -> Partial[tuple[BrokerDetail, .
 
 
 @question(fresh_for_ms=SETTINGS_FRESH_MS)
-async def name_servers(desk: Desk) -> Partial[tuple[NameServer, ...]]:
+async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...]]:
     """All configured name servers, also those that do not answer."""
-    refs = [BrokerRef("name server", 0, addr) for addr in desk.admin.namesrv_addrs]
-    found, failures = await desk.each(
-        refs, lambda ref: desk.admin.namesrv_config(ref.addr), one_must_answer=False
+    refs = [BrokerRef("name server", 0, addr) for addr in session.admin.namesrv_addrs]
+    found, failures = await session.fan_out(
+        refs, lambda ref: session.admin.namesrv_config(ref.addr), one_must_answer=False
     )
     reasons = {failure.addr: failure.reason for failure in failures}
     return Partial(

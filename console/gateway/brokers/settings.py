@@ -24,7 +24,7 @@ from console.gateway.changes import (
 from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.errors import NotAllowedNow, NotThere
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.config import BrokerConfig, property_text
 
 VALUE_CHARS_MAX = 4_096
@@ -99,9 +99,9 @@ def label(ref: BrokerRef) -> str:
 
 
 @question(fresh_for_ms=1_000)
-async def broker_settings(desk: Desk) -> Partial[ClusterSettings]:
+async def broker_settings(session: ClusterSession) -> Partial[ClusterSettings]:
     """All keys of all brokers in order of name."""
-    tables, failures = await _tables(desk)
+    tables, failures = await _tables(session)
     by_key: dict[str, dict[str, str]] = {}
     for ref, table in tables.items():
         for key, value in shown(table).items():
@@ -115,24 +115,24 @@ async def broker_settings(desk: Desk) -> Partial[ClusterSettings]:
 
 @command()
 async def change_settings(
-    desk: Desk,
+    session: ClusterSession,
     wanted: Mapping[str, str],
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Set these keys on the named brokers, or on all; each broker takes all of them or none."""
     check_changeable(wanted)
-    tables, _failures = await _tables(desk)
+    tables, _failures = await _tables(session)
     check_unchanged(expected_etag, etag_of(tables.items()))
     refs = chosen_processes(list(tables), brokers)
 
     async def change(ref: BrokerRef) -> str | None:
-        await desk.admin.update_broker_config(ref.addr, wanted)
-        now = await desk.admin.broker_config(ref.addr)
+        await session.admin.update_broker_config(ref.addr, wanted)
+        now = await session.admin.broker_config(ref.addr)
         kept = [key for key, value in wanted.items() if now.get(key) != value]
         return ", ".join(kept) or None
 
-    done, failures = await desk.each(refs, change)
+    done, failures = await session.fan_out(refs, change)
     told = outcomes(refs, failures)
     return tuple(_checked(outcome, done) for outcome in told)
 
@@ -185,6 +185,8 @@ def _checked(outcome: BrokerOutcome, done: Mapping[BrokerRef, str | None]) -> Br
 
 
 async def _tables(
-    desk: Desk,
+    session: ClusterSession,
 ) -> tuple[dict[BrokerRef, dict[str, str]], tuple[BrokerFailure, ...]]:
-    return await desk.each(await broker_refs(desk), lambda ref: desk.admin.broker_config(ref.addr))
+    return await session.fan_out(
+        await broker_refs(session), lambda ref: session.admin.broker_config(ref.addr)
+    )

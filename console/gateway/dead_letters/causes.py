@@ -13,8 +13,8 @@ from console.gateway.dead_letters.search import search
 from console.gateway.engine.answers import Answer, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError, NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import Desk
-from console.gateway.traces.journey import records_of
+from console.gateway.engine.session import ClusterSession
+from console.gateway.traces.records import records_of
 from trace.codec import ConsumeReturnType, SubAfter, SubBefore, TraceRecord
 
 #: Reasons are asked for so many groups of a list; the others show theirs on their own pages.
@@ -47,16 +47,16 @@ class Why:
 
 
 @question(fresh_for_ms=FRESH_MS, deadline_ms=10_000)
-async def why(desk: Desk, group: str) -> Partial[Why | None]:
+async def why(session: ClusterSession, group: str) -> Partial[Why | None]:
     """Why the newest letter of the group died; None when it has none."""
     try:
-        answer = await desk.ask(search, group, limit=1)
+        answer = await session.ask(search, group, limit=1)
     except NotThere:
         return Partial(None)
     if not answer.value.rows:
         return Partial(None, answer.failures)
     message = answer.value.rows[0].message
-    records, failures = await records_of(desk, message.msg_id)
+    records, failures = await records_of(session, message.msg_id)
     found = Why(
         group,
         last_cause(records, group),
@@ -69,10 +69,10 @@ async def why(desk: Desk, group: str) -> Partial[Why | None]:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=12_000)
-async def why_each(desk: Desk, groups: tuple[str, ...]) -> Partial[Mapping[str, Why]]:
+async def why_each(session: ClusterSession, groups: tuple[str, ...]) -> Partial[Mapping[str, Why]]:
     """The same for the first groups of a list; one that cannot be told is left out."""
     answers = await asyncio.gather(
-        *(desk.ask(why, group) for group in groups[:GROUPS_ASKED_MAX]), return_exceptions=True
+        *(session.ask(why, group) for group in groups[:GROUPS_ASKED_MAX]), return_exceptions=True
     )
     found: dict[str, Why] = {}
     for answer in answers:

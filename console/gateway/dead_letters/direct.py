@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.errors import NotAllowedNow, NotThere
 from console.gateway.engine.questions import command
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.members import group_clients
 from console.gateway.messages.stored import view
 from core_broker.message.topics import dlq_topic
@@ -56,16 +56,16 @@ class Said:
 
 
 @command(deadline_ms=DIRECT_DEADLINE_MS)
-async def deliver_directly(desk: Desk, group: str, offset_msg_id: str) -> Said:
+async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: str) -> Said:
     """Hand a dead letter of the group to one of its consumers.
 
     Raises NotThere when it is no dead letter of the group, NotAllowedNow when nobody is online.
     """
-    ref = (await desk.ask(view, offset_msg_id)).value
+    ref = (await session.ask(view, offset_msg_id)).value
     if ref is None or ref.message.topic != dlq_topic(group):
         raise NotThere(format_lazy(_("“{group}” has no such dead letter any more."), group=group))
-    members = (await desk.ask(group_clients, group)).value.clients
-    addrs = {each.name: each.addr for each in await masters(desk)}
+    members = (await session.ask(group_clients, group)).value.clients
+    addrs = {each.name: each.addr for each in await masters(session)}
     # Only a consumer that the message's own broker sees can be handed it.
     near = next((each for each in members if ref.broker.name in each.brokers), None)
     if near is None:
@@ -73,7 +73,7 @@ async def deliver_directly(desk: Desk, group: str, offset_msg_id: str) -> Said:
             format_lazy(_("No consumer of group “{group}” is online."), group=group),
             hint=_("Start one, or send the message again: it waits in the group's retry topic."),
         )
-    answer = await desk.admin.consume_message_directly(
+    answer = await session.admin.consume_message_directly(
         addrs[ref.broker.name],
         group,
         near.client_id,

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.dead_letters.edits import NO_EDIT, Edit, checked
 from console.gateway.engine.errors import GatewayError, NotThere, Unusable
 from console.gateway.engine.questions import command
-from console.gateway.engine.session import Desk
+from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.queue_slices import MASTER_ID
 from console.gateway.messages.stored import MessageRef, view
 from core_broker.client import SendStatus
@@ -37,11 +37,10 @@ from core_broker.message.topics import (
     retry_topic,
     validate_topic,
 )
-from core_broker.remoting.bodies import TopicRouteData
+from core_broker.remoting.bodies import PERM_WRITE, TopicRouteData
 
 T = TypeVar("T")
 
-PERM_WRITE = 2
 RESEND_MESSAGES_MAX = 1_000
 RESENDS_AT_ONCE_MAX = 8
 #: What is not begun by then fails, so that there is an outcome for each message in time.
@@ -132,7 +131,9 @@ class Outcome:
 
 
 @command(deadline_ms=RESEND_DEADLINE_MS)
-async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: "Plan") -> tuple[Outcome, ...]:
+async def resend(
+    session: ClusterSession, group: str, ids: tuple[str, ...], plan: "Plan"
+) -> tuple[Outcome, ...]:
     """Send dead letters of a group again; one outcome for each id, in the order of `ids`.
 
     One that fails does not keep the others back. A message keeps its unique key, so its journey can
@@ -145,15 +146,15 @@ async def resend(desk: Desk, group: str, ids: tuple[str, ...], plan: "Plan") -> 
                 most=RESEND_MESSAGES_MAX,
             )
         )
-    return await _all_of(_Sender(desk, group, plan.checked()).named, ids, lambda each: each)
+    return await _all_of(_Sender(session, group, plan.checked()).named, ids, lambda each: each)
 
 
 @command(deadline_ms=RESEND_DEADLINE_MS)
 async def resend_read(
-    desk: Desk, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
+    session: ClusterSession, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
 ) -> tuple[Outcome, ...]:
     """The same for dead letters of the group that the caller has read already."""
-    sender = _Sender(desk, group, plan.checked())
+    sender = _Sender(session, group, plan.checked())
     return await _all_of(sender.read, refs, lambda ref: ref.message.offset_msg_id)
 
 
@@ -182,15 +183,15 @@ async def _all_of(
 class _Sender:
     """Sends letters of one group by one plan; a target's route is asked for once."""
 
-    def __init__(self, desk: Desk, group: str, plan: "Plan") -> None:
-        self._desk = desk
+    def __init__(self, session: ClusterSession, group: str, plan: "Plan") -> None:
+        self._session = session
         self._group = group
         self._plan = plan
         self._routes: dict[str, TopicRouteData | RequestRefused] = {}
 
     async def named(self, offset_msg_id: str) -> Outcome:
         """Look the letter up, and send it."""
-        answer = await self._desk.ask(view, offset_msg_id)
+        answer = await self._session.ask(view, offset_msg_id)
         ref = answer.value
         if ref is None and answer.failures:
             return Outcome(offset_msg_id, Result.FAILED, answer.failures[0].reason)
@@ -215,7 +216,7 @@ class _Sender:
         if plan.dry_run:
             return self._outcome(ref, Result.PLANNED, topic)
         try:
-            sent = await self._desk.admin.send(addr, revival, queue_id)
+            sent = await self._session.admin.send(addr, revival, queue_id)
         except (RequestTimeout, ConnectionClosed) as failure:
             reason = format_lazy(
                 _("{cause} It may have arrived all the same: look before you send it once more."),
@@ -233,7 +234,7 @@ class _Sender:
     async def _route(self, topic: str) -> TopicRouteData:
         if topic not in self._routes:
             try:
-                self._routes[topic] = await self._desk.admin.topic_route(topic)
+                self._routes[topic] = await self._session.admin.topic_route(topic)
             except RequestRefused as refusal:
                 self._routes[topic] = refusal
         known = self._routes[topic]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from console.gateway.dead_letters.resend import origin_topic
 from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.messages.browse import PAGE_MESSAGES_MAX
 from console.gateway.messages.paging import (
     MergedPage,
     Window,
@@ -21,15 +22,15 @@ from console.gateway.messages.paging import (
     newest_first,
     windows_before,
 )
-from console.gateway.messages.queue_slices import QueueRef, Slice, read_slice, topic_queues
-from console.gateway.messages.stored import (
-    PAGE_MESSAGES_MAX,
-    QUEUES_AT_ONCE_MAX,
-    MessageRef,
+from console.gateway.messages.queue_slices import (
+    QueueRef,
+    Slice,
     brokers_of,
-    stored_windows,
-    within,
+    read_slice,
+    topic_queues,
 )
+from console.gateway.messages.stored import QUEUES_AT_ONCE_MAX, MessageRef
+from console.gateway.messages.windows import stored_windows, within
 from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import dlq_topic
@@ -102,7 +103,7 @@ class LetterCount:
 
 @question(fresh_for_ms=500, deadline_ms=SCAN_DEADLINE_MS)
 async def search(
-    desk: Desk,
+    session: ClusterSession,
     group: str,
     wanted: LetterFilter = LetterFilter(),
     cursor: str | None = None,
@@ -113,11 +114,11 @@ async def search(
     Raises CursorError for a cursor that is none, NotThere for a group that never had any.
     """
     ends = decode_cursor(cursor) if cursor else None
-    windows, failures = await _windows(desk, group, wanted)
+    windows, failures = await _windows(session, group, wanted)
     total = sum(window.count for window in windows)
     if ends is not None:
         windows = windows_before(windows, ends)
-    reader = _Reader(desk, windows, wanted)
+    reader = _Reader(session, windows, wanted)
     await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
     page = LetterPage(
         tuple(reader.found),
@@ -130,33 +131,35 @@ async def search(
 
 
 @question(fresh_for_ms=1_000, deadline_ms=COUNT_DEADLINE_MS)
-async def count(desk: Desk, group: str, wanted: LetterFilter) -> Partial[LetterCount]:
+async def count(session: ClusterSession, group: str, wanted: LetterFilter) -> Partial[LetterCount]:
     """How many dead letters match; what time alone decides is not read for it."""
-    windows, failures = await _windows(desk, group, wanted)
+    windows, failures = await _windows(session, group, wanted)
     total = sum(window.count for window in windows)
     if not wanted.reads_messages:
         return Partial(LetterCount(total, total, is_whole=True), failures)
-    reader = _Reader(desk, windows, wanted)
+    reader = _Reader(session, windows, wanted)
     await reader.read(COUNT_MESSAGES_MAX, COUNT_MESSAGES_MAX)
     return Partial(LetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
 
 
 @question(fresh_for_ms=0, deadline_ms=COUNT_DEADLINE_MS)
 async def ids_of_matching(
-    desk: Desk, group: str, wanted: LetterFilter, most: int
+    session: ClusterSession, group: str, wanted: LetterFilter, most: int
 ) -> Partial[tuple[tuple[str, ...], bool]]:
     """The offset ids of at most so many letters that match, and whether these are all."""
-    windows, failures = await _windows(desk, group, wanted)
-    reader = _Reader(desk, windows, wanted)
+    windows, failures = await _windows(session, group, wanted)
+    reader = _Reader(session, windows, wanted)
     await reader.read(most, COUNT_MESSAGES_MAX)
     found = tuple(each.message.offset_msg_id for each in reader.found)
     return Partial((found, not reader.ends), failures)
 
 
 @question(fresh_for_ms=0)
-async def pieces(desk: Desk, group: str, wanted: LetterFilter) -> Partial[tuple[Piece, ...]]:
+async def pieces(
+    session: ClusterSession, group: str, wanted: LetterFilter
+) -> Partial[tuple[Piece, ...]]:
     """What a replay has to go through, fixed now: what dies from here on is not part of it."""
-    windows, failures = await _windows(desk, group, wanted)
+    windows, failures = await _windows(session, group, wanted)
     return Partial(
         tuple((each.queue.key, each.begin, each.end) for each in windows if each.count), failures
     )
@@ -164,7 +167,7 @@ async def pieces(desk: Desk, group: str, wanted: LetterFilter) -> Partial[tuple[
 
 @question(fresh_for_ms=0)
 async def letters_in(
-    desk: Desk, group: str, piece: Piece, most: int
+    session: ClusterSession, group: str, piece: Piece, most: int
 ) -> Partial[tuple[tuple[MessageRef, ...], int]]:
     """The oldest letters of a piece, and the offset after what was read for them.
 
@@ -172,35 +175,37 @@ async def letters_in(
     """
     key, begin, end = piece
     queue = next(
-        (each for each in await topic_queues(desk, dlq_topic(group)) if each.key == key), None
+        (each for each in await topic_queues(session, dlq_topic(group)) if each.key == key), None
     )
     if queue is None:
         return Partial(((), end))
     until = min(end, begin + max(1, min(most, REPLAY_CHUNK_MAX)))
-    found = await read_slice(desk, queue, begin, until)
+    found = await read_slice(session, queue, begin, until)
     return Partial((tuple(MessageRef(queue.broker, each) for each in found.messages), until))
 
 
 async def _windows(
-    desk: Desk, group: str, wanted: LetterFilter
+    session: ClusterSession, group: str, wanted: LetterFilter
 ) -> tuple[list[Window], tuple[BrokerFailure, ...]]:
-    queues = await topic_queues(desk, dlq_topic(group))
+    queues = await topic_queues(session, dlq_topic(group))
 
     async def windows_on(broker: BrokerRef) -> list[Window]:
-        stored = await stored_windows(desk, [each for each in queues if each.broker == broker])
+        stored = await stored_windows(session, [each for each in queues if each.broker == broker])
         return await asyncio.gather(
-            *(within(desk, each, wanted.begin_ms, wanted.end_ms) for each in stored)
+            *(within(session, each, wanted.begin_ms, wanted.end_ms) for each in stored)
         )
 
-    found, failures = await desk.each(brokers_of(queues), windows_on)
+    found, failures = await session.fan_out(brokers_of(queues), windows_on)
     return [window for group in found.values() for window in group], failures
 
 
 class _Reader:
     """Reads backwards until enough was found, or enough was read."""
 
-    def __init__(self, desk: Desk, windows: Iterable[Window], wanted: LetterFilter) -> None:
-        self._desk = desk
+    def __init__(
+        self, session: ClusterSession, windows: Iterable[Window], wanted: LetterFilter
+    ) -> None:
+        self._session = session
         self._windows = list(windows)
         self._wanted = wanted
         self._gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
@@ -234,7 +239,7 @@ class _Reader:
 
     async def _fetch(self, queue: QueueRef, begin: int, end: int) -> Slice:
         async with self._gate:
-            return await read_slice(self._desk, queue, begin, end)
+            return await read_slice(self._session, queue, begin, end)
 
 
 def _holds(message: MessageExt, text: str) -> bool:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from console.gateway.engine.answers import Answer, Partial, merge_failures, now_ms
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.paging import Window
-from console.gateway.messages.queue_slices import QueueRef, queues_of_route, read_slice
-from console.gateway.messages.stored import MessageRef, brokers_of, first_stored_at, view
+from console.gateway.messages.queue_slices import QueueRef, brokers_of, queues_of_route, read_slice
+from console.gateway.messages.stored import MessageRef, view
+from console.gateway.messages.windows import first_stored_at
 from core_broker.errors import RequestRefused
 from core_broker.message.topics import DLQ_PREFIX, dlq_topic
 from core_broker.remoting.codes import ResponseCode
@@ -43,14 +44,14 @@ class _Held:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
-async def groups_with_dead_letters(desk: Desk) -> Partial[tuple[DeadLetterGroup, ...]]:
+async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[DeadLetterGroup, ...]]:
     """Every group that has dead letters, most first; unknown counts before all others."""
-    topics = [each for each in await desk.admin.topic_list() if each.startswith(DLQ_PREFIX)]
+    topics = [each for each in await session.admin.topic_list() if each.startswith(DLQ_PREFIX)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def ask(topic: str) -> Partial[DeadLetterGroup | None]:
         async with gate:
-            return await _summary(desk, topic)
+            return await _summary(session, topic)
 
     parts = await asyncio.gather(*(ask(topic) for topic in topics))
     found = [part.value for part in parts if part.value is not None]
@@ -62,14 +63,14 @@ async def groups_with_dead_letters(desk: Desk) -> Partial[tuple[DeadLetterGroup,
 
 
 @question(fresh_for_ms=1_000)
-async def summary(desk: Desk, group: str) -> Partial[DeadLetterGroup | None]:
+async def summary(session: ClusterSession, group: str) -> Partial[DeadLetterGroup | None]:
     """The dead letters of one group; None when it has none."""
-    return await _summary(desk, dlq_topic(group))
+    return await _summary(session, dlq_topic(group))
 
 
-async def _summary(desk: Desk, topic: str) -> Partial[DeadLetterGroup | None]:
+async def _summary(session: ClusterSession, topic: str) -> Partial[DeadLetterGroup | None]:
     try:
-        route = await desk.admin.topic_route(topic)
+        route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
@@ -77,9 +78,9 @@ async def _summary(desk: Desk, topic: str) -> Partial[DeadLetterGroup | None]:
     queues = queues_of_route(topic, route)
 
     async def ask(broker: BrokerRef) -> _Held:
-        return await _held(desk, topic, [each for each in queues if each.broker == broker])
+        return await _held(session, topic, [each for each in queues if each.broker == broker])
 
-    found, failures = await desk.each(brokers_of(queues), ask, one_must_answer=False)
+    found, failures = await session.fan_out(brokers_of(queues), ask, one_must_answer=False)
     count = sum(held.count for held in found.values()) if found else None
     if count == 0 and not failures:
         return Partial(None)
@@ -97,8 +98,8 @@ async def _summary(desk: Desk, topic: str) -> Partial[DeadLetterGroup | None]:
     )
 
 
-async def _held(desk: Desk, topic: str, queues: Sequence[QueueRef]) -> _Held:
-    stats = await desk.admin.topic_stats(queues[0].broker.addr, topic)
+async def _held(session: ClusterSession, topic: str, queues: Sequence[QueueRef]) -> _Held:
+    stats = await session.admin.topic_stats(queues[0].broker.addr, topic)
     offsets = {key.queue_id: value for key, value in stats.items()}
     hour_ago_ms = now_ms() - GROWTH_SPAN_MS
     total, last_hour, oldest_ms, newest_ms = 0, 0, [], []
@@ -109,13 +110,13 @@ async def _held(desk: Desk, topic: str, queues: Sequence[QueueRef]) -> _Held:
         window = Window(queue, offset.min_offset, offset.max_offset)
         total += window.count
         newest_ms.append(offset.last_update_timestamp)
-        first = await read_slice(desk, queue, window.begin, window.begin + 1)
+        first = await read_slice(session, queue, window.begin, window.begin + 1)
         oldest_ms += [each.store_timestamp for each in first.messages]
         if offset.last_update_timestamp >= hour_ago_ms:
             begin = (
                 window.begin
                 if first.messages and first.messages[0].store_timestamp >= hour_ago_ms
-                else await first_stored_at(desk, window, hour_ago_ms)
+                else await first_stored_at(session, window, hour_ago_ms)
             )
             last_hour += window.end - begin
     return _Held(total, last_hour, min(oldest_ms, default=None), max(newest_ms, default=None))
@@ -123,14 +124,14 @@ async def _held(desk: Desk, topic: str, queues: Sequence[QueueRef]) -> _Held:
 
 @question(fresh_for_ms=1_000, deadline_ms=15_000)
 async def letters_named(
-    desk: Desk, group: str, ids: tuple[str, ...]
+    session: ClusterSession, group: str, ids: tuple[str, ...]
 ) -> Partial[dict[str, MessageRef]]:
     """The dead letters of the group among the ids."""
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def look(offset_msg_id: str) -> Answer[MessageRef | None]:
         async with gate:
-            return await desk.ask(view, offset_msg_id)
+            return await session.ask(view, offset_msg_id)
 
     answers = await asyncio.gather(*(look(each) for each in ids))
     found = {

@@ -1,4 +1,4 @@
-"""What comes back from a question: the value, its age, and which brokers could not take part."""
+"""Answers to questions: the value, its age, and the brokers that did not answer."""
 
 import time
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch: the console's one clock."""
+    """Return the wall-clock time in milliseconds since the epoch, the console's only clock."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerFailure:
-    """A broker that could not answer; what it would have added is missing from the value."""
+    """A broker that did not answer; the value lacks its part."""
 
     broker: str
     addr: str
@@ -24,7 +24,7 @@ class BrokerFailure:
 
 @dataclass(frozen=True, slots=True)
 class Partial(Generic[T_co]):
-    """What a question function returns."""
+    """The result of a question function: a value without the parts of the failed brokers."""
 
     value: T_co
     failures: tuple[BrokerFailure, ...] = ()
@@ -32,7 +32,7 @@ class Partial(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T_co]):
-    """What whoever asks gets. `asked_at_ms` is when the question went out, not when it was read."""
+    """The caller's answer. `asked_at_ms` is the time of the request, not of the cache read."""
 
     value: T_co
     failures: tuple[BrokerFailure, ...]
@@ -48,5 +48,5 @@ class Answer(Generic[T_co]):
 
 
 def merge_failures(*groups: tuple[BrokerFailure, ...]) -> tuple[BrokerFailure, ...]:
-    """Join failures of several questions, each broker and reason once, in order."""
+    """Join the failures of several questions in order, without duplicates."""
     return tuple(dict.fromkeys(failure for group in groups for failure in group))

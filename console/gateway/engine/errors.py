@@ -1,14 +1,14 @@
-"""What the gateway raises. Each kind carries the HTTP status that pages and API answer with.
+"""The errors of the gateway. Each class carries the HTTP status of the page and of the API.
 
 GatewayError
-├── Unusable            400  what was asked for cannot be right, such as an illegal name
-├── UnknownCluster      404  no such cluster in this console's settings
-├── NotThere            404  no such broker, topic, group or client in the cluster
+├── Unusable            400  the request is invalid, for example an illegal name
+├── UnknownCluster      404  the console's settings list no such cluster
+├── NotThere            404  the cluster has no such broker, topic, group or client
 ├── AlreadyThere        409  the name is taken
 ├── NotAllowedNow       409  the state of the object forbids it
-├── Changed             412  somebody changed the object since it was read
-├── Refused             502  the cluster answered, and said no
-├── ClusterUnreachable  503  name server or all brokers do not answer
+├── Changed             412  the object changed after the caller read it
+├── Refused             502  the cluster answered with an error code
+├── ClusterUnreachable  503  the name server or all brokers do not answer
 └── TooSlow             504  no answer within the deadline
 """
 
@@ -23,9 +23,9 @@ from core_broker.errors import RequestRefused
 
 
 class GatewayError(Exception):
-    """`title` is a short heading, `detail` one sentence of cause, `hint` what to do about it.
+    """`title` is a short heading, `detail` one sentence of cause, `hint` the remedy.
 
-    An error is kept and shown to several people, so its own texts are translated when shown.
+    The texts are lazy: the cache hands one error to several people, and each page translates it.
     """
 
     status = 502
@@ -87,7 +87,7 @@ class Changed(GatewayError):
 
 
 class Refused(GatewayError):
-    """A broker or name server said no; `code` and `name` are RocketMQ's."""
+    """A broker or name server answered with an error; `code` and `name` are RocketMQ's."""
 
     status = 502
     kind = "refused"

@@ -14,13 +14,14 @@ from console.gateway.engine.errors import TooSlow
 
 T = TypeVar("T")
 
+#: Time for cancelled tasks and for the thread to end, seconds each.
 STOP_TIMEOUT_S = 5.0
 
 
 class GatewayLoop:
     """Runs coroutines for threads and for other event loops.
 
-    A forked child has no copy of its parent's thread, so a new loop is started there.
+    A fork copies no threads, so the child process starts a new loop.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class GatewayLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """Run from a thread that has nothing else to do; raises TooSlow when the loop is stuck."""
+        """Run a coroutine and block the calling thread; raise TooSlow when the loop is stuck."""
         future = self.submit(work)
         try:
             return future.result(timeout_s)
@@ -42,7 +43,7 @@ class GatewayLoop:
             raise TooSlow(_("The console is too busy to ask the cluster.")) from None
 
     def stop(self) -> None:
-        """Stop the thread; what still runs is cancelled."""
+        """Cancel all tasks and stop the thread."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None

@@ -1,4 +1,7 @@
-"""A desk: one cluster as its questions see it. Everything here runs on the gateway's loop."""
+"""The session of one cluster: questions, commands and requests to its brokers.
+
+Everything here runs on the gateway's event loop.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -12,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console import metrics
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, now_ms
+from console.gateway.engine.cache import AnswerCache
 from console.gateway.engine.errors import (
     ClusterUnreachable,
     GatewayError,
@@ -19,7 +23,7 @@ from console.gateway.engine.errors import (
     TooSlow,
     Unusable,
 )
-from console.gateway.engine.questions import AnswerCache, Command, Question
+from console.gateway.engine.questions import Command, Question
 from core_broker.client import AdminClient
 from core_broker.errors import (
     ClientError,
@@ -33,14 +37,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S")
 
+#: Timeout of one request to a broker or name server, milliseconds.
 REQUEST_TIMEOUT_MS = 3_000
+#: Maximum number of brokers of one cluster that are asked at the same time.
 FAN_OUT_MAX = 32
-BROKER_REST_MS = 3_000
+#: Pause before the next request to a broker that could not be reached, milliseconds.
+BROKER_BACKOFF_MS = 3_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class BrokerRef:
-    """One broker process: its name, its id (0 is the master), and where it listens."""
+    """One broker process: its name, its id (0 is the master) and its address, `host:port`."""
 
     name: str
     id: int
@@ -51,24 +58,30 @@ class BrokerRef:
         return self.id == 0
 
 
-class Desk:
-    """Asks one cluster through one admin client."""
+class ClusterSession:
+    """Runs questions and commands on one cluster through one admin client.
+
+    `derived` results and cached answers belong to this session; `close` ends its connections.
+    """
 
     def __init__(self, cluster: str, namesrv_addr: str) -> None:
         self.cluster = cluster
         self.namesrv_addr = namesrv_addr
         self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS)
         self.answers = AnswerCache()
-        self._fan_out = asyncio.Semaphore(FAN_OUT_MAX)
-        self._resting: dict[str, tuple[int, TransportError]] = {}
+        self._fan_out_limit = asyncio.Semaphore(FAN_OUT_MAX)
+        #: By address: end of the pause after a transport error, and the error.
+        self._backoff: dict[str, tuple[int, TransportError]] = {}
         self._derived: dict[str, tuple[Any, Any]] = {}
 
     async def close(self) -> None:
         await self.admin.close()
 
     def derived(self, name: str, source: S, make: Callable[[S], T]) -> T:
-        """What `make` makes of the source, or made of it the last time: comparing thousands of
-        settings is much cheaper than working through them."""
+        """Return `make(source)`, or the previous result when the source has not changed.
+
+        To compare thousands of settings is much cheaper than to derive rows from them.
+        """
         known = self._derived.get(name)
         if known is None or known[0] != source:
             known = self._derived[name] = source, make(source)
@@ -78,19 +91,19 @@ class Desk:
     def derived_each(
         self, name: str, sources: Mapping[str, S], make: Callable[[str, S], T]
     ) -> dict[str, T]:
-        """The same for each of many things by name; what is gone is forgotten."""
+        """Like `derived` for each named source. Results of names that are gone are dropped."""
         known: dict[str, tuple[S, T]] = self._derived.get(name, ({}, None))[0]
-        made = {
-            each: old
-            if (old := known.get(each)) is not None and old[0] == source
-            else (source, make(each, source))
-            for each, source in sources.items()
+        results = {
+            key: old
+            if (old := known.get(key)) is not None and old[0] == source
+            else (source, make(key, source))
+            for key, source in sources.items()
         }
-        self._derived[name] = made, None
-        return {each: value for each, (_source, value) in made.items()}
+        self._derived[name] = results, None
+        return {key: value for key, (_source, value) in results.items()}
 
     async def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """Ask, or share the answer of somebody who just asked the same."""
+        """Ask the cluster, or return the shared answer of an equal question (see `AnswerCache`)."""
         key = (question, args, tuple(sorted(kwargs.items())))
 
         async def ask() -> Partial[T]:
@@ -99,34 +112,34 @@ class Desk:
         return await self.answers.get(key, question.fresh_for_ms, ask, costly=question.costly)
 
     async def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Carry out a change, and forget what was known before it, whether it succeeded or not."""
+        """Run a command, then invalidate the cached answers, also after a failure."""
         try:
             return await self._within(command, command.run, *args, **kwargs)
         finally:
-            self.answers.forget()
+            self.answers.invalidate()
 
-    async def each(
+    async def fan_out(
         self,
         brokers: Iterable[BrokerRef],
         ask: Callable[[BrokerRef], Awaitable[T]],
         *,
         one_must_answer: bool = True,
     ) -> tuple[dict[BrokerRef, T], tuple[BrokerFailure, ...]]:
-        """Ask brokers together; those that fail are named, the others' answers are kept.
+        """Send a request to several brokers at the same time; return answers and failures.
 
-        When there were brokers and none of them gave an answer it raises Refused, or else
-        ClusterUnreachable, unless told that this is an answer too.
+        When every broker fails, `fan_out` raises Refused (all refused) or ClusterUnreachable;
+        with `one_must_answer=False` it returns the failures.
         """
         refs = list(brokers)
         outcomes = await asyncio.gather(*(self._one(ref, ask) for ref in refs))
-        found: dict[BrokerRef, T] = {}
+        answers: dict[BrokerRef, T] = {}
         failures: list[BrokerFailure] = []
         for ref, (value, failure) in zip(refs, outcomes, strict=True):
             if failure is None:
-                found[ref] = value  # type: ignore[assignment]
+                answers[ref] = value  # type: ignore[assignment]
             else:
                 failures.append(BrokerFailure(ref.name, ref.addr, str(failure)))
-        if failures and not found and one_must_answer:
+        if failures and not answers and one_must_answer:
             refusals = [failure for _, failure in outcomes if isinstance(failure, RequestRefused)]
             if len(refusals) == len(failures):
                 raise Refused(refusals[0], failures=tuple(failures))
@@ -138,34 +151,38 @@ class Desk:
                 ),
                 failures=tuple(failures),
             )
-        return found, tuple(failures)
+        return answers, tuple(failures)
 
     async def _one(
         self, ref: BrokerRef, ask: Callable[[BrokerRef], Awaitable[T]]
     ) -> tuple[T | None, GantryError | None]:
-        """One broker's answer or its failure; one that cannot be reached rests for a moment."""
-        resting = self._resting.get(ref.addr)
-        if resting is not None and now_ms() < resting[0]:
-            return None, resting[1]
+        """Return one broker's answer or its failure.
+
+        A transport error is repeated for BROKER_BACKOFF_MS without a new request: a dead broker
+        would otherwise cost each question a connect timeout.
+        """
+        backoff = self._backoff.get(ref.addr)
+        if backoff is not None and now_ms() < backoff[0]:
+            return None, backoff[1]
         try:
-            async with self._fan_out:
+            async with self._fan_out_limit:
                 value = await ask(ref)
         except TransportError as failure:
-            self._resting[ref.addr] = (now_ms() + BROKER_REST_MS, failure)
+            self._backoff[ref.addr] = (now_ms() + BROKER_BACKOFF_MS, failure)
             return None, failure
         except (RequestRefused, ProtocolError) as failure:
             return None, failure
-        self._resting.pop(ref.addr, None)
+        self._backoff.pop(ref.addr, None)
         return value, None
 
     async def _within(
         self,
         asked: Question[..., Any] | Command[..., Any],
-        run: "Callable[Concatenate[Desk, P], Awaitable[T]]",
+        run: "Callable[Concatenate[ClusterSession, P], Awaitable[T]]",
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run under the deadline, and turn what the client raises into the gateway's errors."""
+        """Run under the deadline and translate errors of the client into gateway errors."""
         started, outcome = perf_counter(), "error"
         try:
             async with asyncio.timeout(asked.deadline_ms / 1000):
@@ -190,7 +207,7 @@ class Desk:
         else:
             return value
         finally:
-            metrics.asked(self.cluster, asked.name, outcome, perf_counter() - started)
+            metrics.observe_question(self.cluster, asked.name, outcome, perf_counter() - started)
 
     def _unreachable(self, failure: TransportError) -> ClusterUnreachable:
         if failure.addr not in self.namesrv_addr.split(";"):

@@ -19,9 +19,10 @@ from console.gateway.changes import (
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
-from console.gateway.groups.listing import no_such_group, progress_of, queue_progress
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.groups.listing import no_such_group
 from console.gateway.groups.members import group_clients
+from console.gateway.groups.progress import progress_of, queue_progress
 from console.gateway.topics.changes import remove_topic
 from console.gateway.topics.listing import topic_configs
 from console.gateway.topics.metrics import topic_numbers
@@ -68,11 +69,11 @@ class GroupImpact:
 
 
 @question(fresh_for_ms=1_000)
-async def group_impact(desk: Desk, group: str) -> Partial[GroupImpact]:
+async def group_impact(session: ClusterSession, group: str) -> Partial[GroupImpact]:
     """Clients, progress, retries and dead letters that a deletion would hit."""
-    held, failures = await _held(desk, group)
-    clients = await desk.ask(group_clients, group)
-    queues = await desk.ask(queue_progress, group)
+    held, failures = await _held(session, group)
+    clients = await session.ask(group_clients, group)
+    queues = await session.ask(queue_progress, group)
     progress = progress_of(queues.value, ())
     return Partial(
         GroupImpact(
@@ -80,8 +81,8 @@ async def group_impact(desk: Desk, group: str) -> Partial[GroupImpact]:
             clients=len(clients.value.clients),
             topics=progress.topics if progress else (),
             lag=progress.lag if progress else None,
-            retry_stored=await _stored(desk, retry_topic(group)),
-            dead_letters=await _stored(desk, dlq_topic(group)),
+            retry_stored=await _stored(session, retry_topic(group)),
+            dead_letters=await _stored(session, dlq_topic(group)),
         ),
         merge_failures(failures, clients.failures, queues.failures),
     )
@@ -89,13 +90,16 @@ async def group_impact(desk: Desk, group: str) -> Partial[GroupImpact]:
 
 @command()
 async def create_group(
-    desk: Desk, name: str, settings: GroupSettings, brokers: Sequence[str] | None = None
+    session: ClusterSession,
+    name: str,
+    settings: GroupSettings,
+    brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Create the group on the named brokers, or on all; AlreadyThere when one of them has it."""
-    refs = chosen(await masters(desk), brokers)
+    refs = chosen(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
-    held, _failures = await _held(desk, name, missing_ok=True)
+    held, _failures = await _held(session, name, missing_ok=True)
     taken = [ref.name for ref in refs if ref in held]
     if taken:
         raise AlreadyThere(
@@ -106,48 +110,48 @@ async def create_group(
             )
         )
     config = settings.on(SubscriptionGroupConfig(group_name=name))
-    return await tell(desk, refs, lambda ref: desk.admin.create_group(ref.addr, config))
+    return await tell(session, refs, lambda ref: session.admin.create_group(ref.addr, config))
 
 
 @command()
 async def update_group(
-    desk: Desk,
+    session: ClusterSession,
     name: str,
     settings: GroupSettings,
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Change the group on the named brokers, or on all that have it."""
-    held, _failures = await _held(desk, name)
+    held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     refs = chosen(list(held), brokers)
     return await tell(
-        desk, refs, lambda ref: desk.admin.create_group(ref.addr, settings.on(held[ref]))
+        session, refs, lambda ref: session.admin.create_group(ref.addr, settings.on(held[ref]))
     )
 
 
 @command()
 async def delete_group(
-    desk: Desk,
+    session: ClusterSession,
     name: str,
     *,
     dead_letters: bool = False,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Delete the group, its offsets and its retry topic; its dead letters only when told to."""
-    held, _failures = await _held(desk, name)
+    held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     if is_system_group(name):
         raise NotAllowedNow(
             format_lazy(_("“{group}” is a group of the system itself."), group=name)
         )
-    told = await tell(desk, held, lambda ref: desk.admin.delete_group(ref.addr, name))
+    told = await tell(session, held, lambda ref: session.admin.delete_group(ref.addr, name))
     topics = [retry_topic(name), *([dlq_topic(name)] if dead_letters else [])]
-    configs = (await desk.ask(topic_configs)).value
+    configs = (await session.ask(topic_configs)).value
     for topic in topics:
         refs = [ref for ref, table in configs.items() if topic in table]
         if refs:
-            told = merge_outcomes(told, await remove_topic(desk, topic, refs))
+            told = merge_outcomes(told, await remove_topic(session, topic, refs))
     return told
 
 
@@ -176,20 +180,20 @@ def differences(
     )
 
 
-async def _stored(desk: Desk, topic: str) -> int | None:
+async def _stored(session: ClusterSession, topic: str) -> int | None:
     """Messages in a topic; 0 when there is no such topic."""
-    configs = await desk.ask(topic_configs)
+    configs = await session.ask(topic_configs)
     if not any(topic in table for table in configs.value.values()):
         return None if configs.failures else 0
-    return (await desk.ask(topic_numbers, topic)).value.stored
+    return (await session.ask(topic_numbers, topic)).value.stored
 
 
 async def _held(
-    desk: Desk, name: str, *, missing_ok: bool = False
+    session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, SubscriptionGroupConfig], tuple[BrokerFailure, ...]]:
     """The group's settings on each broker that has it, read now."""
-    tables, failures = await desk.each(
-        await masters(desk), lambda ref: desk.admin.group_configs(ref.addr)
+    tables, failures = await session.fan_out(
+        await masters(session), lambda ref: session.admin.group_configs(ref.addr)
     )
     held = {ref: table[name] for ref, table in tables.items() if name in table}
     if not held and not missing_ok:

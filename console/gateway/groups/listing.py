@@ -1,35 +1,20 @@
 """Questions about consumer groups: how far behind, who consumes, how configured."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import masters
-from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.errors import NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
-from core_broker.message.topics import RETRY_PREFIX, is_system_group
-from core_broker.remoting.bodies import ConsumeStats, SubscriptionGroupConfig
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from core_broker.message.topics import is_system_group
+from core_broker.remoting.bodies import SubscriptionGroupConfig
 
 Configs = Mapping[BrokerRef, Mapping[str, SubscriptionGroupConfig]]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a group is, over its queues. `lag` counts messages; None when nobody can tell.
-
-    `behind_since_ms` is the store time of the last message consumed from the queue that is
-    furthest behind; None when there is no lag or nothing was consumed yet.
-    """
-
-    lag: int | None
-    retry_lag: int
-    rate: float | None
-    behind_since_ms: int | None
-    topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +29,11 @@ class GroupRow:
     drift: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GroupQueue:
-    """A group's place in one queue. `client` is None when no client said that it holds it."""
-
-    topic: str
-    broker: str
-    queue_id: int
-    broker_offset: int | None
-    consumer_offset: int | None
-    last_consumed_ms: int | None
-    client: str | None = None
-
-    @property
-    def lag(self) -> int | None:
-        if self.broker_offset is None or self.consumer_offset is None:
-            return None
-        return max(0, self.broker_offset - self.consumer_offset)
-
-    @property
-    def retry(self) -> bool:
-        return self.topic.startswith(RETRY_PREFIX)
-
-
 @question(fresh_for_ms=2_000, costly=True)
-async def group_configs(desk: Desk) -> Partial[Configs]:
+async def group_configs(session: ClusterSession) -> Partial[Configs]:
     """Every broker's table of groups."""
-    found, failures = await desk.each(
-        await masters(desk), lambda ref: desk.admin.group_configs(ref.addr)
+    found, failures = await session.fan_out(
+        await masters(session), lambda ref: session.admin.group_configs(ref.addr)
     )
     # A C++ client that shuts down makes RocketMQ 4.9 create a group without a name.
     return Partial(
@@ -81,10 +43,10 @@ async def group_configs(desk: Desk) -> Partial[Configs]:
 
 
 @question(fresh_for_ms=2_000, costly=True)
-async def group_rows(desk: Desk) -> Partial[tuple[GroupRow, ...]]:
+async def group_rows(session: ClusterSession) -> Partial[tuple[GroupRow, ...]]:
     """All groups in order of name."""
-    answer = await desk.ask(group_configs)
-    return Partial(desk.derived("group_rows", answer.value, _rows), answer.failures)
+    answer = await session.ask(group_configs)
+    return Partial(session.derived("group_rows", answer.value, _rows), answer.failures)
 
 
 def _rows(tables: Configs) -> tuple[GroupRow, ...]:
@@ -98,34 +60,14 @@ def _rows(tables: Configs) -> tuple[GroupRow, ...]:
 
 @question(fresh_for_ms=1_000)
 async def group_settings(
-    desk: Desk, group: str
+    session: ClusterSession, group: str
 ) -> Partial[tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]]:
     """The group's settings on each broker that has it; NotThere when none has."""
-    answer = await desk.ask(group_configs)
+    answer = await session.ask(group_configs)
     held = tuple((ref, table[group]) for ref, table in answer.value.items() if group in table)
     if not held:
         raise no_such_group(group, answer.failures)
     return Partial(held, answer.failures)
-
-
-@question(fresh_for_ms=1_000)
-async def group_stats(desk: Desk, group: str) -> Partial[Mapping[BrokerRef, ConsumeStats]]:
-    """Offsets and rate of the group on each broker that has it."""
-    held = await desk.ask(group_settings, group)
-    refs = [ref for ref, _config in held.value]
-    found, failures = await desk.each(refs, lambda ref: desk.admin.consume_stats(ref.addr, group))
-    return Partial(found, merge_failures(held.failures, failures))
-
-
-@question(fresh_for_ms=1_000)
-async def queue_progress(desk: Desk, group: str) -> Partial[tuple[GroupQueue, ...]]:
-    """The group's place in every queue it has an offset in, retries last."""
-    answer = await desk.ask(group_stats, group)
-    queues = [
-        queue for ref, stats in answer.value.items() for queue in group_queues(ref.name, stats)
-    ]
-    queues.sort(key=lambda q: (q.retry, q.topic, q.broker, q.queue_id))
-    return Partial(tuple(queues), answer.failures)
 
 
 def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
@@ -134,39 +76,6 @@ def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
         format_lazy(_("No broker of the cluster has a group “{group}”."), group=group),
         hint=hint,
         failures=failures,
-    )
-
-
-def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:
-    """Read one answer; offsets below zero and store times of zero mean that nobody knows."""
-    return [
-        GroupQueue(
-            topic=queue.topic,
-            broker=broker,
-            queue_id=queue.queue_id,
-            broker_offset=wrapper.broker_offset if wrapper.broker_offset >= 0 else None,
-            consumer_offset=wrapper.consumer_offset if wrapper.consumer_offset >= 0 else None,
-            last_consumed_ms=wrapper.last_timestamp if wrapper.last_timestamp > 0 else None,
-        )
-        for queue, wrapper in stats.offset_table.items()
-    ]
-
-
-def progress_of(queues: Iterable[GroupQueue], rates: Iterable[float]) -> Progress | None:
-    """Sum up; None when the group has no place in any queue."""
-    found = list(queues)
-    if not found:
-        return None
-    lags = [queue.lag for queue in found if queue.lag is not None]
-    waiting = [queue for queue in found if queue.lag]
-    return Progress(
-        lag=sum(lags) if lags else None,
-        retry_lag=sum(queue.lag or 0 for queue in found if queue.retry),
-        rate=sum(rates),
-        behind_since_ms=min(
-            (queue.last_consumed_ms for queue in waiting if queue.last_consumed_ms), default=None
-        ),
-        topics=tuple(sorted({queue.topic for queue in found if not queue.retry})),
     )
 
 
@@ -180,14 +89,4 @@ def group_row(name: str, configs: Mapping[str, SubscriptionGroupConfig]) -> Grou
         retry_max=first.retry_max_times,
         brokers=tuple(sorted(configs)),
         drift=any(config != first for config in configs.values()),
-    )
-
-
-def with_owners(
-    queues: Iterable[GroupQueue], owners: Mapping[tuple[str, str, int], str]
-) -> tuple[GroupQueue, ...]:
-    """Name the client that holds each queue."""
-    return tuple(
-        replace(queue, client=owners.get((queue.topic, queue.broker, queue.queue_id)))
-        for queue in queues
     )

@@ -11,7 +11,7 @@ from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError, NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.remoting.bodies import ConsumerConnection, ConsumerRunningInfo, SubscriptionData
 from core_broker.remoting.codes import ResponseCode
@@ -55,19 +55,21 @@ class GroupClients:
 
 
 @question(fresh_for_ms=2_000)
-async def group_clients(desk: Desk, group: str) -> Partial[GroupClients]:
+async def group_clients(session: ClusterSession, group: str) -> Partial[GroupClients]:
     """Who is connected, merged over all brokers."""
-    found, failures = await desk.each(
-        await masters(desk), lambda ref: _connections(desk, ref, group)
+    found, failures = await session.fan_out(
+        await masters(session), lambda ref: _connections(session, ref, group)
     )
     return Partial(merge_connections(found), failures)
 
 
 @question(fresh_for_ms=2_000)
-async def clients_of(desk: Desk, groups: tuple[str, ...]) -> Partial[Mapping[str, GroupClients]]:
+async def clients_of(
+    session: ClusterSession, groups: tuple[str, ...]
+) -> Partial[Mapping[str, GroupClients]]:
     """The clients of the groups of one page."""
     answers = await asyncio.gather(
-        *(desk.ask(group_clients, group) for group in groups), return_exceptions=True
+        *(session.ask(group_clients, group) for group in groups), return_exceptions=True
     )
     clients: dict[str, GroupClients] = {}
     failures: list[tuple[BrokerFailure, ...]] = []
@@ -83,15 +85,17 @@ async def clients_of(desk: Desk, groups: tuple[str, ...]) -> Partial[Mapping[str
 
 
 @question(fresh_for_ms=3_000)
-async def queue_owners(desk: Desk, group: str) -> Partial[Mapping[tuple[str, str, int], str]]:
+async def queue_owners(
+    session: ClusterSession, group: str
+) -> Partial[Mapping[tuple[str, str, int], str]]:
     """Which client holds which queue, as far as the clients say so in time."""
-    members = (await desk.ask(group_clients, group)).value.clients[:OWNERS_ASKED_MAX]
-    addrs = {ref.name: ref.addr for ref in await masters(desk)}
+    members = (await session.ask(group_clients, group)).value.clients[:OWNERS_ASKED_MAX]
+    addrs = {ref.name: ref.addr for ref in await masters(session)}
 
     async def held(client: Client) -> dict[tuple[str, str, int], str]:
         try:
             async with asyncio.timeout(OWNER_WAIT_S):
-                info = await desk.admin.consumer_running_info(
+                info = await session.admin.consumer_running_info(
                     addrs[client.brokers[0]], group, client.client_id
                 )
         except (TimeoutError, GantryError):
@@ -109,10 +113,10 @@ async def queue_owners(desk: Desk, group: str) -> Partial[Mapping[tuple[str, str
 
 @question(fresh_for_ms=1_000, deadline_ms=RUNNING_DEADLINE_MS)
 async def running_info(
-    desk: Desk, group: str, client_id: str, with_stack: bool = False
+    session: ClusterSession, group: str, client_id: str, with_stack: bool = False
 ) -> Partial[tuple[Client, ConsumerRunningInfo]]:
     """What one consumer says about itself, its threads too; its broker passes the question on."""
-    members = (await desk.ask(group_clients, group)).value.clients
+    members = (await session.ask(group_clients, group)).value.clients
     client = next((member for member in members if member.client_id == client_id), None)
     if client is None:
         raise NotThere(
@@ -122,17 +126,19 @@ async def running_info(
                 group=group,
             )
         )
-    addrs = {ref.name: ref.addr for ref in await masters(desk)}
-    info = await desk.admin.consumer_running_info(
+    addrs = {ref.name: ref.addr for ref in await masters(session)}
+    info = await session.admin.consumer_running_info(
         addrs[client.brokers[0]], group, client_id, with_stack
     )
     return Partial((client, info))
 
 
-async def _connections(desk: Desk, ref: BrokerRef, group: str) -> ConsumerConnection | None:
+async def _connections(
+    session: ClusterSession, ref: BrokerRef, group: str
+) -> ConsumerConnection | None:
     """The connections that one broker sees; None when there are none."""
     try:
-        return await desk.admin.consumer_connections(ref.addr, group)
+        return await session.admin.consumer_connections(ref.addr, group)
     except RequestRefused as refusal:
         if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from console.gateway.engine.answers import Partial, merge_failures, now_ms
 from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
-from console.gateway.groups.listing import GroupQueue, group_configs, group_stats, queue_progress
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.groups.listing import group_configs
 from console.gateway.groups.members import BROADCASTING, GroupClients, group_clients
+from console.gateway.groups.progress import GroupQueue, group_stats, queue_progress
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
 from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
 from console.gateway.topics.listing import topic_configs
@@ -55,12 +56,12 @@ class GroupNumbers:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def known_group_numbers(desk: Desk) -> Partial[Known[GroupNumbers]]:
+async def known_group_numbers(session: ClusterSession) -> Partial[Known[GroupNumbers]]:
     """The numbers of every group all of whose brokers tell of all groups at once."""
-    figures = await desk.ask(group_inventory)
-    configs = await desk.ask(group_configs)
+    figures = await session.ask(group_inventory)
+    configs = await session.ask(group_configs)
     # A client is connected to several brokers, so their counts cannot be added.
-    members = await _members(desk) if len(figures.value) > 1 else {}
+    members = await _members(session) if len(figures.value) > 1 else {}
     parts: dict[str, list[GroupEntry | None]] = {}
     for ref, table in configs.value.items():
         told = figures.value[ref].groups if ref in figures.value else {}
@@ -69,18 +70,20 @@ async def known_group_numbers(desk: Desk) -> Partial[Known[GroupNumbers]]:
     complete = {
         name: (found, members.get(name)) for name, found in parts.items() if None not in found
     }
-    known = desk.derived_each("group_numbers", complete, _merged)
+    known = session.derived_each("group_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
     return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def group_numbers(desk: Desk, group: str) -> Partial[GroupNumbers]:
+async def group_numbers(session: ClusterSession, group: str) -> Partial[GroupNumbers]:
     """The numbers of one group, asked for on every broker that has it."""
-    queues = await desk.ask(queue_progress, group)
-    stats = (await desk.ask(group_stats, group)).value
+    queues = await session.ask(queue_progress, group)
+    stats = (await session.ask(group_stats, group)).value
     members, dead, pending = await asyncio.gather(
-        _clients(desk, group), _dead_letters(desk, group), _pending(desk, group, queues.value)
+        _clients(session, group),
+        _dead_letters(session, group),
+        _pending(session, group, queues.value),
     )
     lags = [queue.lag for queue in queues.value if queue.lag is not None]
     return Partial(
@@ -100,48 +103,48 @@ async def group_numbers(desk: Desk, group: str) -> Partial[GroupNumbers]:
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
 async def numbers_of_groups(
-    desk: Desk, groups: tuple[str, ...]
+    session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, GroupNumbers]]:
     """The numbers of these groups, each asked for; a group that was just deleted is left out."""
-    return await ask_each(desk, group_numbers, groups)
+    return await ask_each(session, group_numbers, groups)
 
 
-async def _members(desk: Desk) -> dict[str, set[str]]:
+async def _members(session: ClusterSession) -> dict[str, set[str]]:
     """The client ids of each group over all brokers."""
     found: dict[str, set[str]] = {}
-    for body in (await desk.ask(client_inventory)).value.values():
+    for body in (await session.ask(client_inventory)).value.values():
         for client in body.clients:
             for group in client.consumer_groups:
                 found.setdefault(group, set()).add(client.client_id)
     return found
 
 
-async def _clients(desk: Desk, group: str) -> GroupClients | None:
+async def _clients(session: ClusterSession, group: str) -> GroupClients | None:
     try:
-        return (await desk.ask(group_clients, group)).value
+        return (await session.ask(group_clients, group)).value
     except GatewayError:
         return None
 
 
-async def _dead_letters(desk: Desk, group: str) -> int | None:
+async def _dead_letters(session: ClusterSession, group: str) -> int | None:
     """How many dead letters are stored; 0 when the group has no topic for them."""
     topic = dlq_topic(group)
-    configs = await desk.ask(topic_configs)
+    configs = await session.ask(topic_configs)
     if not any(topic in table for table in configs.value.values()):
         return None if configs.failures else 0
     try:
-        answer = await desk.ask(stored_in, topic)
+        answer = await session.ask(stored_in, topic)
     except GatewayError:
         return None
     return None if answer.partial else answer.value.stored
 
 
-async def _pending(desk: Desk, group: str, queues: Iterable[GroupQueue]) -> int | None:
+async def _pending(session: ClusterSession, group: str, queues: Iterable[GroupQueue]) -> int | None:
     """When the oldest message before the group was stored, as far as brokers tell."""
     behind = sorted({(queue.topic, queue.broker) for queue in queues if queue.lag})
-    refs = {ref.name: ref for ref in (await desk.ask(group_configs)).value}
+    refs = {ref.name: ref for ref in (await session.ask(group_configs)).value}
     asks = [
-        _oldest(desk, group, topic, refs[broker])
+        _oldest(session, group, topic, refs[broker])
         for topic, broker in behind[:TOPICS_ASKED_MAX]
         if broker in refs
     ]
@@ -149,10 +152,10 @@ async def _pending(desk: Desk, group: str, queues: Iterable[GroupQueue]) -> int 
     return min((stored_ms for stored_ms in found if stored_ms is not None), default=None)
 
 
-async def _oldest(desk: Desk, group: str, topic: str, ref: BrokerRef) -> int | None:
+async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRef) -> int | None:
     """When the oldest message before the group on one broker was stored."""
     try:
-        spans = await desk.admin.consume_time_span(ref.addr, group, topic)
+        spans = await session.admin.consume_time_span(ref.addr, group, topic)
     except GantryError:
         return None
     delay_ms = max((span.delay_time for span in spans), default=0)

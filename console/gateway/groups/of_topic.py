@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import Desk
-from console.gateway.groups.listing import GroupQueue, progress_of, queue_progress
+from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.members import clients_of
+from console.gateway.groups.progress import GroupQueue, progress_of, queue_progress
 from console.gateway.topics.metrics import topic_numbers
 
 READERS_MAX = 30
@@ -26,12 +26,12 @@ class Reader:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=READERS_DEADLINE_MS)
-async def readers_of(desk: Desk, topic: str) -> Partial[tuple[Reader, ...]]:
+async def readers_of(session: ClusterSession, topic: str) -> Partial[tuple[Reader, ...]]:
     """The groups of a topic, furthest behind first; no more than READERS_MAX are asked."""
-    numbers = await desk.ask(topic_numbers, topic)
+    numbers = await session.ask(topic_numbers, topic)
     groups = numbers.value.groups[:READERS_MAX]
-    clients = await desk.ask(clients_of, groups)
-    found = await asyncio.gather(*(_queues(desk, group, topic) for group in groups))
+    clients = await session.ask(clients_of, groups)
+    found = await asyncio.gather(*(_queues(session, group, topic) for group in groups))
     readers = []
     for group, (queues, _failures) in zip(groups, found, strict=True):
         progress = progress_of(queues, ())
@@ -50,11 +50,11 @@ async def readers_of(desk: Desk, topic: str) -> Partial[tuple[Reader, ...]]:
 
 
 async def _queues(
-    desk: Desk, group: str, topic: str
+    session: ClusterSession, group: str, topic: str
 ) -> tuple[list[GroupQueue], tuple[BrokerFailure, ...]]:
     """The group's place in the queues of one topic; nothing for a group that just went."""
     try:
-        answer = await desk.ask(queue_progress, group)
+        answer = await session.ask(queue_progress, group)
     except GatewayError as failure:
         return [], failure.failures
     return [queue for queue in answer.value if queue.topic == topic], answer.failures

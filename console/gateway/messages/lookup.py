@@ -11,9 +11,9 @@ from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
-from console.gateway.messages.queue_slices import read_slice, topic_queues
-from console.gateway.messages.stored import MessageRef, brokers_of, message_at
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.messages.queue_slices import brokers_of, read_slice, topic_queues
+from console.gateway.messages.stored import MessageRef, message_at
 from core_broker.errors import ClientError
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
@@ -81,7 +81,7 @@ def looks_exact(text: str) -> bool:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
-async def find(desk: Desk, text: str, topic: str = "") -> Partial[Found]:
+async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[Found]:
     """Messages that an id, a key or a place names, whatever kind it is and however old.
 
     An offset id leads straight to its record, a place to its queue. Anything else is looked for in
@@ -91,17 +91,17 @@ async def find(desk: Desk, text: str, topic: str = "") -> Partial[Found]:
     searched: list[Search] = []
     failures: tuple[BrokerFailure, ...] = ()
     if is_offset_id(text):
-        ref, failures = await message_at(desk, text)
-        searched.append(Search(Index.OFFSET_ID, int(ref is not None), len(await masters(desk))))
+        ref, failures = await message_at(session, text)
+        searched.append(Search(Index.OFFSET_ID, int(ref is not None), len(await masters(session))))
         if ref is not None:
             return Partial(Found((ref,), searched=tuple(searched)))
     place = _place_of(text, topic)
     if place:
-        at_place = await _at_place(desk, *place)
+        at_place = await _at_place(session, *place)
         searched += at_place.value.searched
         if at_place.value.refs:
             return Partial(replace(at_place.value, searched=tuple(searched)), at_place.failures)
-    answer = await (desk.ask(by_key, topic, text) if topic else _in_all_topics(desk, text))
+    answer = await (session.ask(by_key, topic, text) if topic else _in_all_topics(session, text))
     found = replace(answer.value, searched=(*searched, *answer.value.searched))
     return Partial(found, merge_failures(failures, answer.failures))
 
@@ -115,10 +115,10 @@ def is_offset_id(text: str) -> bool:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
-async def by_key(desk: Desk, topic: str, key: str) -> Partial[Found]:
+async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[Found]:
     """Messages of a topic under a key or unique key, at most 64 of each broker."""
-    brokers = brokers_of(await topic_queues(desk, topic))
-    part = await _by_key(desk, topic, key, brokers)
+    brokers = brokers_of(await topic_queues(session, topic))
+    part = await _by_key(session, topic, key, brokers)
     return Partial(_found_by_key([part], len(brokers)), part.failures)
 
 
@@ -131,18 +131,20 @@ class _InTopic:
     failures: tuple[BrokerFailure, ...]
 
 
-async def _by_key(desk: Desk, topic: str, key: str, brokers: Sequence[BrokerRef]) -> _InTopic:
+async def _by_key(
+    session: ClusterSession, topic: str, key: str, brokers: Sequence[BrokerRef]
+) -> _InTopic:
     async def ask(broker: BrokerRef) -> list[list[MessageExt]]:
         return await asyncio.gather(
             *(
-                desk.admin.query_message(
+                session.admin.query_message(
                     broker.addr, topic, key, KEY_MESSAGES_MAX, 0, TIMESTAMP_MAX, unique=unique
                 )
                 for unique in (True, False)
             )
         )
 
-    found, failures = await desk.each(brokers, ask)
+    found, failures = await session.fan_out(brokers, ask)
     unique, keyed = (
         [MessageRef(broker, message) for broker, lists in found.items() for message in lists[kind]]
         for kind in (0, 1)
@@ -168,14 +170,14 @@ def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = Fal
     return Found(_newest_first(refs.values()), is_cut or is_full, searched)
 
 
-async def _in_all_topics(desk: Desk, key: str) -> Partial[Found]:
-    brokers = await masters(desk)
-    topics = [each for each in await desk.admin.topic_list() if not is_system_topic(each)]
+async def _in_all_topics(session: ClusterSession, key: str) -> Partial[Found]:
+    brokers = await masters(session)
+    topics = [each for each in await session.admin.topic_list() if not is_system_topic(each)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def ask(topic: str) -> _InTopic:
         async with gate:
-            return await _by_key(desk, topic, key, brokers)
+            return await _by_key(session, topic, key, brokers)
 
     parts = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
     found = _found_by_key(parts, len(brokers), is_cut=len(topics) > TOPICS_SEARCHED_MAX)
@@ -194,11 +196,11 @@ def _place_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
 
 
 async def _at_place(
-    desk: Desk, topic: str, broker: str | None, queue_id: int, offset: int
+    session: ClusterSession, topic: str, broker: str | None, queue_id: int, offset: int
 ) -> Partial[Found]:
     """The messages at an offset of a queue, of one broker or of all that have such a queue."""
     try:
-        known = await topic_queues(desk, topic)
+        known = await topic_queues(session, topic)
     except NotThere:
         known = ()  # then the text is no place, and may still be a key
     queues = {
@@ -206,8 +208,8 @@ async def _at_place(
         for each in known
         if each.queue_id == queue_id and broker in {None, each.broker.name}
     }
-    found, failures = await desk.each(
-        queues, lambda each: read_slice(desk, queues[each], offset, offset + 1)
+    found, failures = await session.fan_out(
+        queues, lambda each: read_slice(session, queues[each], offset, offset + 1)
     )
     refs = [MessageRef(each, message) for each, part in found.items() for message in part.messages]
     searched = (Search(Index.PLACE, len(refs), len(queues)),)

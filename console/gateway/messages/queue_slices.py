@@ -7,9 +7,10 @@ for it: neither the permission nor any consumer offset.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.topics.listing import no_such_topic
 from core_broker.client import PullStatus
 from core_broker.errors import RequestRefused
@@ -46,10 +47,15 @@ class Slice:
     unreadable: int = 0
 
 
-async def topic_queues(desk: Desk, topic: str) -> tuple[QueueRef, ...]:
+def brokers_of(queues: Iterable[QueueRef]) -> list[BrokerRef]:
+    """Return the brokers of the queues, sorted, each once."""
+    return sorted({queue.broker for queue in queues})
+
+
+async def topic_queues(session: ClusterSession, topic: str) -> tuple[QueueRef, ...]:
     """All queues of a topic on its masters; raises NotThere when no broker has the topic."""
     try:
-        route = await desk.admin.topic_route(topic)
+        route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
@@ -76,21 +82,23 @@ def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:
     return tuple(sorted(queues))
 
 
-async def read_slice(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
+async def read_slice(session: ClusterSession, queue: QueueRef, begin: int, end: int) -> Slice:
     """The messages with offsets in [begin, end); what was deleted meanwhile is not among them."""
     if begin >= end:
         return Slice(())
     if queue.readable:
-        return await _pulled(desk, queue, begin, end)
-    return await _viewed(desk, queue, begin, end)
+        return await _pulled(session, queue, begin, end)
+    return await _viewed(session, queue, begin, end)
 
 
-async def _pulled(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
+async def _pulled(session: ClusterSession, queue: QueueRef, begin: int, end: int) -> Slice:
     found: list[MessageExt] = []
     offset = begin
     while offset < end:
         count = min(PULL_MESSAGES_MAX, end - offset)
-        pull = await desk.admin.pull(queue.broker.addr, queue.topic, queue.queue_id, offset, count)
+        pull = await session.admin.pull(
+            queue.broker.addr, queue.topic, queue.queue_id, offset, count
+        )
         found += [each for each in pull.messages if offset <= each.queue_offset < end]
         if pull.status is PullStatus.NO_NEW_MSG or pull.next_offset <= offset:
             break
@@ -98,8 +106,8 @@ async def _pulled(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
     return Slice(tuple(found))
 
 
-async def _viewed(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
-    units = await desk.admin.consume_queue(
+async def _viewed(session: ClusterSession, queue: QueueRef, begin: int, end: int) -> Slice:
+    units = await session.admin.consume_queue(
         queue.broker.addr, queue.topic, queue.queue_id, begin, end - begin
     )
     gate = asyncio.Semaphore(VIEWS_AT_ONCE_MAX)
@@ -107,7 +115,7 @@ async def _viewed(desk: Desk, queue: QueueRef, begin: int, end: int) -> Slice:
     async def view(offset_physical: int) -> MessageExt | None:
         async with gate:
             try:
-                return await desk.admin.view_message(
+                return await session.admin.view_message(
                     queue.broker.addr, offset_physical, queue.topic
                 )
             except RequestRefused:

@@ -22,7 +22,7 @@ from console.gateway.brokers.runtime import version
 from console.gateway.engine.answers import Partial
 from console.gateway.engine.errors import NotAllowedNow, NotThere, Unusable
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.queue_slices import MASTER_ID
 from console.gateway.topics.listing import no_such_topic
 from console.gateway.topics.permission import perm_words
@@ -37,11 +37,10 @@ from core_broker.client import (
 )
 from core_broker.errors import RequestRefused
 from core_broker.message.properties import PROPERTY_SHARDING_KEY
-from core_broker.remoting.bodies import TopicRouteData
+from core_broker.remoting.bodies import PERM_WRITE, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from trace.hooks import TraceHook
 
-PERM_WRITE = 2
 COUNT_MAX = 1_000
 BATCH_MESSAGES = 100
 BODY_BYTES_MAX = 2 * 1024 * 1024
@@ -121,35 +120,35 @@ class SendChoices:
 
 
 @question(fresh_for_ms=5_000)
-async def send_choices(desk: Desk, topic: str) -> Partial[SendChoices]:
+async def send_choices(session: ClusterSession, topic: str) -> Partial[SendChoices]:
     """The queues and delay levels of a topic; raises NotAllowedNow when nobody may write to it."""
-    route = await _route(desk, topic)
+    route = await _route(session, topic)
     queues = tuple(str(queue).removeprefix(f"{topic}@") for queue in _writable(topic, route))
-    refs = [ref for ref in await masters(desk) if any(ref.name in each for each in queues)]
+    refs = [ref for ref in await masters(session) if any(ref.name in each for each in queues)]
 
     async def levels_of(ref: BrokerRef) -> str:
-        return (await desk.admin.broker_config(ref.addr)).get("messageDelayLevel", "")
+        return (await session.admin.broker_config(ref.addr)).get("messageDelayLevel", "")
 
-    found, failures = await desk.each(refs[:1], levels_of, one_must_answer=False)
+    found, failures = await session.fan_out(refs[:1], levels_of, one_must_answer=False)
     levels = next(iter(found.values()), "") or DEFAULT_LEVELS
     return Partial(SendChoices(queues, tuple(levels.split())), failures)
 
 
 @command(deadline_ms=SEND_DEADLINE_MS)
-async def send(desk: Desk, draft: Draft) -> tuple[Sent, ...]:
+async def send(session: ClusterSession, draft: Draft) -> tuple[Sent, ...]:
     """Send; one entry for each message. When one fails, those before it are stored."""
     check(draft)
-    queues = _writable(draft.topic, await _route(desk, draft.topic))
+    queues = _writable(draft.topic, await _route(session, draft.topic))
     queue = _chosen(draft, queues)
     if draft.deliver_ms is not None:
-        await _check_timer(desk, queues)
+        await _check_timer(session, queues)
     hooks = [TraceHook()] if draft.trace else []
     settings = ProducerSettings(retry_times=0)  # a second try could store the message twice
     if draft.type is MessageType.TRANSACTION:
         state = _STATES[draft.outcome]
         transactions = TransactionProducer(
             draft.producer_group,
-            desk.namesrv_addr,
+            session.namesrv_addr,
             hooks,
             execute=_always(state),
             check=_always(LocalTransactionState.UNKNOW),
@@ -161,7 +160,9 @@ async def send(desk: Desk, draft: Draft) -> tuple[Sent, ...]:
                 for _number in range(draft.count)
             ]
     else:
-        async with Producer(draft.producer_group, desk.namesrv_addr, hooks, settings=settings) as p:
+        async with Producer(
+            draft.producer_group, session.namesrv_addr, hooks, settings=settings
+        ) as p:
             results = await _send_plain(p, draft, queue)
     return tuple(sent for result in results for sent in _sent(result))
 
@@ -235,9 +236,9 @@ def _sent(result: SendResult) -> list[Sent]:
     ]
 
 
-async def _route(desk: Desk, topic: str) -> TopicRouteData:
+async def _route(session: ClusterSession, topic: str) -> TopicRouteData:
     try:
-        return await desk.admin.topic_route(topic)
+        return await session.admin.topic_route(topic)
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
@@ -277,11 +278,13 @@ def _chosen(draft: Draft, queues: Sequence[MessageQueue]) -> MessageQueue | None
     )
 
 
-async def _check_timer(desk: Desk, queues: Sequence[MessageQueue]) -> None:
+async def _check_timer(session: ClusterSession, queues: Sequence[MessageQueue]) -> None:
     """Raise NotAllowedNow where a broker of the topic would deliver the message at once."""
     names = {queue.broker_name for queue in queues}
-    refs = [ref for ref in await masters(desk) if ref.name in names]
-    tables, _failures = await desk.each(refs, lambda ref: desk.admin.runtime_info(ref.addr))
+    refs = [ref for ref in await masters(session) if ref.name in names]
+    tables, _failures = await session.fan_out(
+        refs, lambda ref: session.admin.runtime_info(ref.addr)
+    )
     versions: dict[str, Any] = {ref.name: version(table) for ref, table in tables.items()}
     old = sorted(name for name, each in versions.items() if not str(each or "").startswith("5."))
     if old:

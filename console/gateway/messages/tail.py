@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from console.gateway.engine.answers import Partial
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.paging import Window
-from console.gateway.messages.queue_slices import QueueRef, read_slice, topic_queues
-from console.gateway.messages.stored import MessageRef, brokers_of, stored_windows
+from console.gateway.messages.queue_slices import QueueRef, brokers_of, read_slice, topic_queues
+from console.gateway.messages.stored import MessageRef
+from console.gateway.messages.windows import stored_windows
 
 #: One look reads no more than this of a topic; what came before it is passed over and counted.
 LOOK_MESSAGES_MAX = 500
@@ -29,25 +30,25 @@ class Look:
 
 
 @question(fresh_for_ms=ROUTE_FRESH_MS)
-async def tailed_queues(desk: Desk, topic: str) -> Partial[tuple[QueueRef, ...]]:
+async def tailed_queues(session: ClusterSession, topic: str) -> Partial[tuple[QueueRef, ...]]:
     """The queues of a topic; a look every quarter second need not ask for its route each time."""
-    return Partial(await topic_queues(desk, topic))
+    return Partial(await topic_queues(session, topic))
 
 
 @question(fresh_for_ms=0)
-async def look(desk: Desk, topic: str, positions: Positions | None) -> Partial[Look]:
+async def look(session: ClusterSession, topic: str, positions: Positions | None) -> Partial[Look]:
     """What was stored behind the positions; None begins with what comes from now on.
 
     A queue that the positions do not know is new, and read from its beginning. One whose end lies
     before its position was made anew, and is followed from its end. A broker that does not answer
     is named; its queues keep their positions, so nothing is missed once it is back.
     """
-    queues = (await desk.ask(tailed_queues, topic)).value
+    queues = (await session.ask(tailed_queues, topic)).value
 
     async def windows_on(broker: BrokerRef) -> list[Window]:
-        return await stored_windows(desk, [each for each in queues if each.broker == broker])
+        return await stored_windows(session, [each for each in queues if each.broker == broker])
 
-    found, failures = await desk.each(brokers_of(queues), windows_on)
+    found, failures = await session.fan_out(brokers_of(queues), windows_on)
     windows = [window for group in found.values() for window in group]
     if positions is None:
         return Partial(
@@ -60,14 +61,14 @@ async def look(desk: Desk, topic: str, positions: Positions | None) -> Partial[L
 
     async def read(window: Window) -> list[MessageRef]:
         begin = max(window.begin, window.end - share)
-        piece = await read_slice(desk, window.queue, begin, window.end)
+        piece = await read_slice(session, window.queue, begin, window.end)
         return [MessageRef(window.queue.broker, message) for message in piece.messages]
 
     async def read_on(broker: BrokerRef) -> list[MessageRef]:
         parts = [await read(each) for each in busy if each.queue.broker == broker]
         return [ref for part in parts for ref in part]
 
-    read_refs, read_failures = await desk.each(
+    read_refs, read_failures = await session.fan_out(
         brokers_of(each.queue for each in busy), read_on, one_must_answer=False
     )
     for window in new:

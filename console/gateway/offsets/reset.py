@@ -17,24 +17,21 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.changes import BrokerOutcome, check_unchanged, outcomes
-from console.gateway.engine.answers import Partial, merge_failures
+from console.gateway.engine.answers import Partial
 from console.gateway.engine.errors import NotAllowedNow, NotThere, Unusable
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
 from console.gateway.messages.paging import Window
-from console.gateway.messages.queue_slices import QueueRef, topic_queues
-from console.gateway.messages.stored import brokers_of, first_stored_at
+from console.gateway.messages.queue_slices import QueueRef
+from console.gateway.messages.windows import first_stored_at
 from console.gateway.offsets.plan import Goal, Key, Move, Place, Plan, Way, Wish, etag_of
+from console.gateway.offsets.positions import PLAN_DEADLINE_MS, QUEUES_AT_ONCE_MAX, places
 from core_broker.client.admin.inventory import offered_codes
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import RequestCode
 
-#: A topic with more queues is moved by mqadmin.
-QUEUES_MAX = 1_024
-QUEUES_AT_ONCE_MAX = 32
-PLAN_DEADLINE_MS = 20_000
 RESET_DEADLINE_MS = 40_000
 #: The time that 222 takes for the end of each queue.
 TO_THE_END = -1
@@ -42,45 +39,16 @@ OFFSET_MAX = 2**62
 
 
 @question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
-async def places(desk: Desk, group: str, topic: str) -> Partial[tuple[Place, ...]]:
-    """Where the group is in each queue of a topic; NotThere for a topic that is none."""
-    queues = await topic_queues(desk, topic)
-    if len(queues) > QUEUES_MAX:
-        raise Unusable(format_lazy(_("The topic has more than {most} queues."), most=QUEUES_MAX))
-    gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
-
-    async def ask(broker: BrokerRef) -> list[Place]:
-        stats = await desk.admin.topic_stats(broker.addr, topic)
-        ends = {key.queue_id: value for key, value in stats.items()}
-        mine = [each for each in queues if each.broker == broker and each.queue_id in ends]
-
-        async def place(queue: QueueRef) -> Place:
-            async with gate:
-                offset = await desk.admin.query_consumer_offset(
-                    broker.addr, group, topic, queue.queue_id, committed_only=True
-                )
-            extent = ends[queue.queue_id]
-            begin = max(0, extent.min_offset)
-            return Place(broker, queue.queue_id, begin, max(begin, extent.max_offset), offset)
-
-        return await asyncio.gather(*(place(each) for each in mine))
-
-    found, failures = await desk.each(brokers_of(queues), ask)
-    rows = [each for group_places in found.values() for each in group_places]
-    return Partial(tuple(sorted(rows, key=lambda each: each.key)), failures)
-
-
-@question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
-async def plan(desk: Desk, group: str, wish: Wish) -> Partial[Plan]:
+async def plan(session: ClusterSession, group: str, wish: Wish) -> Partial[Plan]:
     """Where each queue would go. Raises NotAllowedNow when the brokers cannot bring it there while
     consumers are online, Unusable for a wish that makes no sense."""
-    held = await desk.ask(places, group, wish.topic)
+    held = await session.ask(places, group, wish.topic)
     if held.failures:
         raise NotAllowedNow(
             _("A broker of the topic does not answer, so nobody can tell where the group is."),
             failures=held.failures,
         )
-    members = await desk.ask(group_clients, group)
+    members = await session.ask(group_clients, group)
     if members.value.broadcasting:
         raise NotAllowedNow(
             _("The group consumes by broadcast: each client keeps its own offsets."),
@@ -88,10 +56,10 @@ async def plan(desk: Desk, group: str, wish: Wish) -> Partial[Plan]:
         )
     online = tuple(each.client_id for each in members.value.clients)
     brokers = sorted({each.broker for each in held.value})
-    ways = [(broker, await _way(desk, broker, online=bool(online))) for broker in brokers]
+    ways = [(broker, await _way(session, broker, online=bool(online))) for broker in brokers]
     _check_ways(wish, ways)
     by_time = Way.TIME in dict(ways).values()
-    targets = await _targets(desk, group, wish, held.value, by_time=by_time)
+    targets = await _targets(session, group, wish, held.value, by_time=by_time)
     moves = tuple(_move(each, targets.get(each.key)) for each in held.value)
     return Partial(
         Plan(group, wish.topic, moves, online, tuple(ways), etag_of(held.value)), members.failures
@@ -100,10 +68,10 @@ async def plan(desk: Desk, group: str, wish: Wish) -> Partial[Plan]:
 
 @command(deadline_ms=RESET_DEADLINE_MS)
 async def reset(
-    desk: Desk, group: str, wish: Wish, expected_etag: str | None = None
+    session: ClusterSession, group: str, wish: Wish, expected_etag: str | None = None
 ) -> tuple[Plan, tuple[BrokerOutcome, ...]]:
     """Move the group; what was planned, and how each broker took it."""
-    planned = (await desk.ask(plan, group, wish)).value
+    planned = (await session.ask(plan, group, wish)).value
     check_unchanged(expected_etag, planned.etag)
     ways = dict(planned.ways)
     changed = [
@@ -118,47 +86,23 @@ async def reset(
             for each in planned.moves
             if each.place.broker == broker and each.new is not None
         }
-        await _bring(desk, broker, ways[broker], group, wish, offsets)
+        await _bring(session, broker, ways[broker], group, wish, offsets)
 
-    _done, failures = await desk.each(changed, go)
+    _done, failures = await session.fan_out(changed, go)
     return planned, outcomes(changed, failures)
 
 
-@question(fresh_for_ms=500, deadline_ms=PLAN_DEADLINE_MS)
-async def client_offsets(desk: Desk, group: str, topic: str) -> Partial[dict[Key, tuple[str, int]]]:
-    """Which consumer holds each queue, and the offset it has itself, as far as consumers tell."""
-    members = await desk.ask(group_clients, group)
-    if not members.value.online:
-        return Partial({})
-    brokers = brokers_of(await topic_queues(desk, topic))
-    known: dict[Key, tuple[str, int]] = {}
-
-    async def ask(broker: BrokerRef) -> Mapping[str, Mapping[MessageQueue, int]]:
-        try:
-            return await desk.admin.consumer_status(broker.addr, group, topic)
-        except RequestRefused:
-            return {}  # nobody of the group is connected to this broker, or none of them tells
-
-    found, failures = await desk.each(brokers, ask, one_must_answer=False)
-    for tables in found.values():
-        for client, table in tables.items():
-            for queue, offset in table.items():
-                if offset >= 0:
-                    known[queue.broker_name, queue.queue_id] = client, offset
-    return Partial(known, merge_failures(members.failures, failures))
-
-
-async def _way(desk: Desk, broker: BrokerRef, *, online: bool) -> Way:
+async def _way(session: ClusterSession, broker: BrokerRef, *, online: bool) -> Way:
     """How a broker brings a group somewhere."""
     try:
-        offered = offered_codes(await desk.admin.runtime_info(broker.addr))
+        offered = offered_codes(await session.admin.runtime_info(broker.addr))
     except RequestRefused:  # RocketMQ's broker fails to tell in the first second of its life
         offered = frozenset()
     if RequestCode.SET_GROUP_OFFSETS in offered:
         return Way.CODE
     if not online:
         return Way.COMMIT
-    settings = await desk.admin.broker_config(broker.addr)
+    settings = await session.admin.broker_config(broker.addr)
     is_server_side = settings.get("useServerSideResetOffset", "").lower() == "true"
     return Way.SERVER if is_server_side else Way.TIME
 
@@ -180,7 +124,7 @@ def _check_ways(wish: Wish, ways: Sequence[tuple[BrokerRef, Way]]) -> None:
 
 
 async def _targets(
-    desk: Desk, group: str, wish: Wish, held: Sequence[Place], *, by_time: bool
+    session: ClusterSession, group: str, wish: Wish, held: Sequence[Place], *, by_time: bool
 ) -> dict[Key, int]:
     """Where the wish puts each queue, before that is limited to what is stored."""
     chosen = _chosen(wish, held)
@@ -190,14 +134,14 @@ async def _targets(
         case Goal.LATEST:
             return {each.key: each.end for each in chosen}
         case Goal.TIME:
-            return await _at_time(desk, wish, chosen, by_time=by_time)
+            return await _at_time(session, wish, chosen, by_time=by_time)
         case Goal.EXACT:
             return {each.key: _given(wish.offset, "offset") for each in chosen}
         case Goal.SHIFT:
             by = _given(wish.by, "by")
             return {each.key: each.offset + by for each in chosen if each.offset is not None}
         case Goal.COPY:
-            return await _of_group(desk, group, wish, chosen)
+            return await _of_group(session, group, wish, chosen)
         case Goal.EACH:
             named = dict(wish.each)
             return {each.key: named[each.key] for each in chosen}
@@ -218,7 +162,7 @@ def _chosen(wish: Wish, held: Sequence[Place]) -> list[Place]:
 
 
 async def _at_time(
-    desk: Desk, wish: Wish, chosen: Sequence[Place], *, by_time: bool
+    session: ClusterSession, wish: Wish, chosen: Sequence[Place], *, by_time: bool
 ) -> dict[Key, int]:
     """The first message stored at the time or later; where consumers are told the time itself,
     what their broker makes of it, which RocketMQ rounds to a message nearby."""
@@ -229,20 +173,24 @@ async def _at_time(
         async with gate:
             addr = place.broker.addr
             if by_time:
-                found = await desk.admin.search_offset(addr, wish.topic, place.queue_id, moment_ms)
+                found = await session.admin.search_offset(
+                    addr, wish.topic, place.queue_id, moment_ms
+                )
                 return place.key, found
             queue = QueueRef(wish.topic, place.broker, place.queue_id, readable=True)
             window = Window(queue, place.begin, place.end)
-            return place.key, await first_stored_at(desk, window, moment_ms)
+            return place.key, await first_stored_at(session, window, moment_ms)
 
     return dict(await asyncio.gather(*(find(each) for each in chosen)))
 
 
-async def _of_group(desk: Desk, group: str, wish: Wish, chosen: Sequence[Place]) -> dict[Key, int]:
+async def _of_group(
+    session: ClusterSession, group: str, wish: Wish, chosen: Sequence[Place]
+) -> dict[Key, int]:
     """Where another group is; its queues without an offset change nothing."""
     if not wish.group or wish.group == group:
         raise Unusable(_("Name another group to copy the offsets from."))
-    others = {each.key: each for each in (await desk.ask(places, wish.group, wish.topic)).value}
+    others = {each.key: each for each in (await session.ask(places, wish.group, wish.topic)).value}
     found = {
         each.key: offset
         for each in chosen
@@ -268,14 +216,14 @@ def _move(place: Place, target: int | None) -> Move:
 
 
 async def _bring(
-    desk: Desk,
+    session: ClusterSession,
     broker: BrokerRef,
     way: Way,
     group: str,
     wish: Wish,
     offsets: Mapping[int, int],
 ) -> None:
-    admin, addr, topic = desk.admin, broker.addr, wish.topic
+    admin, addr, topic = session.admin, broker.addr, wish.topic
     if way is Way.CODE:
         table = {MessageQueue(topic, broker.name, each): offsets[each] for each in offsets}
         await admin.set_group_offsets(addr, group, topic, table)

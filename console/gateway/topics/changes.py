@@ -20,7 +20,7 @@ from console.gateway.changes import (
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
 from console.gateway.metrics import counted
 from console.gateway.topics.listing import no_such_topic, own_names, topic_kind
@@ -76,13 +76,13 @@ class TopicImpact:
 
 
 @question(fresh_for_ms=1_000)
-async def topic_impact(desk: Desk, topic: str) -> Partial[TopicImpact]:
+async def topic_impact(session: ClusterSession, topic: str) -> Partial[TopicImpact]:
     """Messages, queues, groups and connected clients that a deletion would hit."""
-    held, failures = await _held(desk, topic)
-    numbers = await desk.ask(topic_numbers_with_lags, topic)
+    held, failures = await _held(session, topic)
+    numbers = await session.ask(topic_numbers_with_lags, topic)
     online, more = [], [failures, numbers.failures]
     for group in numbers.value.groups:
-        answer = await desk.ask(group_clients, group)
+        answer = await session.ask(group_clients, group)
         more.append(answer.failures)
         if answer.value.online:
             online.append((group, len(answer.value.clients)))
@@ -100,13 +100,16 @@ async def topic_impact(desk: Desk, topic: str) -> Partial[TopicImpact]:
 
 @command()
 async def create_topic(
-    desk: Desk, name: str, settings: TopicSettings, brokers: Sequence[str] | None = None
+    session: ClusterSession,
+    name: str,
+    settings: TopicSettings,
+    brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Create the topic on the named brokers, or on all; AlreadyThere when one of them has it."""
-    refs = chosen(await masters(desk), brokers)
+    refs = chosen(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
-    held, _failures = await _held(desk, name, missing_ok=True)
+    held, _failures = await _held(session, name, missing_ok=True)
     taken = [ref.name for ref in refs if ref in held]
     if taken:
         raise AlreadyThere(
@@ -117,51 +120,51 @@ async def create_topic(
             )
         )
     config = settings.on(TopicConfig(topic_name=name, read_queue_nums=8, write_queue_nums=8))
-    return await tell(desk, refs, lambda ref: desk.admin.create_topic(ref.addr, config))
+    return await tell(session, refs, lambda ref: session.admin.create_topic(ref.addr, config))
 
 
 @command()
 async def update_topic(
-    desk: Desk,
+    session: ClusterSession,
     name: str,
     settings: TopicSettings,
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Change the topic on the named brokers, or on all that have it."""
-    held, _failures = await _held(desk, name)
+    held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     refs = chosen(list(held), brokers)
     return await tell(
-        desk, refs, lambda ref: desk.admin.create_topic(ref.addr, settings.on(held[ref]))
+        session, refs, lambda ref: session.admin.create_topic(ref.addr, settings.on(held[ref]))
     )
 
 
 @command()
 async def delete_topic(
-    desk: Desk, name: str, expected_etag: str | None = None
+    session: ClusterSession, name: str, expected_etag: str | None = None
 ) -> tuple[BrokerOutcome, ...]:
     """Delete the topic on every broker that has it, and then its route."""
-    held, _failures = await _held(desk, name)
+    held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
-    own = own_names((await desk.ask(cluster_map)).value)
+    own = own_names((await session.ask(cluster_map)).value)
     if topic_kind(name, held.values(), own) == "system":
         raise NotAllowedNow(
             format_lazy(_("“{topic}” is a topic of the system itself."), topic=name),
             hint=_("Brokers cannot work without it, and would make it again."),
         )
-    return await remove_topic(desk, name, list(held))
+    return await remove_topic(session, name, list(held))
 
 
 async def remove_topic(
-    desk: Desk, name: str, refs: Sequence[BrokerRef]
+    session: ClusterSession, name: str, refs: Sequence[BrokerRef]
 ) -> tuple[BrokerOutcome, ...]:
     """Brokers first: as long as one has the topic, it would register the route again."""
-    _done, failures = await desk.each(
-        refs, lambda ref: desk.admin.delete_topic_in_broker(ref.addr, name)
+    _done, failures = await session.fan_out(
+        refs, lambda ref: session.admin.delete_topic_in_broker(ref.addr, name)
     )
     if not failures:
-        await desk.admin.delete_topic_in_namesrv(name)
+        await session.admin.delete_topic_in_namesrv(name)
     return outcomes(refs, failures)
 
 
@@ -190,11 +193,11 @@ def settings_from(fields: Mapping[str, Any]) -> TopicSettings:
 
 
 async def _held(
-    desk: Desk, name: str, *, missing_ok: bool = False
+    session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, TopicConfig], tuple[BrokerFailure, ...]]:
     """The topic's configuration on each broker that has it, read now."""
-    tables, failures = await desk.each(
-        await masters(desk), lambda ref: desk.admin.topic_configs(ref.addr)
+    tables, failures = await session.fan_out(
+        await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
     )
     held = {ref: table[name] for ref, table in tables.items() if name in table}
     if not held and not missing_ok:

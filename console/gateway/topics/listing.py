@@ -12,7 +12,7 @@ from console.gateway.brokers.listing import cluster_map, masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.message import topics as names
 from core_broker.remoting.bodies import ClusterInfo, TopicConfig, TopicOffset
 
@@ -61,20 +61,20 @@ Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
 
 
 @question(fresh_for_ms=2_000, costly=True)
-async def topic_configs(desk: Desk) -> Partial[Configs]:
+async def topic_configs(session: ClusterSession) -> Partial[Configs]:
     """Every broker's table of topics."""
-    found, failures = await desk.each(
-        await masters(desk), lambda ref: desk.admin.topic_configs(ref.addr)
+    found, failures = await session.fan_out(
+        await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
     )
     return Partial(found, failures)
 
 
 @question(fresh_for_ms=2_000, costly=True)
-async def topic_rows(desk: Desk) -> Partial[tuple[TopicRow, ...]]:
+async def topic_rows(session: ClusterSession) -> Partial[tuple[TopicRow, ...]]:
     """All topics in order of name."""
-    answer = await desk.ask(topic_configs)
-    own = own_names((await desk.ask(cluster_map)).value)
-    rows = desk.derived("topic_rows", (answer.value, own), _rows)
+    answer = await session.ask(topic_configs)
+    own = own_names((await session.ask(cluster_map)).value)
+    rows = session.derived("topic_rows", (answer.value, own), _rows)
     return Partial(rows, answer.failures)
 
 
@@ -89,14 +89,14 @@ def _rows(source: tuple[Configs, frozenset[str]]) -> tuple[TopicRow, ...]:
 
 
 @question(fresh_for_ms=1_000)
-async def topic_detail(desk: Desk, topic: str) -> Partial[TopicDetail]:
+async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDetail]:
     """One topic with its configuration on every broker and all its queues."""
-    answer = await desk.ask(topic_configs)
+    answer = await session.ask(topic_configs)
     configs = {ref: table[topic] for ref, table in answer.value.items() if topic in table}
     if not configs:
         raise no_such_topic(topic, answer.failures)
-    own = own_names((await desk.ask(cluster_map)).value)
-    tables, failures = await queues_of_topic(desk, topic)
+    own = own_names((await session.ask(cluster_map)).value)
+    tables, failures = await queues_of_topic(session, topic)
     queues = sorted(
         (queue for table in tables.values() for queue in table),
         key=lambda queue: (queue.broker, queue.queue_id),
@@ -121,31 +121,33 @@ def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
 
 
 async def queues_of_topic(
-    desk: Desk, topic: str
+    session: ClusterSession, topic: str
 ) -> tuple[dict[BrokerRef, list[TopicQueue]], tuple[BrokerFailure, ...]]:
     """The queues of a topic on each broker that has it."""
-    configs = (await desk.ask(topic_configs)).value
+    configs = (await session.ask(topic_configs)).value
     refs = [ref for ref, table in configs.items() if topic in table]
 
     async def queues(ref: BrokerRef) -> list[TopicQueue]:
-        table = await desk.admin.topic_stats(ref.addr, topic)
+        table = await session.admin.topic_stats(ref.addr, topic)
         found = [_queue(ref, queue.queue_id, offsets) for queue, offsets in table.items()]
         # Brokers tell of the write queues; where there are more to read, those are asked for.
         told = {queue.queue_id for queue in found}
         more = [one for one in range(configs[ref][topic].read_queue_nums) if one not in told]
         rest = await asyncio.gather(
-            *(_read_only_queue(desk, ref, topic, one) for one in more[:READ_ONLY_QUEUES_MAX])
+            *(_read_only_queue(session, ref, topic, one) for one in more[:READ_ONLY_QUEUES_MAX])
         )
         return found + rest
 
-    return await desk.each(refs, queues)
+    return await session.fan_out(refs, queues)
 
 
-async def _read_only_queue(desk: Desk, ref: BrokerRef, topic: str, queue_id: int) -> TopicQueue:
+async def _read_only_queue(
+    session: ClusterSession, ref: BrokerRef, topic: str, queue_id: int
+) -> TopicQueue:
     """A queue that is no longer written to; nobody tells when it last was."""
     low, high = await asyncio.gather(
-        desk.admin.min_offset(ref.addr, topic, queue_id),
-        desk.admin.max_offset(ref.addr, topic, queue_id),
+        session.admin.min_offset(ref.addr, topic, queue_id),
+        session.admin.max_offset(ref.addr, topic, queue_id),
     )
     return _queue(ref, queue_id, TopicOffset(min_offset=low, max_offset=high))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
 from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
 from console.gateway.topics.listing import TopicQueue, queues_of_topic, topic_configs
@@ -51,30 +51,30 @@ class TopicNumbers:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def known_topic_numbers(desk: Desk) -> Partial[Known[TopicNumbers]]:
+async def known_topic_numbers(session: ClusterSession) -> Partial[Known[TopicNumbers]]:
     """The numbers of every topic all of whose brokers tell of all topics at once."""
-    figures = await desk.ask(topic_inventory)
-    configs = await desk.ask(topic_configs)
+    figures = await session.ask(topic_inventory)
+    configs = await session.ask(topic_configs)
     parts: dict[str, list[TopicEntry | None]] = {}
     for ref, table in configs.value.items():
         told = figures.value[ref].topics if ref in figures.value else {}
         for name in table:
             parts.setdefault(name, []).append(told.get(name))
     complete = {name: found for name, found in parts.items() if None not in found}
-    known = desk.derived_each("topic_numbers", complete, _merged)
+    known = session.derived_each("topic_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
     return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def topic_numbers(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+async def topic_numbers(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
     """The numbers of one topic, without the lag of its groups."""
-    tables, failures = await queues_of_topic(desk, topic)
-    rates, rate_failures = await desk.each(
-        tables, lambda ref: _put_rate(desk, ref, topic), one_must_answer=False
+    tables, failures = await queues_of_topic(session, topic)
+    rates, rate_failures = await session.fan_out(
+        tables, lambda ref: _put_rate(session, ref, topic), one_must_answer=False
     )
-    groups, group_failures = await desk.each(
-        tables, lambda ref: desk.admin.groups_of_topic(ref.addr, topic), one_must_answer=False
+    groups, group_failures = await session.fan_out(
+        tables, lambda ref: session.admin.groups_of_topic(ref.addr, topic), one_must_answer=False
     )
     queues = [queue for table in tables.values() for queue in table]
     # RocketMQ 5 may list the topic itself among its groups.
@@ -88,13 +88,13 @@ async def topic_numbers(desk: Desk, topic: str) -> Partial[TopicNumbers]:
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def topic_numbers_with_lags(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+async def topic_numbers_with_lags(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
     """The same with the lag of its first GROUPS_ASKED_MAX groups, and how fast they read."""
-    answer = await desk.ask(topic_numbers, topic)
-    configs = (await desk.ask(topic_configs)).value
+    answer = await session.ask(topic_numbers, topic)
+    configs = (await session.ask(topic_configs)).value
     refs = [ref for ref, table in configs.items() if topic in table]
     asked = answer.value.groups[:GROUPS_ASKED_MAX]
-    progress = await asyncio.gather(*(_progress(desk, refs, topic, group) for group in asked))
+    progress = await asyncio.gather(*(_progress(session, refs, topic, group) for group in asked))
     told = {group: lag for group, (lag, _rate) in zip(asked, progress, strict=True)}
     rate = added(rate for _lag, rate in progress)
     return Partial(
@@ -103,31 +103,35 @@ async def topic_numbers_with_lags(desk: Desk, topic: str) -> Partial[TopicNumber
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def numbers_of(desk: Desk, topics: tuple[str, ...]) -> Partial[Mapping[str, TopicNumbers]]:
+async def numbers_of(
+    session: ClusterSession, topics: tuple[str, ...]
+) -> Partial[Mapping[str, TopicNumbers]]:
     """The numbers of these topics, each asked for; a topic that was just deleted is left out."""
-    return await ask_each(desk, topic_numbers_with_lags, topics)
+    return await ask_each(session, topic_numbers_with_lags, topics)
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def stored_of(desk: Desk, topics: tuple[str, ...]) -> Partial[Mapping[str, TopicNumbers]]:
+async def stored_of(
+    session: ClusterSession, topics: tuple[str, ...]
+) -> Partial[Mapping[str, TopicNumbers]]:
     """What these topics hold, without rates and groups: one request to each of their brokers."""
-    return await ask_each(desk, stored_in, topics)
+    return await ask_each(session, stored_in, topics)
 
 
 @question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def stored_in(desk: Desk, topic: str) -> Partial[TopicNumbers]:
+async def stored_in(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
     """What a topic holds, without rates and groups."""
-    tables, failures = await queues_of_topic(desk, topic)
+    tables, failures = await queues_of_topic(session, topic)
     return Partial(_of_queues(queue for table in tables.values() for queue in table), failures)
 
 
 async def _progress(
-    desk: Desk, refs: Iterable[BrokerRef], topic: str, group: str
+    session: ClusterSession, refs: Iterable[BrokerRef], topic: str, group: str
 ) -> tuple[int | None, float | None]:
     """Lag and rate of a group in one topic; None unless all brokers tell."""
     try:
         stats = await asyncio.gather(
-            *(desk.admin.consume_stats(ref.addr, group, topic) for ref in refs)
+            *(session.admin.consume_stats(ref.addr, group, topic) for ref in refs)
         )
     except GantryError:
         return None, None
@@ -137,10 +141,10 @@ async def _progress(
     return lag if known else None, sum(part.consume_tps for part in stats)
 
 
-async def _put_rate(desk: Desk, ref: BrokerRef, topic: str) -> float | None:
+async def _put_rate(session: ClusterSession, ref: BrokerRef, topic: str) -> float | None:
     """Messages per second over the last minute; None before the first one was counted."""
     try:
-        data = await desk.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
+        data = await session.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
     except RequestRefused as refusal:
         if refusal.code == ResponseCode.SYSTEM_ERROR:
             return None

@@ -20,9 +20,10 @@ from console.gateway.brokers.listing import SETTINGS_FRESH_MS
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError, NotThere
 from console.gateway.engine.questions import question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.messages.deliveries import Delivery, deliveries
 from console.gateway.messages.lookup import by_key
-from console.gateway.messages.stored import Delivery, MessageRef, deliveries
+from console.gateway.messages.stored import MessageRef
 from core_broker.message import properties as names
 from core_broker.message.delays import parse_delay_levels
 from core_broker.message.topics import (
@@ -95,9 +96,9 @@ class Sightings:
 
 
 @question(fresh_for_ms=SETTINGS_FRESH_MS)
-async def delays(desk: Desk, broker: BrokerRef) -> Partial[tuple[int, ...]]:
+async def delays(session: ClusterSession, broker: BrokerRef) -> Partial[tuple[int, ...]]:
     """The broker's delays by level, in milliseconds; empty when it does not tell."""
-    settings = await desk.admin.broker_config(broker.addr)
+    settings = await session.admin.broker_config(broker.addr)
     try:
         return Partial(parse_delay_levels(settings.get(DELAYS_SETTING, "")))
     except ValueError:
@@ -105,24 +106,28 @@ async def delays(desk: Desk, broker: BrokerRef) -> Partial[tuple[int, ...]]:
 
 
 async def sightings(
-    desk: Desk, msg_id: str, original: MessageRef | None, traced: Iterable[str], now_ms: int
+    session: ClusterSession,
+    msg_id: str,
+    original: MessageRef | None,
+    traced: Iterable[str],
+    now_ms: int,
 ) -> Partial[Sightings]:
     """Look for the copies of a message; `traced` are groups that traces name beside those that
     consume its topic."""
     by_offset: dict[str, tuple[Delivery, str]] = {}
     failures: tuple[BrokerFailure, ...] = ()
     if original is not None:
-        told = await desk.ask(deliveries, original.message.offset_msg_id)
+        told = await session.ask(deliveries, original.message.offset_msg_id)
         failures = told.failures
         by_offset = {each.group: (each.state, each.reason) for each in told.value}
-    waiting, wait_failures = await copies(desk, [SCHEDULE_TOPIC], msg_id)
-    waits = [await _wait(desk, each) for each in waiting]
+    waiting, wait_failures = await copies(session, [SCHEDULE_TOPIC], msg_id)
+    waits = [await _wait(session, each) for each in waiting]
     groups = sorted({*by_offset, *traced, *(each.group for each in waits)} - {""})[:GROUPS_MAX]
-    halves, half_failures = await copies(desk, [TRANS_HALF_TOPIC], msg_id)
-    retries, retry_failures = await copies(desk, [retry_topic(each) for each in groups], msg_id)
-    letters, letter_failures = await copies(desk, [dlq_topic(each) for each in groups], msg_id)
+    halves, half_failures = await copies(session, [TRANS_HALF_TOPIC], msg_id)
+    retries, retry_failures = await copies(session, [retry_topic(each) for each in groups], msg_id)
+    letters, letter_failures = await copies(session, [dlq_topic(each) for each in groups], msg_id)
     standings = [
-        await _standing(desk, group, by_offset.get(group), waits, retries, letters, now_ms)
+        await _standing(session, group, by_offset.get(group), waits, retries, letters, now_ms)
         for group in groups
     ]
     found = Sightings(halves, tuple(waits), retries, letters, tuple(standings))
@@ -133,13 +138,13 @@ async def sightings(
 
 
 async def copies(
-    desk: Desk, topics: Sequence[str], msg_id: str
+    session: ClusterSession, topics: Sequence[str], msg_id: str
 ) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
     """The message as the topics hold it, oldest first; a topic that is gone holds nothing."""
 
     async def look(topic: str) -> Partial[tuple[MessageRef, ...]]:
         try:
-            answer = await desk.ask(by_key, topic, msg_id)
+            answer = await session.ask(by_key, topic, msg_id)
         except NotThere:
             return Partial(())
         except GatewayError as failure:
@@ -152,14 +157,14 @@ async def copies(
     return tuple(refs), merge_failures(*(part.failures for part in parts))
 
 
-async def _wait(desk: Desk, ref: MessageRef) -> Wait:
+async def _wait(session: ClusterSession, ref: MessageRef) -> Wait:
     message = ref.message
     real = message.properties.get(names.PROPERTY_REAL_TOPIC, "")
     level = message.properties.get(names.PROPERTY_DELAY_TIME_LEVEL, "")
     due_ms = None
     if level.isascii() and level.isdecimal():
         try:
-            known = (await desk.ask(delays, ref.broker)).value
+            known = (await session.ask(delays, ref.broker)).value
         except GatewayError:
             known = ()
         number = min(int(level[:4]), len(known))
@@ -169,7 +174,7 @@ async def _wait(desk: Desk, ref: MessageRef) -> Wait:
 
 
 async def _standing(
-    desk: Desk,
+    session: ClusterSession,
     group: str,
     by_offset: tuple[Delivery, str] | None,
     waits: Sequence[Wait],
@@ -193,7 +198,7 @@ async def _standing(
     retry_times = 0
     if given:
         retry_times = given[-1].message.reconsume_times
-        told = await desk.ask(deliveries, given[-1].message.offset_msg_id)
+        told = await session.ask(deliveries, given[-1].message.offset_msg_id)
         mine = next((each for each in told.value if each.group == group), None)
         state, reason = (mine.state, mine.reason) if mine else (Delivery.UNKNOWN, "")
     return GroupStanding(group, Standing(state.value), retry_times, reason=reason)

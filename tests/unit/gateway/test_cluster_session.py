@@ -1,4 +1,4 @@
-"""The desk: brokers asked together, failures named, deadlines held, errors with a status."""
+"""The session: brokers asked together, failures named, deadlines held, errors with a status."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from django.test import override_settings
 
-from console.gateway.engine import session as desks
+from console.gateway.engine import session as sessions
 from console.gateway.engine.answers import Partial
 from console.gateway.engine.clusters import Gateway
 from console.gateway.engine.errors import (
@@ -18,7 +18,7 @@ from console.gateway.engine.errors import (
     Unusable,
 )
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.errors import (
     ClientError,
     ConnectFailed,
@@ -32,67 +32,67 @@ REFS = [BrokerRef(name, 0, f"{name}:10911") for name in ("a", "b", "c")]
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    found = Desk("test", NAMESRV)
+async def session() -> AsyncIterator[ClusterSession]:
+    found = ClusterSession("test", NAMESRV)
     yield found
     await found.close()
 
 
-async def test_the_answers_of_those_that_answer_are_kept(desk: Desk) -> None:
+async def test_the_answers_of_those_that_answer_are_kept(session: ClusterSession) -> None:
     async def ask(ref: BrokerRef) -> str:
         if ref.name == "b":
             raise ConnectFailed(ref.addr, "refused")
         return ref.name.upper()
 
-    found, failures = await desk.each(REFS, ask)
+    found, failures = await session.fan_out(REFS, ask)
     assert [found[ref] for ref in found] == ["A", "C"]
     assert [(one.broker, one.addr) for one in failures] == [("b", "b:10911")]
     assert "Cannot connect to b:10911" in failures[0].reason
 
 
-async def test_brokers_are_asked_at_the_same_time(desk: Desk) -> None:
+async def test_brokers_are_asked_at_the_same_time(session: ClusterSession) -> None:
     gate = asyncio.Barrier(len(REFS))
 
     async def ask(ref: BrokerRef) -> None:
         await asyncio.wait_for(gate.wait(), 5)
 
-    await desk.each(REFS, ask)
+    await session.fan_out(REFS, ask)
 
 
-async def test_when_nobody_answers_the_cluster_cannot_be_reached(desk: Desk) -> None:
+async def test_when_nobody_answers_the_cluster_cannot_be_reached(session: ClusterSession) -> None:
     async def ask(ref: BrokerRef) -> None:
         raise RequestTimeout(ref.addr, 28, 3000)
 
     with pytest.raises(ClusterUnreachable) as caught:
-        await desk.each(REFS, ask)
+        await session.fan_out(REFS, ask)
     assert caught.value.status == 503
     assert len(caught.value.failures) == 3
     assert "a:10911" in str(caught.value.hint)
 
 
-async def test_when_all_refuse_the_refusal_is_told(desk: Desk) -> None:
+async def test_when_all_refuse_the_refusal_is_told(session: ClusterSession) -> None:
     async def ask(ref: BrokerRef) -> None:
         raise RequestRefused(17, "no topic", ref.addr)
 
     with pytest.raises(Refused) as caught:
-        await desk.each(REFS, ask)
+        await session.fan_out(REFS, ask)
     assert (caught.value.status, caught.value.code) == (502, 17)
 
 
-async def test_silence_can_be_an_answer(desk: Desk) -> None:
+async def test_silence_can_be_an_answer(session: ClusterSession) -> None:
     async def ask(ref: BrokerRef) -> None:
         raise ConnectFailed(ref.addr)
 
-    found, failures = await desk.each(REFS, ask, one_must_answer=False)
+    found, failures = await session.fan_out(REFS, ask, one_must_answer=False)
     assert not found
     assert len(failures) == 3
 
 
 async def test_a_broker_that_cannot_be_reached_rests_before_it_is_asked_again(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    session: ClusterSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1_000_000
-    monkeypatch.setattr(desks, "now_ms", lambda: now)
+    monkeypatch.setattr(sessions, "now_ms", lambda: now)
     asked = []
 
     async def ask(ref: BrokerRef) -> str:
@@ -102,28 +102,28 @@ async def test_a_broker_that_cannot_be_reached_rests_before_it_is_asked_again(
         return ref.name
 
     for _ in range(2):
-        _found, failures = await desk.each(REFS, ask)
+        _found, failures = await session.fan_out(REFS, ask)
         assert [one.broker for one in failures] == ["b"]
     assert asked.count("b") == 1
-    now += desks.BROKER_REST_MS
-    await desk.each(REFS, ask)
+    now += sessions.BROKER_BACKOFF_MS
+    await session.fan_out(REFS, ask)
     assert asked.count("b") == 2
 
 
 @question(deadline_ms=20)
-async def slow(desk: Desk) -> Partial[None]:
+async def slow(session: ClusterSession) -> Partial[None]:
     await asyncio.sleep(60)
     return Partial(None)
 
 
 @question()
-async def failing(desk: Desk, error: Exception) -> Partial[None]:
+async def failing(session: ClusterSession, error: Exception) -> Partial[None]:
     raise error
 
 
-async def test_a_question_ends_at_its_deadline(desk: Desk) -> None:
-    with pytest.raises(TooSlow, match=r"test_desk\.slow") as caught:
-        await desk.ask(slow)
+async def test_a_question_ends_at_its_deadline(session: ClusterSession) -> None:
+    with pytest.raises(TooSlow, match=r"test_cluster_session\.slow") as caught:
+        await session.ask(slow)
     assert caught.value.status == 504
 
 
@@ -137,41 +137,41 @@ async def test_a_question_ends_at_its_deadline(desk: Desk) -> None:
     ],
 )
 async def test_what_the_client_raises_gets_a_status(
-    desk: Desk, error: Exception, kind: type[GatewayError], status: int
+    session: ClusterSession, error: Exception, kind: type[GatewayError], status: int
 ) -> None:
     with pytest.raises(GatewayError) as caught:
-        await desk.ask(failing, error)
+        await session.ask(failing, error)
     assert type(caught.value) is kind
     assert caught.value.status == status
 
 
-async def test_a_dead_name_server_names_the_setting(desk: Desk) -> None:
+async def test_a_dead_name_server_names_the_setting(session: ClusterSession) -> None:
     with pytest.raises(ClusterUnreachable) as caught:
-        await desk.ask(failing, ConnectFailed(NAMESRV))
+        await session.ask(failing, ConnectFailed(NAMESRV))
     assert "NAMESRV_ADDR" in str(caught.value.hint)
 
 
-async def test_a_change_drops_what_was_known(desk: Desk) -> None:
+async def test_a_change_drops_what_was_known(session: ClusterSession) -> None:
     counts = {"asked": 0}
 
     @question(fresh_for_ms=60_000)
-    async def count(desk: Desk) -> Partial[int]:
+    async def count(session: ClusterSession) -> Partial[int]:
         counts["asked"] += 1
         return Partial(counts["asked"])
 
     @command()
-    async def change(desk: Desk) -> str:
+    async def change(session: ClusterSession) -> str:
         return "done"
 
-    assert (await desk.ask(count)).value == 1
-    assert (await desk.ask(count)).value == 1
-    assert await desk.do(change) == "done"
-    assert (await desk.ask(count)).value == 2
+    assert (await session.ask(count)).value == 1
+    assert (await session.ask(count)).value == 1
+    assert await session.do(change) == "done"
+    assert (await session.ask(count)).value == 2
 
 
 def test_threads_and_other_loops_ask_through_the_gateway() -> None:
     @question()
-    async def double(desk: Desk, number: int) -> Partial[int]:
+    async def double(session: ClusterSession, number: int) -> Partial[int]:
         return Partial(number * 2)
 
     gateway = Gateway()
@@ -191,7 +191,7 @@ def test_threads_and_other_loops_ask_through_the_gateway() -> None:
 
 def test_the_gateway_can_be_used_again_after_it_was_closed() -> None:
     @question()
-    async def one(desk: Desk) -> Partial[int]:
+    async def one(session: ClusterSession) -> Partial[int]:
         return Partial(1)
 
     gateway = Gateway()

@@ -5,10 +5,10 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.paging import Window
 from console.gateway.messages.queue_slices import QueueRef
-from console.gateway.messages.stored import first_stored_at
+from console.gateway.messages.windows import first_stored_at
 from core_broker.client import PullResult, PullStatus
 from tests.support.stored_messages import stored
 
@@ -47,7 +47,7 @@ TIMES = st.lists(st.integers(0, 30), max_size=40).map(sorted)
 async def test_the_place_is_exact(times: list[int], moment: int, answer: int) -> None:
     queue = Queue(times, answer)
     window = Window(QUEUE, BEGIN, BEGIN + len(times))
-    found = await first_stored_at(cast("Desk", queue), window, moment)
+    found = await first_stored_at(cast("ClusterSession", queue), window, moment)
     assert found == BEGIN + sum(ms < moment for ms in times)
 
 
@@ -56,5 +56,5 @@ async def test_a_broker_that_is_near_is_asked_for_one_look_only() -> None:
     for answer in (BEGIN + 49, BEGIN + 50):  # the nearest one before, and the first one after
         queue = Queue(times, answer)
         window = Window(QUEUE, BEGIN, BEGIN + len(times))
-        assert await first_stored_at(cast("Desk", queue), window, 495) == BEGIN + 50
+        assert await first_stored_at(cast("ClusterSession", queue), window, 495) == BEGIN + 50
         assert queue.pulls == 1

@@ -5,9 +5,10 @@ import pytest
 from console.gateway.brokers import runtime
 from console.gateway.brokers.listing import broker_row
 from console.gateway.engine.session import BrokerRef
-from console.gateway.groups.listing import GroupQueue, group_queues, group_row, progress_of
+from console.gateway.groups.listing import group_row
 from console.gateway.groups.members import merge_connections, version_text
 from console.gateway.groups.metrics import GroupNumbers
+from console.gateway.groups.progress import GroupQueue, group_queues, progress_of
 from console.gateway.overview import furthest_behind, load_of
 from console.gateway.topics.listing import own_names, topic_kind, topic_row
 from core_broker.remoting.bodies import (

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from console.gateway.engine.answers import Answer, Partial
-from console.gateway.engine.errors import GatewayError
-from console.gateway.engine.questions import (
+from console.gateway.engine.cache import (
     COSTLY_FRESH_MAX_MS,
     FAILURE_FRESH_MS,
     STALE_MAX_MS,
     SWEEP_EVERY_MS,
     AnswerCache,
 )
+from console.gateway.engine.errors import GatewayError
 
 FRESH_MS = 2_000
 
@@ -160,7 +160,7 @@ async def test_an_answer_from_before_a_change_is_used_but_not_kept() -> None:
     cache, asked = AnswerCache(Clock()), Asked()
     before = asyncio.create_task(get(cache, asked))
     await asyncio.sleep(0)
-    cache.forget()
+    cache.invalidate()
     after = asyncio.create_task(get(cache, asked))
     await asyncio.sleep(0)
     asked.gate.set()

@@ -2,9 +2,9 @@
 
 from typing import cast
 
-from console.gateway.engine.session import BrokerRef, Desk
+from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.queue_slices import QueueRef
-from console.gateway.traces.journey import kept_since_ms
+from console.gateway.traces.records import kept_since_ms
 from core_broker.client import AdminClient, PullResult, PullStatus
 from core_broker.remoting.bodies import MessageQueue, TopicOffset
 from tests.support.stored_messages import stored
@@ -37,9 +37,9 @@ class TraceTopic:
 
 async def since(*kept: tuple[int, int]) -> int:
     topic = TraceTopic(*kept)
-    desk = Desk("local", "127.0.0.1:1")
-    desk.admin = cast("AdminClient", topic)
-    return await kept_since_ms(desk, topic.queues)
+    session = ClusterSession("local", "127.0.0.1:1")
+    session.admin = cast("AdminClient", topic)
+    return await kept_since_ms(session, topic.queues)
 
 
 async def test_while_every_record_is_there_none_can_have_expired() -> None:

@@ -1,0 +1,156 @@
+"""The answer cache of one cluster: equal questions share one request and, for a while, its answer.
+
+In flight    A question that equals one in flight waits for the answer of the first.
+Fresh        For `fresh_for_ms` after the answer, equal questions get the cached answer with its
+             age. A costly answer stays fresh ten times as long as its request took, so that open
+             pages use at most a tenth of the cluster's time.
+Stale        For STALE_MAX_MS after that, a page gets the cached costly answer once more while the
+             question runs again in the background. Questions inside questions get no stale answer.
+Failures     Errors are cached for FAILURE_FRESH_MS, so that each viewer does not wait for the same
+             dead broker in turn.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from console.gateway.engine.answers import Answer, Partial, now_ms
+from console.gateway.engine.errors import GatewayError
+
+T = TypeVar("T")
+
+#: Freshness of a failure, milliseconds.
+FAILURE_FRESH_MS = 1_000
+#: Maximum freshness of a costly answer, milliseconds.
+COSTLY_FRESH_MAX_MS = 30_000
+#: Time after the freshness of a costly answer in which pages still get the answer, milliseconds.
+STALE_MAX_MS = 10_000
+#: Freshness of a costly answer as a multiple of the time that its request took.
+FRESH_PER_WORK = 10
+#: Maximum number of cached answers of one cluster.
+ANSWERS_MAX = 4_096
+#: Interval of the sweep that removes expired answers, milliseconds.
+SWEEP_EVERY_MS = 5_000
+
+#: True in the task of a question, where a nested question must not get a stale answer.
+_inside_question: ContextVar[bool] = ContextVar("inside_question", default=False)
+
+
+@dataclass(slots=True)
+class _Entry:
+    outcome: Answer[Any] | GatewayError
+    fresh_until_ms: int
+    #: End of the time in which a page gets the entry while the question runs again.
+    stale_until_ms: int
+
+
+class AnswerCache:
+    """Answers of one cluster: shared in flight, cached while fresh, at most ANSWERS_MAX of them.
+
+    A sweep removes expired answers, because one page of messages may take megabytes. The cache
+    belongs to the gateway's event loop and is not thread-safe.
+    """
+
+    def __init__(
+        self, clock_ms: Callable[[], int] = now_ms, answers_max: int = ANSWERS_MAX
+    ) -> None:
+        self._clock_ms = clock_ms
+        self._answers_max = answers_max
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._in_flight: dict[Hashable, asyncio.Task[Answer[Any]]] = {}
+        self._generation = 0
+        self._sweep_at_ms = 0
+        self.hits = 0
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def get(
+        self,
+        key: Hashable,
+        fresh_for_ms: int,
+        ask: Callable[[], Awaitable[Partial[T]]],
+        *,
+        costly: bool = False,
+    ) -> Answer[T]:
+        """Return the cached answer, the answer in flight, or a new one; raise a cached error."""
+        entry = self._entries.get(key)
+        if entry is not None and self._clock_ms() < entry.fresh_until_ms:
+            self.hits += 1
+            self._entries.move_to_end(key)
+            if isinstance(entry.outcome, GatewayError):
+                raise entry.outcome
+            return entry.outcome
+        task = self._in_flight.get(key)
+        if task is None:
+            self.misses += 1
+            request = self._ask(key, fresh_for_ms, ask, costly, self._generation)
+            task = asyncio.create_task(request)
+            self._in_flight[key] = task
+            # Retrieve the exception, so that asyncio logs nothing when every waiter has gone.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        else:
+            self.hits += 1
+        if costly and entry is not None and not _inside_question.get():
+            stale = entry.outcome
+            if isinstance(stale, Answer) and self._clock_ms() < entry.stale_until_ms:
+                return stale
+        # A cancelled waiter must not cancel the request of the other waiters.
+        return await asyncio.shield(task)
+
+    def invalidate(self) -> None:
+        """Drop all answers. Answers in flight still reach their waiters but are not cached."""
+        self._generation += 1
+        self._entries.clear()
+        self._in_flight.clear()
+
+    async def _ask(
+        self,
+        key: Hashable,
+        fresh_for_ms: int,
+        ask: Callable[[], Awaitable[Partial[T]]],
+        costly: bool,
+        generation: int,
+    ) -> Answer[T]:
+        _inside_question.set(True)  # in the context of the question's own task
+        asked_at_ms = self._clock_ms()
+        try:
+            partial = await ask()
+        except GatewayError as failure:
+            if generation == self._generation:
+                self._store(key, failure, min(FAILURE_FRESH_MS, fresh_for_ms))
+            raise
+        finally:
+            if generation == self._generation:
+                self._in_flight.pop(key, None)
+        answer = Answer(partial.value, partial.failures, asked_at_ms)
+        if generation == self._generation:
+            took_ms = self._clock_ms() - asked_at_ms if costly else 0
+            costly_fresh_ms = min(took_ms * FRESH_PER_WORK, COSTLY_FRESH_MAX_MS)
+            stale_ms = STALE_MAX_MS if costly else 0
+            self._store(key, answer, max(fresh_for_ms, costly_fresh_ms), stale_ms)
+        return answer
+
+    def _store(
+        self,
+        key: Hashable,
+        outcome: Answer[Any] | GatewayError,
+        fresh_ms: int,
+        stale_ms: int = 0,
+    ) -> None:
+        if fresh_ms <= 0:
+            return  # shared in flight only
+        now = self._clock_ms()
+        if now >= self._sweep_at_ms:
+            self._sweep_at_ms = now + SWEEP_EVERY_MS
+            expired = [key for key, entry in self._entries.items() if entry.stale_until_ms <= now]
+            for old in expired:
+                del self._entries[old]
+        self._entries[key] = _Entry(outcome, now + fresh_ms, now + fresh_ms + stale_ms)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._answers_max:
+            self._entries.popitem(last=False)

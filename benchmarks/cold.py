@@ -16,6 +16,8 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from benchmarks.load import SCENARIOS, Scenario, begin, run
 from benchmarks.processes import Cluster, running
 from benchmarks.requests import QUEUES, batch_template, pull_template, send_template
@@ -69,7 +71,7 @@ class Forgetting:
 
 def cold_pull(folder: Path, seconds: float) -> dict[str, Any]:
     """Measure hot sends and pulls, then the same while consumers pull what is cold."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = psutil.virtual_memory().total
     ratio = max(1, round(MEMORY_BYTES * 100 / memory))
     with running(folder, f"accessMessageInMemoryMaxRatio={ratio}\n") as cluster:
         for scenario, size in ((SCENARIOS["batch-32"], COLD_BYTES), (FILLING, MEMORY_BYTES)):

@@ -7,6 +7,8 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
 
 def facts(data_folder: Path) -> dict[str, object]:
     """Return the machine, the interpreter, the file system and the state of the source."""
@@ -14,7 +16,7 @@ def facts(data_folder: Path) -> dict[str, object]:
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
         "cpus": os.cpu_count(),
-        "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+        "memory_mb": psutil.virtual_memory().total // 2**20,
         "kernel": platform.release(),
         "file_system": _file_system(data_folder),
         "python": platform.python_version(),
@@ -33,10 +35,10 @@ def _cpu_model() -> str:
 
 def _file_system(folder: Path) -> str:
     best, kind = "", "unknown"
-    for line in Path("/proc/mounts").read_text().splitlines():
-        _, mount, name = line.split()[:3]
+    for partition in psutil.disk_partitions(all=True):
+        mount = partition.mountpoint
         if folder.is_relative_to(mount) and len(mount) >= len(best):
-            best, kind = mount, name
+            best, kind = mount, partition.fstype
     return kind
 
 

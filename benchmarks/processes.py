@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 READY_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
 COMMON = "bindAddress=127.0.0.1\n"
@@ -28,14 +30,12 @@ class Measured:
 
     def cpu_seconds(self) -> float:
         """Return the CPU time used so far, user and system."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        fields = stat[stat.rindex(")") + 2 :].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def disk_bytes_read(self) -> int:
         """Return how many bytes the system has read from disks for it."""
-        lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
-        return int(dict(line.split(": ") for line in lines)["read_bytes"])
+        return int(psutil.Process(self.process.pid).io_counters().read_bytes)
 
     def memory_mb(self) -> dict[str, float]:
         """Return resident memory: what is its own, what belongs to files, and both."""

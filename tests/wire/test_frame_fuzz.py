@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core_broker.remoting.command import RemotingCommand
@@ -79,8 +80,7 @@ def attack(addr: tuple[str, int], frame: bytes) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return int(psutil.Process(pid).memory_info().rss)
 
 
 @pytest.mark.parametrize("target", ["broker", "namesrv"])

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from console.launcher.service import Service
 from console.launcher.supervisor import RestartPolicy, Supervisor
 
@@ -37,10 +39,9 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
 def is_alive(pid: int) -> bool:
     """Tell whether a process runs; a zombie that nobody collects does not."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return state != "Z"
 
 
 class Run:

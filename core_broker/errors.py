@@ -1,23 +1,23 @@
-"""Everything Gantry raises on purpose, and what each refusal of a broker means.
+"""The exceptions of Gantry, and the meaning of RocketMQ's response codes.
 
     GantryError
     ├── SettingsError        the operator must change a setting (all problems at once)
     ├── CannotListen         an address or port of the settings cannot be used
-    ├── ProtocolError        a peer sent bytes that are not the protocol
-    │   └── FilterSyntaxError  a filter expression that does not parse, and where
-    ├── TransportError       the question may not have been answered
+    ├── ProtocolError        a peer sent bytes that violate the protocol
+    │   └── FilterSyntaxError  a filter expression that does not parse, with the position
+    ├── TransportError       a request or its response was lost
     │   ├── ConnectFailed
     │   ├── RequestTimeout
     │   └── ConnectionClosed
-    ├── RequestRefused       a peer answered with a response code that is not success
+    ├── RequestRefused       a peer responded with another code than SUCCESS
     ├── StoreError           the store on disk
     │   ├── StoreCorrupt
     │   ├── StoreLocked
     │   └── StoreReadOnly
     └── ClientError          the program misuses the client, for example an illegal topic name
 
-`str(error)` is one full sentence that names the cause and the peer. `REFUSALS` is the one table of
-RocketMQ's response codes with their meaning; console, REST API and command line all show its hints.
+`str(error)` is one full sentence with the cause and the peer. `REFUSALS` is the only table of
+RocketMQ's response codes and their meaning; console, REST API and command line show its hints.
 """
 
 import errno
@@ -27,12 +27,12 @@ from enum import IntEnum
 
 
 class GantryError(Exception):
-    """The root of all errors that are raised on purpose."""
+    """Base class of the exceptions of Gantry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """One wrong setting: where it stands, what it is, and what was expected instead."""
+    """One wrong setting: source, value, and the expected value."""
 
     key: str
     expected: str
@@ -51,7 +51,7 @@ class SettingProblem:
 
 
 class SettingsError(GantryError):
-    """The settings cannot be used; `problems` holds every reason, not only the first."""
+    """The settings cannot be used; `problems` has every wrong setting."""
 
     def __init__(self, problems: Sequence[SettingProblem]) -> None:
         self.problems = list(problems)
@@ -59,13 +59,13 @@ class SettingsError(GantryError):
 
 
 class CannotListen(GantryError):
-    """A server cannot listen where its settings say; `key` is the setting that names the port."""
+    """A server cannot listen on the address of its settings; `key` is the setting of the port."""
 
     def __init__(self, key: str, address: str, port: int, error: OSError) -> None:
         self.key = key
         self.port = port
         if error.errno == errno.EADDRINUSE:
-            sentence = f"Port {port} is in use; stop who holds it or set {key}."
+            sentence = f"Port {port} is in use; stop the process that listens on it or set {key}."
         else:
             reason = error.strerror or str(error)
             sentence = (
@@ -75,7 +75,7 @@ class CannotListen(GantryError):
 
 
 class ProtocolError(GantryError):
-    """A peer sent bytes that are not the remoting protocol, or a header field of the wrong kind."""
+    """A peer sent bytes outside the remoting protocol, or a header field of the wrong type."""
 
 
 class FilterSyntaxError(ProtocolError):
@@ -90,7 +90,7 @@ class FilterSyntaxError(ProtocolError):
 
 
 class TransportError(GantryError):
-    """A question or its answer was lost on the way; what was asked may have been done."""
+    """A request or its response was lost; the peer may have executed the request."""
 
     def __init__(self, addr: str, sentence: str) -> None:
         self.addr = addr
@@ -98,14 +98,14 @@ class TransportError(GantryError):
 
 
 class ConnectFailed(TransportError):
-    """Nobody listens at the address, or it cannot be reached; the question was not sent."""
+    """The address cannot be reached or has no listener; the request was not sent."""
 
     def __init__(self, addr: str, reason: str = "") -> None:
         super().__init__(addr, f"Cannot connect to {addr}{f': {reason}' if reason else ''}.")
 
 
 class RequestTimeout(TransportError):
-    """No answer came in time; the peer may still have done what was asked."""
+    """No response came in time; the peer may have executed the request."""
 
     def __init__(self, addr: str, code: int, timeout_ms: int) -> None:
         self.code = code
@@ -114,7 +114,7 @@ class RequestTimeout(TransportError):
 
 
 class ReplyTimeout(TransportError):
-    """A request was sent and its message stored, but nobody replied in time."""
+    """A request message was stored, but no consumer replied in time."""
 
     def __init__(self, topic: str, timeout_ms: int) -> None:
         self.topic = topic
@@ -125,7 +125,7 @@ class ReplyTimeout(TransportError):
 
 
 class ConnectionClosed(TransportError):
-    """The connection ended before the answer came."""
+    """The connection was closed before the response came."""
 
     def __init__(self, addr: str, reason: str = "") -> None:
         detail = f": {reason}" if reason else ""
@@ -134,13 +134,13 @@ class ConnectionClosed(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a response code means to whoever asked."""
+    """The meaning of a response code for the sender of the request."""
 
     name: str
     hint: str
-    #: The same question may succeed at another broker, or here a little later.
+    #: Whether the same request may succeed at another broker, or here after a pause.
     retriable: bool = False
-    #: The route that led to this broker should be fetched again.
+    #: Whether the client should fetch the topic route again.
     route_stale: bool = False
 
 
@@ -209,9 +209,10 @@ REFUSALS: dict[int, Refusal] = {
 
 
 class RequestRefused(GantryError):
-    """A peer answered, with a response code that is not success.
+    """A peer responded with another code than SUCCESS.
 
-    Raised by a processor it becomes the answer; raised by the client it carries the answer.
+    Raised by a processor, the error becomes the response; raised by the client, the error carries
+    the response.
     """
 
     def __init__(self, code: int, remark: str = "", addr: str | None = None) -> None:
@@ -229,11 +230,11 @@ class RequestRefused(GantryError):
 
 
 class StoreError(GantryError):
-    """The store on disk cannot do what was asked."""
+    """The store on disk cannot execute an operation."""
 
 
 class StoreCorrupt(StoreError):
-    """Bytes on disk are not what they must be; the store stops rather than serve them."""
+    """Bytes on disk are damaged; the store stops instead of serving them."""
 
     def __init__(self, path: str, offset: int, reason: str) -> None:
         self.path = path
@@ -253,24 +254,24 @@ class StoreLocked(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The store takes no messages now; what it holds can still be read."""
+    """The store accepts no messages now; stored messages can still be read."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The store takes no messages now: {reason}.")
+        super().__init__(f"The store accepts no messages now: {reason}.")
 
 
 class StoreBusy(StoreError):
-    """Too many reads wait for the disk; one may be tried again later."""
+    """Too many reads are waiting for the disk; a read may be retried later."""
 
     def __init__(self, waiting: int) -> None:
-        super().__init__(f"The disk of the store is too slow: {waiting} reads wait for it.")
+        super().__init__(f"The disk of the store is too slow: {waiting} reads are waiting.")
 
 
 class ClientError(GantryError):
-    """The program asked the client for something that cannot be right."""
+    """The application called the client with an illegal argument."""
 
 
 def _code_text(code: int) -> str:
-    """Name and number of a request code; callers that hold the enum get its name shown."""
+    """Return the number of a request code, with its name when the code is an enum member."""
     return f"{code.name} ({int(code)})" if isinstance(code, IntEnum) else f"request code {code}"

@@ -1,6 +1,6 @@
-"""What broker and name server have in common as programs: options, signals, lines, exit codes.
+"""The common frame of mqbroker and mqnamesrv: settings, signals, ready lines, exit codes.
 
-Exit codes: 0 stopped in order, 1 a port or the store cannot be used, 2 wrong settings or options.
+Exit codes: 0 orderly stop, 1 a port or the store cannot be used, 2 wrong settings or options.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 
 EXIT_CANNOT_START = 1
 EXIT_SETTINGS = 2
-#: Objects made between two looks of the garbage collector at the young ones. Requests make no
-#: cycles, so looking rarely saves time and keeps no memory.
+#: Allocations between two collections of the garbage collector's youngest generation. Requests
+#: create no reference cycles, so rare collections save time and retain no memory.
 GC_THRESHOLD = 50_000
 
 
 class Server(Protocol):
-    """A program's one object. `stop` is also called after a `start` that failed."""
+    """The server of a program. `stop` is also called after a failed `start`."""
 
     side_port: SidePort | None
 
@@ -47,8 +47,8 @@ def run(
 ) -> int:
     """Run a server until SIGTERM or Ctrl-C and return the exit code.
 
-    `ready_lines` are printed when it serves: one for each listener, then RocketMQ's own. The second
-    signal ends the process without waiting for anything.
+    `ready_lines` are printed when the server is ready: one line per listener, then the line of
+    RocketMQ. The second signal ends the process at once.
     """
     try:
         loaded = load(sys.argv[1:] if arguments is None else arguments)
@@ -73,7 +73,7 @@ def run(
 
 
 def side_port_line(server: Server, address: str) -> list[str]:
-    """The line of the HTTP side port, where there is one."""
+    """Return the ready line of the HTTP side port; empty when the port is switched off."""
     if server.side_port is None:
         return []
     return [f"listens on {address}:{server.side_port.port} (http: /readyz /metrics /varz)"]
@@ -85,7 +85,7 @@ async def _serve(server: S, ready_lines: Callable[[S], Iterable[str]]) -> None:
     def stop() -> None:
         stopping.set()
         _on_signals(None)
-        log.info("stopping; a second signal stops at once")
+        log.info("stopping; a second signal ends the process at once")
 
     _on_signals(stop)
     try:
@@ -111,7 +111,7 @@ def _on_signals(handler: Callable[[], object] | None) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """A faster loop where it is installed (the extra `speed`)."""
+    """Return the factory of uvloop where the extra `speed` is installed; None is asyncio's loop."""
     try:
         import uvloop
     except ImportError:

@@ -1,1 +1,1 @@
-"""The name server: which broker serves which topic, and a small key-value store."""
+"""The name server: routes from topics to brokers, and a small key-value store."""

@@ -2,8 +2,8 @@
 
     {"configTable":{"<namespace>":{"<key>":"<value>"}}}
 
-Namespace ORDER_TOPIC_CONFIG holds the queues of ordered topics ("broker-a:4;broker-b:4"); others
-are free. The file is that of RocketMQ's KVConfigManager (KVConfigSerializeWrapper).
+Namespace ORDER_TOPIC_CONFIG holds the queues of ordered topics ("broker-a:4;broker-b:4"); other
+namespaces are free. The format is RocketMQ's KVConfigManager (KVConfigSerializeWrapper).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class KeyValues:
         self._table = table or {}
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Set a key, whether it was there or not."""
+        """Add or overwrite a key."""
         self._table.setdefault(namespace, {})[key] = value
 
     def get(self, namespace: str, key: str) -> str | None:
@@ -36,11 +36,11 @@ class KeyValues:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Remove a key if it is there. An emptied namespace stays, as in RocketMQ."""
+        """Remove a key if present. An emptied namespace stays, as in RocketMQ."""
         self._table.get(namespace, {}).pop(key, None)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """Return all pairs of a namespace, or None when it never had a key."""
+        """Return the pairs of a namespace, or None for a namespace that never had a key."""
         return self._table.get(namespace)
 
     def to_json(self) -> bytes:
@@ -51,8 +51,8 @@ class KeyValues:
 def load_key_values(path: Path) -> KeyValues:
     """Read kvConfig.json; a missing file is an empty table.
 
-    Raises SettingsError when the file is damaged: starting empty would overwrite it with the next
-    change.
+    Raises SettingsError when the file is damaged: after a start with an empty table, the next
+    change would overwrite the file.
     """
     try:
         text = path.read_bytes()
@@ -67,28 +67,28 @@ def load_key_values(path: Path) -> KeyValues:
 
 
 def _unreadable(path: Path, reason: str) -> SettingsError:
-    expected = f"expected a readable kvConfig.json ({reason}); repair it or move it away"
+    expected = f"expected a readable kvConfig.json ({reason}); repair or move the file"
     return SettingsError([SettingProblem("kvConfigPath", expected, str(path))])
 
 
 class AtomicFile:
     """A small file that is replaced as a whole, off the event loop, one write after another.
 
-    After `save` returns, the content given (or a later one) survives a power cut.
+    After `save` returns, the saved content (or later content) survives a power cut.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
 
     async def save(self, content: bytes) -> None:
-        """Replace the file; OSError when the disk refuses, and then the old content stays."""
-        async with self._turn:
+        """Replace the file; raises OSError on a failed write, and the old content stays."""
+        async with self._write_lock:
             await asyncio.to_thread(replace_file, self.path, content)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write next to the file, make it durable, rename it over the old one."""
+    """Write a temporary file, fsync it, rename it over the file, fsync the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
     with fresh.open("wb") as out:

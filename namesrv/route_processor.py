@@ -1,7 +1,7 @@
 """Request codes about routes: registration, look-up, topic lists, write permission.
 
-Answers are those of RocketMQ 4.9.8's DefaultRequestProcessor, remarks included. Routes are encoded
-once per change and dialect, and then answered from memory.
+Responses are equal to those of RocketMQ 4.9.8's DefaultRequestProcessor, including remarks. A route
+is encoded once per change and JSON dialect; later responses use the encoded bytes.
 """
 
 import logging
@@ -48,8 +48,9 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
 
+#: Size of the digest of a registration.
 DIGEST_BYTES = 16
-#: MQVersion.V3_0_11_SNAPSHOT, the first broker version that registers filter servers too.
+#: MQVersion.V3_0_11_SNAPSHOT, the first broker version that registers filter servers, too.
 VERSION_WITH_FILTER_SERVERS = 36
 #: MQVersion.V4_9_4, the first client version that reads routes as standard JSON.
 VERSION_WITH_STANDARD_JSON = 401
@@ -61,7 +62,7 @@ NO_ROUTE = (
 
 
 class RouteProcessor:
-    """Answers from one route table; `handlers` maps request codes to methods."""
+    """Handles requests with one route table; `handlers` maps request codes to methods."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class RouteProcessor:
         }
 
     def register_broker(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """103: enter or refresh a broker; a slave is told its master."""
+        """103: add or refresh a broker; the response to a slave has the master."""
         header = request.header(RegisterBrokerRequestHeader)
         # A checksum of 0 means that the broker did not compute one.
         if header.body_crc32 and header.body_crc32 != zlib.crc32(request.body) & 0x7FFFFFFF:
@@ -101,7 +102,7 @@ class RouteProcessor:
         identity = BrokerIdentity(
             header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
         )
-        live, topics = self._sign_of_life(connection, request, header, identity)
+        live, topics = self._live_broker(connection, request, header, identity)
         master = self._routes.register(identity, live, topics)
         return RemotingCommand.response(
             header=RegisterBrokerResponseHeader(
@@ -115,7 +116,7 @@ class RouteProcessor:
     ) -> RemotingCommand:
         """104: remove a broker that shuts down."""
         header = request.header(UnRegisterBrokerRequestHeader)
-        log.info("broker %s (%s) says goodbye", header.broker_name, header.broker_addr)
+        log.info("broker %s (%s) unregisters", header.broker_name, header.broker_addr)
         self._routes.unregister(
             BrokerIdentity(
                 header.cluster_name, header.broker_name, header.broker_id, header.broker_addr
@@ -126,7 +127,7 @@ class RouteProcessor:
     def query_data_version(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand:
-        """322: tell a broker whether its topics must be registered again; a sign of life."""
+        """322: return whether a broker must register its topics again; also a heartbeat."""
         header = request.header(QueryDataVersionRequestHeader)
         sent = decode_body(DataVersion, request.body) if request.body else None
         known = self._routes.data_version(header.broker_addr)
@@ -139,7 +140,7 @@ class RouteProcessor:
         )
 
     def get_route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """105: the brokers and queues of a topic, in the dialect that the client reads."""
+        """105: the brokers and queues of a topic, in the client's JSON dialect."""
         header = request.header(GetRouteInfoRequestHeader)
         standard = request.version >= VERSION_WITH_STANDARD_JSON or header.accept_standard_json_only
         body = self._route_body(header.topic, standard=standard)
@@ -154,7 +155,7 @@ class RouteProcessor:
         return RemotingCommand.response(body=encode_body(self._routes.cluster_info()))
 
     def wipe_write_perm(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """205: stop new messages from going to a broker, until its topics change."""
+        """205: remove the write permission of a broker, until its topics change."""
         broker = request.header(WipeWritePermOfBrokerRequestHeader).broker_name
         count = self._routes.wipe_write_perm(broker)
         log.info("%s wiped the write permission of %s (%d topics)", connection.peer, broker, count)
@@ -176,7 +177,7 @@ class RouteProcessor:
         return _topic_list(list(self._routes.topics))
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """216: forget a topic, in one cluster or everywhere."""
+        """216: delete the route of a topic, in one cluster or in all clusters."""
         header = request.header(DeleteTopicFromNamesrvRequestHeader)
         log.info("%s deleted the route of %s", connection.peer, header.topic)
         self._routes.delete_topic(header.topic, header.cluster_name or None)
@@ -190,7 +191,7 @@ class RouteProcessor:
         return _topic_list(self._routes.topics_of_cluster(cluster))
 
     def system_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """304: cluster and broker names, and one broker to ask for the rest."""
+        """304: cluster and broker names, and a broker address for the other system topics."""
         return _topic_list(*self._routes.system_topics())
 
     def unit_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -212,17 +213,17 @@ class RouteProcessor:
             self._routes.topics_by_flag(lambda flag: flag & both == UNIT_SUBSCRIPTION)
         )
 
-    def _sign_of_life(
+    def _live_broker(
         self,
         connection: Connection,
         request: RemotingCommand,
         header: RegisterBrokerRequestHeader,
         identity: BrokerIdentity,
     ) -> tuple[LiveBroker, Iterable[TopicConfig]]:
-        """What a registration says of the broker, and its topics.
+        """Return the registered broker and its topics.
 
-        Brokers repeat themselves every 30 s; a registration that says the same as the last one is
-        known by its digest, and not read again.
+        Brokers register every 30 s; a registration with the digest of the last registration is not
+        decoded again.
         """
         now_ms, ha_addr = self._clock_ms(), header.ha_server_addr
         digest = _digest(request, header)
@@ -270,11 +271,11 @@ class RouteProcessor:
 
 
 def _digest(request: RemotingCommand, header: RegisterBrokerRequestHeader) -> bytes:
-    """Of all that decides what is registered; a slave that became master is not the same."""
-    who = (header.broker_name, header.cluster_name, header.broker_id, header.compressed)
-    said = blake2b(repr((request.version, *who)).encode(), digest_size=DIGEST_BYTES)
-    said.update(request.body)
-    return said.digest()
+    """Return the digest of body and identity; a slave that became master has a new digest."""
+    identity = (header.broker_name, header.cluster_name, header.broker_id, header.compressed)
+    digest = blake2b(repr((request.version, *identity)).encode(), digest_size=DIGEST_BYTES)
+    digest.update(request.body)
+    return digest.digest()
 
 
 def _registration(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:

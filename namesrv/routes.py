@@ -1,14 +1,14 @@
-"""The route table: brokers, their addresses, the topics they serve, and who is alive.
+"""The route table: brokers, their addresses, their topics, and the live brokers.
 
     topics    topic -> broker name -> QueueData
     brokers   broker name -> BrokerData (cluster, id -> address)
     clusters  cluster -> broker names
-    live      address -> LiveBroker (last sign of life, data version, connection)
-    served    broker name -> its topics, the reverse of `topics`
+    live      address -> LiveBroker (last heartbeat, data version, connection)
+    served    broker name -> topics of the broker, the reverse of `topics`
 
-A broker lives as long as it registers or probes at least every 120 s and keeps its connection. The
-table is pure: time comes in as `now_ms`, a connection is only compared. Compatible with RocketMQ's
-RouteInfoManager.
+A broker is live while it registers or queries its data version at least every 120 s and keeps the
+connection open. The table is pure: time comes in as `now_ms`, connections are only compared.
+Compatible with RocketMQ's RouteInfoManager.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,6 +29,7 @@ from core_broker.remoting.bodies import (
     TopicRouteData,
 )
 
+#: Maximum time between heartbeats of a live broker.
 BROKER_EXPIRY_MS = 120_000
 
 # Bits of topicSysFlag.
@@ -38,7 +39,7 @@ UNIT_SUBSCRIPTION = 2
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """How a broker names itself in codes 103, 104 and 322."""
+    """Identity of a broker in the headers of codes 103, 104 and 322."""
 
     cluster: str
     name: str
@@ -47,14 +48,14 @@ class BrokerIdentity:
 
 
 class BrokerLink(Protocol):
-    """The connection over which a broker registered; compared, and closed by the server."""
+    """The connection of a registration; the table compares it, the server closes it."""
 
     def close(self, reason: str) -> None: ...
 
 
 @dataclass(slots=True)
 class LiveBroker:
-    """A broker address that has shown a sign of life."""
+    """The last registration and heartbeat of a broker address."""
 
     name: str
     connection: BrokerLink
@@ -62,20 +63,20 @@ class LiveBroker:
     data_version: DataVersion
     ha_server_addr: str
     filter_servers: list[str]
-    #: Digest of the registration's body, to know the same one again without reading it.
+    #: Digest of the registration; an equal registration is not decoded again.
     digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class MasterOfSlave:
-    """What a slave is told when it registers; empty for a master."""
+    """The master in the registration response of a slave; empty for a master."""
 
     master_addr: str | None = None
     ha_server_addr: str | None = None
 
 
 class RouteTable:
-    """All routes of the clusters that register here; nothing is kept on disk."""
+    """All routes of the registered clusters, in memory only."""
 
     def __init__(self) -> None:
         self.topics: dict[str, dict[str, QueueData]] = {}
@@ -86,11 +87,11 @@ class RouteTable:
         self._changed: set[str] = set()
 
     def invalidate(self) -> None:
-        """Note that all routes may look different now, for a reason outside of this table."""
+        """Mark all routes as changed, for a reason outside of the table."""
         self._changed.update(self.topics)
 
     def take_changed(self) -> set[str]:
-        """Return the topics whose routes may look different since the last call."""
+        """Return the topics whose routes may have changed since the last call."""
         changed, self._changed = self._changed, set()
         return changed
 
@@ -100,12 +101,14 @@ class RouteTable:
         live: LiveBroker,
         topics: Iterable[TopicConfig],
     ) -> MasterOfSlave:
-        """Enter a broker, or refresh it. Topics count only from a master, and only when its data
-        version changed or it is new; a topic that is absent stays, as registrations may be partial.
+        """Add or refresh a broker; return the master for a slave.
+
+        Topics are taken from a master only, when the master is new or its data version changed.
+        Absent topics stay, because registrations may be partial.
         """
         known = self.live.get(identity.addr)
         if known is not None and known.name != identity.name:
-            # The broker was renamed; RocketMQ would keep the routes of the old name for ever.
+            # The broker was renamed; RocketMQ would keep the routes of the old name.
             self._remove(identity.addr)
             known = None
         is_new = self._enter_broker(identity)
@@ -121,45 +124,45 @@ class RouteTable:
         return self._master_of(identity.name)
 
     def is_in_place(self, identity: BrokerIdentity) -> bool:
-        """Whether clients find this broker: no other address took its place, or left it empty."""
+        """Return whether the routes contain the address of the broker under its id."""
         broker = self.brokers.get(identity.name)
         return broker is not None and broker.broker_addrs.get(identity.broker_id) == identity.addr
 
     def unregister(self, identity: BrokerIdentity) -> None:
-        """Remove a broker that says goodbye.
+        """Remove a broker that unregisters.
 
-        RocketMQ removes whatever address stands under the id; here it must be the same address, so
-        that the late goodbye of a replaced process does not remove its successor.
+        RocketMQ removes any address under the id. Here the address must be equal, so that the late
+        unregistration of a replaced process does not remove the new process.
         """
         live = self.live.get(identity.addr)
         if live is not None and live.name == identity.name:
             self._remove(identity.addr)
 
     def connection_lost(self, connection: BrokerLink) -> list[str]:
-        """Remove the brokers that registered over this connection; return their addresses."""
+        """Remove the brokers registered over the connection; return their addresses."""
         gone = [addr for addr, live in self.live.items() if live.connection is connection]
         for addr in gone:
             self._remove(addr)
         return gone
 
     def expire(self, now_ms: int) -> list[LiveBroker]:
-        """Remove the brokers without a sign of life for 120 s; return them."""
+        """Remove the brokers without a heartbeat for BROKER_EXPIRY_MS; return the brokers."""
         limit = now_ms - BROKER_EXPIRY_MS
         gone = [addr for addr, live in self.live.items() if live.last_update_ms < limit]
         return [self._remove(addr) for addr in gone]
 
     def refresh(self, addr: str, now_ms: int) -> None:
-        """Note a sign of life of a broker whose topics did not change."""
+        """Record a heartbeat of a broker with unchanged topics."""
         if addr in self.live:
             self.live[addr].last_update_ms = now_ms
 
     def data_version(self, addr: str) -> DataVersion | None:
-        """Return the data version of the last registration from this address."""
+        """Return the data version of the last registration from the address."""
         live = self.live.get(addr)
         return None if live is None else live.data_version
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """Return the brokers and queues of a topic, or None when nobody serves it."""
+        """Return the brokers and queues of a topic, or None when no broker serves the topic."""
         queues = self.topics.get(topic)
         brokers = [self.brokers[name] for name in queues or () if name in self.brokers]
         if not queues or not brokers:
@@ -185,9 +188,11 @@ class RouteTable:
         return [topic for topic, queues in self.topics.items() if not members.isdisjoint(queues)]
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """Return the cluster and broker names, which are topics too, and the address of a broker
-        that can be asked for its own system topics."""
-        names = [each for cluster, members in self.clusters.items() for each in (cluster, *members)]
+        """Return the cluster and broker names, which are topics, and the address of a broker.
+
+        The client requests the system topics of brokers from this address.
+        """
+        names = [name for cluster, members in self.clusters.items() for name in (cluster, *members)]
         addrs = (addr for broker in self.brokers.values() for addr in broker.broker_addrs.values())
         return names, next(addrs, None)
 
@@ -200,18 +205,18 @@ class RouteTable:
         ]
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Remove a topic everywhere, or only from the brokers of one cluster."""
+        """Remove a topic from all brokers, or from the brokers of one cluster."""
         members = self.topics.keys() if cluster is None else self.clusters.get(cluster, set())
         queues = self.topics.get(topic, {})
         for broker in [name for name in queues if cluster is None or name in members]:
             self._drop_queues(topic, broker)
 
     def wipe_write_perm(self, broker: str) -> int:
-        """Take the write permission from all topics of a broker; return how many it has."""
+        """Remove the write permission of all topics of a broker; return the number of topics."""
         return self._change_perm(broker, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker: str) -> int:
-        """Make all topics of a broker readable and writable; return how many it has."""
+        """Make all topics of a broker readable and writable; return the number of topics."""
         return self._change_perm(broker, lambda _: PERM_READ | PERM_WRITE)
 
     def _enter_broker(self, identity: BrokerIdentity) -> bool:
@@ -227,7 +232,7 @@ class RouteTable:
             )
             self.brokers[identity.name] = broker
         addrs = broker.broker_addrs
-        # A slave that became master comes back with the same address under another id.
+        # A slave that became master registers with the same address under another id.
         for other in [key for key, addr in addrs.items() if addr == identity.addr]:
             if other != identity.broker_id:
                 del addrs[other]
@@ -258,11 +263,11 @@ class RouteTable:
 
     def _remove(self, addr: str) -> LiveBroker:
         live = self.live.pop(addr)
-        # A broker whose place another address has taken is alive without being in the table.
+        # A broker whose id another address has taken is live, but not in `brokers`.
         broker = self.brokers.get(live.name)
         if broker is None:
             return live
-        for broker_id in [key for key, each in broker.broker_addrs.items() if each == addr]:
+        for broker_id in [key for key, other in broker.broker_addrs.items() if other == addr]:
             del broker.broker_addrs[broker_id]
             self._touch(live.name)
         if not broker.broker_addrs:
@@ -276,7 +281,7 @@ class RouteTable:
             self._drop_queues(topic, name)
 
     def _leave_clusters(self, name: str) -> None:
-        for cluster in [each for each, names in self.clusters.items() if name in names]:
+        for cluster in [key for key, names in self.clusters.items() if name in names]:
             self.clusters[cluster].discard(name)
             if not self.clusters[cluster]:
                 del self.clusters[cluster]
@@ -292,7 +297,7 @@ class RouteTable:
         self._changed.add(topic)
 
     def _touch(self, broker: str) -> None:
-        """Whatever names this broker looks different now."""
+        """Mark the routes of all topics of a broker as changed."""
         self._changed.update(self._served.get(broker, ()))
 
     def _change_perm(self, broker: str, change: Callable[[int], int]) -> int:

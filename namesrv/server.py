@@ -1,4 +1,4 @@
-"""The name server as one object: sockets, processors, the scan for silent brokers, side port."""
+"""The name server: sockets, request processors, the scan for expired brokers, side port."""
 
 import asyncio
 import logging
@@ -26,16 +26,17 @@ from namesrv.settings_processor import SettingsProcessor
 
 log = logging.getLogger(__name__)
 
+#: Maximum wait of a stop for requests in progress.
 DRAIN_SECONDS = 3.0
 
 
 def monotonic_ms() -> int:
-    """Return milliseconds that no clock change can move."""
+    """Return the monotonic clock in milliseconds."""
     return time.monotonic_ns() // 1_000_000
 
 
 class NameServer:
-    """`await start()` binds and serves; `await stop()` ends it in order."""
+    """`await start()` binds and serves; `await stop()` stops in order."""
 
     def __init__(self, config: NamesrvConfig) -> None:
         """Read kvConfig.json; raises SettingsError when it is damaged."""
@@ -58,7 +59,7 @@ class NameServer:
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Bind both ports; CannotListen when one is taken."""
+        """Bind both ports; raises CannotListen when a port is in use."""
         self.readiness.set("listening", "not yet")
         host, port, http_port = (
             self.config.bind_address,
@@ -69,7 +70,7 @@ class NameServer:
             self.port = await self._server.listen(host, port)
         except OSError as error:
             raise CannotListen("listenPort", host, port, error) from None
-        self._scan = asyncio.get_running_loop().create_task(self._scan_for_silence())
+        self._scan = asyncio.get_running_loop().create_task(self._scan_for_expired_brokers())
         if http_port >= 0:
             metrics = Metrics({"node_type": "nameserver"})
             metrics.source(self._metrics)
@@ -82,7 +83,7 @@ class NameServer:
         self.readiness.set("listening")
 
     async def stop(self) -> None:
-        """Stop accepting, answer what is under way, put pending changes on disk, close."""
+        """Stop accepting, answer the requests in progress, save pending changes, close."""
         self.readiness.set("listening", "shutting down")
         if self._scan is not None:
             self._scan.cancel()
@@ -94,7 +95,7 @@ class NameServer:
     def varz(self) -> dict[str, Any]:
         """Return the internal tables for /varz."""
         return {
-            "clusters": {name: sorted(each) for name, each in self.routes.clusters.items()},
+            "clusters": {name: sorted(members) for name, members in self.routes.clusters.items()},
             "brokers": {
                 addr: {
                     "name": live.name,
@@ -111,8 +112,8 @@ class NameServer:
     def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         handler = self._handlers.get(request.code)
         if handler is None:
-            # A Java 4.9.8 name server gives no answer at all, so its clients wait for their
-            # timeout; 5.x answers like this, which every client understands.
+            # A Java 4.9.8 name server sends no response, so that clients run into their timeout.
+            # This response is that of 5.x, which every client understands.
             return RemotingCommand.response(
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 f" request type {request.code} not supported",
@@ -124,15 +125,15 @@ class NameServer:
         for addr in self.routes.connection_lost(connection):
             log.info("the connection of broker %s is closed; its routes are removed", addr)
 
-    async def _scan_for_silence(self) -> None:
+    async def _scan_for_expired_brokers(self) -> None:
         while True:
             await asyncio.sleep(self.config.scan_not_active_broker_interval / 1000)
-            self.remove_silent_brokers(monotonic_ms())
+            self.remove_expired_brokers(monotonic_ms())
 
-    def remove_silent_brokers(self, now_ms: int) -> None:
-        """Drop the brokers that have been silent for too long, and their connections."""
+    def remove_expired_brokers(self, now_ms: int) -> None:
+        """Remove the brokers without a recent heartbeat, and close their connections."""
         for live in self.routes.expire(now_ms):
-            log.warning("broker %s was silent for too long; its routes are removed", live.name)
+            log.warning("broker %s sent no heartbeat in time; its routes are removed", live.name)
             live.connection.close("no heartbeat")
 
     def _metrics(self) -> Iterator[Family]:

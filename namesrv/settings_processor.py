@@ -1,7 +1,7 @@
-"""Request codes about stored values: the key-value store and the name server's own settings.
+"""Request codes of the key-value store and of the name server's settings.
 
-A change is answered after it is on disk. When the disk refuses, the change stays in memory and the
-answer says so.
+The response to a change is sent after the change is on disk. When the write fails, the change stays
+in memory, and the response reports the failed write.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class SettingsProcessor:
-    """Owns the settings in force; `handlers` maps request codes to methods."""
+    """Owns the current settings; `handlers` maps request codes to methods."""
 
     def __init__(
         self, config: NamesrvConfig, key_values: KeyValues, on_change: Callable[[], None]
@@ -52,11 +52,11 @@ class SettingsProcessor:
         }
 
     async def drain(self) -> None:
-        """Wait until every change that was taken is on disk."""
+        """Wait until every accepted change is on disk."""
         await asyncio.gather(*self._saving)
 
     def put_key_value(self, connection: Connection, request: RemotingCommand) -> None:
-        """100: set a key."""
+        """100: add or overwrite a key."""
         header = request.header(PutKVConfigRequestHeader)
         self._key_values.put(header.namespace, header.key, header.value)
         self._save(connection, request, self._key_value_file, self._key_values.to_json())
@@ -73,7 +73,7 @@ class SettingsProcessor:
         return RemotingCommand.response(header=GetKVConfigResponseHeader(value=value))
 
     def delete_key_value(self, connection: Connection, request: RemotingCommand) -> None:
-        """102: remove a key, whether it was there or not."""
+        """102: remove a key if present."""
         header = request.header(DeleteKVConfigRequestHeader)
         self._key_values.delete(header.namespace, header.key)
         self._save(connection, request, self._key_value_file, self._key_values.to_json())
@@ -91,7 +91,7 @@ class SettingsProcessor:
     def update_config(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | None:
-        """318: change settings of the running name server, all or none, and write them back."""
+        """318: update settings of the running name server, all or none, and write the file."""
         text = request.body.decode("utf-8", "replace")
         black_list = self.config.config_black_list.split(";")
         if any(entry.key in black_list for entry in parse_properties(text)):

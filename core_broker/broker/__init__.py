@@ -1,11 +1,11 @@
-"""One broker: its parts put together, its start and its stop.
+"""One broker: assembly of the parts, start and stop.
 
-assembly      makes the parts and lets them know each other
-lifecycle     starts and stops them in order
-registration  keeps the name servers informed, each by a namesrv_link
-saving        writes the tables under config/ off the event loop
-jobs          what happens by the clock
-exposure      readiness, metrics and internals on the side port
+assembly      creates and connects the parts
+lifecycle     starts and stops the parts in order
+registration  registers the broker at the name servers, through one namesrv_link per name server
+saving        writes the tables below config/ off the event loop
+jobs          periodic jobs
+exposure      readiness, metrics and internal tables on the side port
 """
 
 from core_broker.broker.lifecycle import Broker

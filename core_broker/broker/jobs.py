@@ -1,4 +1,4 @@
-"""What a broker does by the clock."""
+"""Periodic jobs of a broker."""
 
 import asyncio
 import logging
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 _DAY_CHECK_MS = 1_000
 _STORE_CHECK_MS = 100
 _SAVE_RETRY_MS = 1_000
-#: How often consumerFilter.json is written, when it changed.
+#: Interval between writes of a changed consumerFilter.json.
 FILTERS_SAVED_MS = 10_000
 
 
 class Jobs:
-    """Runs them as tasks; one that fails is logged and runs again at its next time."""
+    """Runs the jobs as tasks; a failed job is logged and runs again after its interval."""
 
     def __init__(self, ctx: BrokerContext, requests: RequestTable) -> None:
         self._ctx = ctx
@@ -38,7 +38,7 @@ class Jobs:
         self._today = time.localtime().tm_yday
 
     def start(self) -> None:
-        """Begin; every interval can be changed while the broker runs, where it is a setting."""
+        """Start the jobs; intervals that are settings may be updated while the broker runs."""
         ctx = self._ctx
         self._every(lambda: DEADLINE_STEP_MS, self._requests.pulls.expire)
         self._every(lambda: SCAN_INTERVAL_MS, self._requests.clients.close_silent)
@@ -53,25 +53,25 @@ class Jobs:
         self._every(lambda: _STORE_CHECK_MS, self._watch_store)
 
     async def stop(self) -> None:
-        """End all of them."""
+        """Cancel all jobs."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def save_offsets(self) -> None:
-        """Write consumerOffset.json when something was committed since it was last written."""
+        """Write consumerOffset.json when an offset was committed since the last write."""
         if self._ctx.offsets.changes != self._saved_offsets:
             self._saved_offsets = self._ctx.offsets.changes
             self._ctx.saver.save(ConfigTable.OFFSETS)
 
     def save_delays(self) -> None:
-        """Write delayOffset.json when something was delivered since it was last written."""
+        """Write delayOffset.json when a delayed message was delivered since the last write."""
         if self._ctx.delay_progress.changes != self._saved_delays:
             self._saved_delays = self._ctx.delay_progress.changes
             self._ctx.saver.save(ConfigTable.DELAYS)
 
     def save_filters(self) -> None:
-        """Forget the filters of groups long gone, and write consumerFilter.json when it changed."""
+        """Remove expired filters, and write consumerFilter.json when a filter changed."""
         self._ctx.filters.clean(self._ctx.now_ms())
         if self._ctx.filters.changes != self._saved_filters:
             self._saved_filters = self._ctx.filters.changes
@@ -86,7 +86,7 @@ class Jobs:
             self._ctx.day_totals.day_begins(totals)
 
     def _watch_store(self) -> None:
-        """Let the name servers know at once when producers should go elsewhere."""
+        """Register without write permission at once when the store has failed."""
         if self._ctx.store.health.has_failed and not self._has_told_failure:
             self._has_told_failure = True
             self._ctx.topics.touch(self._ctx.now_ms())

@@ -1,7 +1,7 @@
-"""The registration of a broker at one name server, kept up for ever.
+"""The registration of a broker at one name server, renewed until the broker stops.
 
-A link registers everything at its start, every registerNameServerPeriod, and when its connection
-was lost, because a name server then forgets the broker at once. Topics that change are registered
+A link registers all topics at its start, every registerNameServerPeriod, and after the loss of the
+connection, because a name server then removes the broker at once. A changed topic is registered
 alone, at once.
 """
 
@@ -11,21 +11,21 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from core_broker.remoting.bodies import TopicConfig
 
-#: How soon to try again at a name server that did not take the registration.
+#: Delay before the retry of a failed registration.
 RETRY_MS = 1_000
 
-#: Registers the given topics, or all for None, at an address; returns what went wrong, or "".
+#: Registers topics (None: all topics) at an address; returns the reason of a failure, or "".
 Register = Callable[[str, list[TopicConfig] | None], Awaitable[str]]
 
 log = logging.getLogger(__name__)
 
 
 class NamesrvLink:
-    """One name server, and what it still has to be told."""
+    """One name server with its pending registrations."""
 
     def __init__(self, addr: str, register: Register) -> None:
         self.addr = addr
-        #: Why the broker is not registered there; "" when it is.
+        #: Reason why the broker is not registered; "" when registered.
         self.problem = "not yet registered"
         self._register = register
         self._changed: dict[str, TopicConfig] = {}
@@ -34,7 +34,7 @@ class NamesrvLink:
         self._wake = asyncio.Event()
 
     def change(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
-        """Tell it of changed topics soon; the future is done when that was tried."""
+        """Register changed topics; the future is done after the attempt."""
         self._changed.update((topic.topic_name, topic) for topic in topics)
         tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(tried)
@@ -42,16 +42,16 @@ class NamesrvLink:
         return tried
 
     def renew(self) -> None:
-        """Register everything soon."""
+        """Request a registration of all topics."""
         self._is_full_due = True
         self._wake.set()
 
     async def run(self, period_ms: Callable[[], int]) -> None:
-        """Keep the name server informed."""
+        """Send registrations until cancelled."""
         while True:
             await self._tell()
             if self.problem:
-                # Changes alone would not be enough for a name server that missed some.
+                # The name server missed changes; only a full registration brings them.
                 self._is_full_due = True
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue

@@ -1,7 +1,8 @@
-"""Telling the name servers which topics this broker has: codes 103, 104 and 322.
+"""Registration of the broker and its topics at the name servers: codes 103, 104 and 322.
 
-Each name server has a link of its own, so that one that does not answer does not hold up the
-others. Compatible with RocketMQ's BrokerOuterAPI and BrokerController.registerBrokerAll.
+Each name server has its own link, so that an unreachable name server does not delay the
+registration at the others. Compatible with RocketMQ's BrokerOuterAPI and
+BrokerController.registerBrokerAll.
 """
 
 import asyncio
@@ -40,8 +41,9 @@ from core_broker.state.topics import TopicTable
 
 #: RocketMQ clips registerNameServerPeriod to these bounds.
 PERIOD_MS_MIN, PERIOD_MS_MAX = 10_000, 60_000
-#: How long a change waits for the name servers before it is answered without them.
+#: Maximum wait of a topic change for the name servers before its response, seconds.
 CHANGE_WAIT_S = 1.0
+#: Timeout of the unregistration at one name server.
 UNREGISTER_TIMEOUT_MS = 1_000
 
 _BODY_CRC_MASK = 0x7FFFFFFF
@@ -52,8 +54,8 @@ log = logging.getLogger(__name__)
 class Registration:
     """Registers a broker with all name servers of its settings.
 
-    `has_failed` tells whether the store takes no more messages until a restart, `order_changed` is
-    told the order table that a name server answers with.
+    `has_failed` returns whether the store accepts no messages until a restart. `order_changed` is
+    called with the order table of each registration response.
     """
 
     def __init__(
@@ -74,26 +76,29 @@ class Registration:
         self._is_stopping = False
 
     async def start(self, broker_addr: str) -> None:
-        """Begin to register, and wait a little for the first answers; unreachable is no failure."""
+        """Start the registration and wait up to CHANGE_WAIT_S for the first responses.
+
+        Unreachable name servers do not fail the start.
+        """
         self._addr = broker_addr
         self.all_changed()
         await self.topics_changed([])
 
     @property
     def problem(self) -> str:
-        """Why no name server knows the broker; "" when one does, or when none is configured."""
+        """Reasons why no registration succeeded; "" after a success or without name servers."""
         problems = [f"{link.addr}: {link.problem}" for link in self._links.values()]
         is_known = any(not link.problem for link in self._links.values())
         return "" if is_known else "; ".join(problems)
 
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
-        """Tell them soon; the future is done when they know, or when the time for it is over."""
+        """Register changed topics; the future is done after every name server or CHANGE_WAIT_S."""
         changed = list(topics)
         tried = [link.change(changed) for link in self._links.values()]
         return asyncio.ensure_future(_settled(tried))
 
     def all_changed(self) -> None:
-        """Register everything soon, at the name servers that the settings name now."""
+        """Register all topics at the name servers of the current settings."""
         wanted = {part.strip() for part in self._settings().namesrv_addr.split(";") if part.strip()}
         for addr in self._links.keys() - wanted:
             del self._links[addr]
@@ -106,7 +111,7 @@ class Registration:
             link.renew()
 
     async def stop(self) -> None:
-        """Say good-bye to all name servers and end."""
+        """Unregister from all name servers and close the connections."""
         self._is_stopping = True
         for task in self._tasks.values():
             task.cancel()
@@ -123,7 +128,7 @@ class Registration:
                 addr, self._registration(topics), config.register_broker_timeout_mills
             )
             if answer.code != ResponseCode.SUCCESS:
-                return f"it answered {answer.code} {answer.remark or ''}."
+                return f"the response is {answer.code} {answer.remark or ''}."
             if answer.body:
                 self._order_changed(decode_body(KVTable, answer.body).table)
         except GantryError as error:
@@ -131,7 +136,7 @@ class Registration:
         return ""
 
     async def _is_known(self, addr: str) -> bool:
-        """Whether a name server has our topics as they are now; asking keeps us alive there."""
+        """Return whether a name server has the current data version; also a heartbeat."""
         config = self._settings()
         header = QueryDataVersionRequestHeader(
             broker_name=config.broker_name,
@@ -151,7 +156,7 @@ class Registration:
         listed = self._topics.configs if topics is None else topics
         permission = config.broker_permission
         if self._has_failed():
-            permission &= ~PERM_WRITE  # producers go elsewhere, consumers may read on
+            permission &= ~PERM_WRITE  # producers choose other brokers, consumers continue
         wrapper = TopicConfigSerializeWrapper(
             topic_config_table={
                 topic.topic_name: _restricted(topic, permission) for topic in listed
@@ -187,7 +192,7 @@ class Registration:
         try:
             await self._client.invoke(link.addr, command, UNREGISTER_TIMEOUT_MS)
         except GantryError as error:
-            log.warning("name server %s did not hear of the stop: %s", link.addr, error)
+            log.warning("the broker could not unregister from name server %s: %s", link.addr, error)
 
     def _period_ms(self) -> int:
         return min(max(self._settings().register_name_server_period, PERIOD_MS_MIN), PERIOD_MS_MAX)
@@ -202,7 +207,7 @@ class Registration:
 
 
 def _restricted(topic: TopicConfig, broker_permission: int) -> TopicConfig:
-    """The topic as a broker that is not open for everything offers it."""
+    """Return the topic with its permission limited by brokerPermission."""
     if broker_permission & PERM_READ_WRITE == PERM_READ_WRITE:
         return topic
     return msgspec.structs.replace(topic, perm=topic.perm & broker_permission)

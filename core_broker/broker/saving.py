@@ -1,7 +1,7 @@
-"""Writing the tables under storePathRootDir/config, one after the other, off the event loop.
+"""Writes of the tables below storePathRootDir/config, one after the other, off the event loop.
 
-A table is encoded on the loop and written in a thread. Changes that come while it is being written
-are written together afterwards.
+A table is encoded on the event loop and written in a thread. Changes during a write are written
+together after the write.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from core_broker.store.lanes import Lane
 
 log = logging.getLogger(__name__)
 
-#: Hears how a write went.
+#: Called on the event loop with the error of a write, or None.
 Then = Callable[[Exception | None], None]
 
 
 class TableSaver:
-    """Owns the files of the tables, and the settings file that code 25 changes."""
+    """Owns the files of the tables, and the settings file, which request code 25 updates."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class TableSaver:
         self._lane = lane
         self._waiting: dict[ConfigTable, list[Then]] = {}
         self._writing: set[ConfigTable] = set()
-        #: Tables that could not be written, since the disk is full for instance.
+        #: Tables whose last write failed, for example because the disk is full.
         self._failed: set[ConfigTable] = set()
 
     def path(self, table: ConfigTable) -> Path:
-        """Where a table is kept."""
+        """Return the file of a table."""
         return self._folder / table.value
 
     def save(self, table: ConfigTable, then: Then | None = None) -> None:
-        """Write the table as it is now; `then` hears on the loop how that went."""
+        """Write the current table; `then` is called on the event loop after the write."""
         waiting = self._waiting.setdefault(table, [])
         if then is not None:
             waiting.append(then)
@@ -54,12 +54,15 @@ class TableSaver:
             self._write(table)
 
     def retry_failed(self) -> None:
-        """Try once more to write what could not be written."""
+        """Write the tables whose last write failed."""
         for table in list(self._failed):
             self.save(table)
 
     async def save_settings(self, content: bytes) -> None:
-        """Write the settings file the broker was started with, if there was one."""
+        """Write the settings file of the start, if the broker was started with one.
+
+        Raises RequestRefused when the file cannot be written.
+        """
         path = self._settings_file
         if path is None:
             return
@@ -72,7 +75,7 @@ class TableSaver:
             )
 
     def close(self) -> None:
-        """Write every table once more and return when all is on disk. Waits for the disk."""
+        """Write every table and return when the files are on disk. Blocks the caller."""
         for table in self._encoders:
             self.save(table)
         self._lane.close()

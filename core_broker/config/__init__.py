@@ -1,7 +1,7 @@
 """Settings of a broker and of a name server.
 
 settings.py        how a setting is declared: key, default, limits, updatable, no_effect
-broker.py          the settings of a broker          namesrv.py  those of a name server
+broker.py          the settings of a broker          namesrv.py  the settings of a name server
 unused.py          keys of RocketMQ that have no effect here, with reasons
 unsupported.py     values that are refused, with reasons
 loading.py         settings of a start: sources, checks, warnings, print-outs

@@ -1,4 +1,4 @@
-"""One value given for a key, with its source, and the texts that name both."""
+"""The assignment of a value to a key by a source, and suggestions for unknown keys."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
 """Java's .properties syntax, as in RocketMQ's broker.conf and the bodies of codes 25 and 318.
 
-One entry a line: the key ends at the first unescaped "=", ":" or blank; lines that start with "#"
-or "!" are comments; a backslash at the end of a line continues it; escapes are those of Java,
-with \\uXXXX for UTF-16 units. Compatible with java.util.Properties.load, plus line numbers, which
-error messages need.
+One entry per line: the key ends at the first unescaped "=", ":" or blank; lines that start with
+"#" or "!" are comments; a backslash at the end of a line continues the line. Escapes are those of
+Java, with \\uXXXX for UTF-16 units. Compatible with java.util.Properties.load; the entries have
+line numbers for error messages.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key with its value and the line (from 1) on which it starts."""
+    """One key with its value and its first line, counted from 1."""
 
     key: str
     value: str
@@ -23,10 +23,10 @@ class Entry:
 
 
 def parse_properties(text: str) -> list[Entry]:
-    """Return the entries in file order; a key that stands twice appears twice.
+    """Return the entries in file order, including repeated keys.
 
-    No text is refused: like Java, an unknown escape stands for the escaped letter. A damaged
-    \\uXXXX escape, which Java answers with an exception, is kept as it is written.
+    Every text is accepted: an unknown escape means the escaped letter, as in Java. A damaged
+    \\uXXXX escape, for which Java throws an exception, is kept unchanged.
     """
     return [_entry(logical, line) for logical, line in _logical_lines(text)]
 
@@ -50,7 +50,7 @@ def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _natural_lines(text: str) -> list[str]:
-    # Not str.splitlines: it also cuts at characters that are ordinary text to Java.
+    # str.splitlines also splits at characters that are ordinary text to Java.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

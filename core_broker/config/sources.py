@@ -20,14 +20,14 @@ from core_broker.config.unused import KEYS_WITHOUT_EFFECT
 from core_broker.errors import SettingProblem
 
 ENVIRONMENT_PREFIX = "ROCKETMQ_"
-# Variables that containers of RocketMQ set for its virtual machine.
+# Variables of RocketMQ containers for the options of the Java VM.
 _JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
-# Variables of RocketMQ with that prefix that are not settings.
+# Variables of RocketMQ with ENVIRONMENT_PREFIX that are not settings.
 _OTHER_VARIABLES = {"SERIALIZETYPE", "ZONE", "ZONEMODE"}
 
 
 def from_default_address(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
-    """Yield the name servers of NAMESRV_ADDR, which is only a default, as in RocketMQ."""
+    """Yield the name servers of NAMESRV_ADDR, a default as in RocketMQ."""
     address = environ.get("NAMESRV_ADDR", "")
     if address and "namesrvAddr" in kind.keys():  # noqa: SIM118
         yield Assignment("namesrvAddr", address, "environment NAMESRV_ADDR")
@@ -87,7 +87,7 @@ def from_environment(
 
 
 def _is_useless(kind: type[Settings], key: str, value: str) -> bool:
-    """Return whether an assignment asks for a behaviour that its key does not have here."""
+    """Return whether an assignment requests a behaviour that Gantry does not have."""
     if key in KEYS_WITHOUT_EFFECT:
         return True
     if key not in kind.no_effect_keys():

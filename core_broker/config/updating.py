@@ -13,7 +13,7 @@ from core_broker.errors import SettingProblem, SettingsError
 
 C = TypeVar("C", bound=Settings)
 
-# Keys that a request may contain although they are no settings here.
+# Keys of RocketMQ that a request may contain although Gantry has no such setting.
 _ACCEPTED = KEYS_WITHOUT_EFFECT.keys() | REFUSED_KEYS
 
 

@@ -1,7 +1,7 @@
 """The registry of metrics of one process, rendered as Prometheus text.
 
-Counters stay with the code that counts; sources read them at each scrape. The names are those of
-RocketMQ 5, so that existing dashboards work.
+The code that counts owns the counters; sources read the counters at each scrape. Metric names are
+the names of RocketMQ 5, so that existing dashboards work.
 """
 
 import asyncio

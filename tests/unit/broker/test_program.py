@@ -60,7 +60,10 @@ def test_an_occupied_port(tmp_path: Path) -> None:
         file = settings_file(tmp_path, f"listenPort={port}", "bindAddress=127.0.0.1")
         done = run("-c", file, folder=tmp_path)
     assert done.returncode == 1
-    assert f"Port {port} is in use; stop who holds it or set listenPort." in done.stderr
+    assert (
+        f"Port {port} is in use; stop the process that listens on it or set listenPort."
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 

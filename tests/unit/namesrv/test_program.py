@@ -90,7 +90,7 @@ def test_an_occupied_port_is_named(start: Start, conf: Path) -> None:
         assert code == 1
         assert out == ""
         assert err.splitlines()[-1] == (
-            f"Port {port} is in use; stop who holds it or set listenPort."
+            f"Port {port} is in use; stop the process that listens on it or set listenPort."
         )
         code, _, err = finish(start("-c", str(conf), ROCKETMQ_HTTP_PORT=str(port)))
         assert code == 1

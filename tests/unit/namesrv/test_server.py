@@ -121,9 +121,9 @@ async def test_silent_brokers_are_cut_off(asker: Asker, server: NameServer) -> N
     other = Asker(asker.addr)
     await other.ask(103, broker(), registration(topic("T1")))
     connection = await other.client.connection(other.addr)
-    server.remove_silent_brokers(monotonic_ms())
+    server.remove_expired_brokers(monotonic_ms())
     assert server.routes.live
-    server.remove_silent_brokers(monotonic_ms() + BROKER_EXPIRY_MS + 1)
+    server.remove_expired_brokers(monotonic_ms() + BROKER_EXPIRY_MS + 1)
     assert not server.routes.live
     await eventually(lambda: connection.closed)
     await other.client.close()
@@ -132,7 +132,7 @@ async def test_silent_brokers_are_cut_off(asker: Asker, server: NameServer) -> N
 async def test_the_scan_runs_by_itself(config: NamesrvConfig) -> None:
     server = NameServer(replace(config, scan_not_active_broker_interval=5))
     scanned = asyncio.Event()
-    server.remove_silent_brokers = lambda now_ms: scanned.set()  # type: ignore[method-assign]
+    server.remove_expired_brokers = lambda now_ms: scanned.set()  # type: ignore[method-assign]
     await server.start()
     async with asyncio.timeout(10):
         await scanned.wait()

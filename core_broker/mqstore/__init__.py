@@ -1,11 +1,12 @@
-"""`mqstore`: looks into a store folder, verifies it, and rebuilds what is derived from its log.
+"""`mqstore`: lists and verifies a store folder, and rebuilds queues and index from the commit log.
 
-folder.py       what lies in a folder, read without changing or locking anything
-sizes.py        the sizes of its files: given, from a broker.conf, or as they are
-log_view.py     its commit log, and the walk over all records
+cli.py          options and exit codes of the commands
+folder.py       files of a store folder, read without changes and without the lock
+sizes.py        file sizes: from options, from a broker.conf, or measured
+log_view.py     the commit log, and the walk over all records
 listing.py      `ls`
 dumping.py      `dump`
-verifying.py    `verify`; queue_check.py, index_check.py, file_checks.py are its parts
+verifying.py    `verify`, with queue_check.py, index_check.py and file_checks.py
 repairing.py    `repair`
 printing.py     tables for people, JSON for programs
 """

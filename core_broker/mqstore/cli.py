@@ -17,11 +17,11 @@ import click
 
 from core_broker.errors import GantryError
 from core_broker.mqstore import printing
-from core_broker.mqstore.dumping import COUNT_MAX, BodyForm, Dumper, NothingThere
+from core_broker.mqstore.dumping import COUNT_MAX, BodyForm, Dumper, NotFound
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.listing import list_folder
 from core_broker.mqstore.repairing import plan, repair
-from core_broker.mqstore.report import PROBLEMS_SHOWN, visible
+from core_broker.mqstore.report import PROBLEMS_SHOWN, escaped
 from core_broker.mqstore.sizes import (
     ITEMS_KEY,
     LOG_PATH_KEY,
@@ -71,7 +71,7 @@ def cli() -> None:
 
 
 class _NoStore(GantryError):
-    """DIR has neither a commit log nor consume queues nor an index."""
+    """DIR has no commit log, no consume queues and no index."""
 
 
 # -- options and errors of all commands --
@@ -94,8 +94,8 @@ def _store_command(
                 folder, sizes = _open(root, conf, overrides)
                 code = function(folder, sizes, as_json=output == "json", **options)
                 sys.stdout.flush()
-            except NothingThere as error:
-                sys.stderr.write(f"mqstore: {visible(error)}\n")
+            except NotFound as error:
+                sys.stderr.write(f"mqstore: {escaped(error)}\n")
                 return EXIT_PROBLEMS
             except BrokenPipeError:
                 # The reader of the output has closed the pipe: a flush at exit must not fail again.
@@ -104,7 +104,7 @@ def _store_command(
             except KeyboardInterrupt:
                 return EXIT_INTERRUPTED
             except (GantryError, OSError) as error:
-                sys.stderr.write(f"mqstore: {visible(error)}\n")
+                sys.stderr.write(f"mqstore: {escaped(error)}\n")
                 return EXIT_MISUSE
             return code
 
@@ -141,7 +141,7 @@ def _open(
     log_path = settings.get(LOG_PATH_KEY)
     folder = StoreFolder(root, Path(log_path) if log_path else None)
     if not folder.is_store():
-        raise _NoStore(f"{root} is no store folder: it has neither commitlog nor queues")
+        raise _NoStore(f"{root} is no store folder: commitlog, consumequeue and index are missing")
     return folder, find_sizes(folder, settings)
 
 
@@ -244,7 +244,7 @@ def _query(
 ) -> tuple[Sequence[object], Callable[[], None]]:
     """Return the selected records, units or index items, and the function that prints them.
 
-    `_check_query` has checked that topic, queue and key are there where a selection needs them.
+    `_check_query` has checked the presence of topic, queue and key for the selection.
     """
     if units:
         queue_units = dumper.units(topic, queue, offset, count)
@@ -277,12 +277,12 @@ def verify_folder(folder: StoreFolder, sizes: Sizes, *, as_json: bool, limit: in
     if as_json:
         printing.print_json(
             printing.Verdict(
-                visible(folder.root),
+                escaped(folder.root),
                 report.is_clean,
-                report.count,
+                report.problem_count,
                 report.problems,
                 report.notes,
-                dict(report.figures),
+                dict(report.counts),
                 round(seconds, 3),
             )
         )

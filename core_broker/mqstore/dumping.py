@@ -1,7 +1,8 @@
-"""`dump`: records of the log, units of a queue, items of the index that lead to a key."""
+"""`dump`: records of the commit log, units of a queue, index items in the chain of a key."""
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from core_broker.message.model import MessageExt
 from core_broker.message.record import RECORD_HEAD, decode_record
 from core_broker.mqstore.folder import DataFile, StoreFolder, data_files, read_range
 from core_broker.mqstore.log_view import LogView, LogWalk
-from core_broker.mqstore.report import Report
+from core_broker.mqstore.report import display_name
 from core_broker.mqstore.sizes import Sizes
 from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.consume_queue import UNIT, UNIT_BYTES
@@ -20,22 +21,22 @@ from core_broker.store.index_layout import HEADER, ITEM, SLOT
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.segments import NAME_DIGITS
 
-#: So many records, units or items are shown at most, whatever is asked for.
+#: Upper bound of --count: records, units or items.
 COUNT_MAX = 10_000
-#: A damaged or endless chain is followed so far.
+#: Maximum number of items followed in a damaged chain.
 CHAIN_ITEMS_MAX = 1_000_000
-#: Units of a queue are read so many at a time.
+#: Batch size of one read from a queue, units.
 READ_UNITS = 1000
 
 BodyForm = Literal["text", "hex", "none"]
 
 
-class NothingThere(GantryError):
-    """What was asked for is not in the folder."""
+class NotFound(GantryError):
+    """The requested record, queue or key is not in the folder."""
 
 
 class DumpedRecord(msgspec.Struct, frozen=True, rename="camel"):
-    """One message as it is stored."""
+    """One stored message; times in ms since 1970, sizes in bytes."""
 
     file: str
     offset_in_file: int
@@ -56,7 +57,7 @@ class DumpedRecord(msgspec.Struct, frozen=True, rename="camel"):
     prepared_transaction_offset: int
     properties: dict[str, str]
     body_size: int
-    #: In the form asked for, cut off at the bound; None when it is not wanted.
+    #: Body in the form of --body, cut at --body-bytes; None with --body none.
     body: str | None
 
 
@@ -78,7 +79,7 @@ class DumpedItem(msgspec.Struct, frozen=True, rename="camel"):
     offset_in_file: int
     item: int
     key_hash: int
-    #: The hash is that of the key; others in the chain share its slot only.
+    #: True when the item has the hash of the key; other items of the chain share only the slot.
     is_match: bool
     offset: int
     store_timestamp: int
@@ -86,7 +87,10 @@ class DumpedItem(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Dumper:
-    """Reads one folder; raises NothingThere for what is not in it."""
+    """Reads records, units and index items of one folder.
+
+    The methods raise NotFound for missing objects; damage on the way is added to `notes`.
+    """
 
     def __init__(
         self, folder: StoreFolder, sizes: Sizes, *, body_form: BodyForm, body_bytes: int
@@ -94,7 +98,7 @@ class Dumper:
         self.notes: list[str] = []
         self._folder = folder
         self._sizes = sizes
-        self._names = Report(folder.root)
+
         self._body = body_form, body_bytes
         self._log = LogView(folder.log_path, folder.segments()[0], sizes.segment)
 
@@ -108,7 +112,7 @@ class Dumper:
         queue_id: int | None,
         progress: Progress = no_progress,
     ) -> list[DumpedRecord]:
-        """Return records from an offset of the log on, those of a topic and queue if named."""
+        """Return records from an offset of the log on, optionally of one topic and queue."""
         total = self._log.end - self._log.min_offset
         walk = LogWalk(
             self._log, self._note_damage, lambda done: progress(done, total), start=offset
@@ -119,38 +123,38 @@ class Dumper:
             if (topic is None or record.topic == topic)
             and (queue_id is None or record.queue_id == queue_id)
         )
-        return [self._record(each) for each in islice(chosen, count)]
+        return [self._record(position) for position in islice(chosen, count)]
 
     def by_id(self, text: str, topic: str | None, count: int) -> list[DumpedRecord]:
-        """Return the record of an offset id, or of a unique key when its topic is named."""
+        """Return the record of an offset id, or with a topic the records of a unique key."""
         try:
             _, _, offset = parse_offset_msg_id(text)
-            found = self._record(offset)
-        except (ClientError, NothingThere):
-            found = None
-        if found is not None and found.offset_msg_id == text.upper():
-            return [found]
+            record = self._record(offset)
+        except (ClientError, NotFound):
+            record = None
+        if record is not None and record.offset_msg_id == text.upper():
+            return [record]
         if topic is None:
-            raise NothingThere(f"no record has the offset id {text}; a unique key needs --topic")
+            raise NotFound(f"no record has the offset id {text}; a unique key needs --topic")
         return self.by_key(topic, text, count)
 
     def by_key(self, topic: str, key: str, count: int) -> list[DumpedRecord]:
         """Return the records of a topic with a key or unique key, newest first."""
-        found: list[DumpedRecord] = []
+        records: list[DumpedRecord] = []
         for item in self.chain(topic, key):
             if not item.is_match:
                 continue
             try:
                 message, record = self._read(item.offset)
-            except NothingThere as error:
+            except NotFound as error:
                 self.notes.append(f"{item.file} at {item.offset_in_file}: {error}")
                 continue
             is_same = message.topic == topic and key in (*message.keys, message.msg_id)
-            if is_same and record not in found:
-                found.append(record)
-            if len(found) >= count:
+            if is_same and record not in records:
+                records.append(record)
+            if len(records) >= count:
                 break
-        return found
+        return records
 
     def _record(self, offset: int) -> DumpedRecord:
         return self._read(offset)[1]
@@ -159,16 +163,16 @@ class Dumper:
         head = self._log.read(offset, RECORD_HEAD.size)
         try:
             if len(head) < RECORD_HEAD.size:
-                raise NothingThere(f"offset {offset} is not in the log")
+                raise NotFound(f"offset {offset} is not in the log")
             message = decode_record(self._log.read(offset, RECORD_HEAD.unpack(head)[0]))
         except ProtocolError:
-            raise NothingThere(f"no record begins at {offset}") from None
+            raise NotFound(f"no record begins at {offset}") from None
         return message, self._shown(message, offset)
 
     def _shown(self, message: MessageExt, offset: int) -> DumpedRecord:
         path, within = self._log.place(offset)
         return DumpedRecord(
-            self._names.name(path),
+            self._name(path),
             within,
             offset,
             message.store_size,
@@ -202,40 +206,43 @@ class Dumper:
 
     def _note_damage(self, start: int, end: int, reason: str) -> None:
         path, within = self._log.place(start)
-        self.notes.append(f"{self._names.name(path)} at {within} (offset {start}): {reason}")
+        self.notes.append(f"{self._name(path)} at {within} (offset {start}): {reason}")
+
+    def _name(self, path: Path) -> str:
+        return display_name(self._folder.root, path)
 
     # -- units --
 
     def units(self, topic: str, queue_id: int, start: int | None, count: int) -> list[DumpedUnit]:
-        """Return units of a queue from a queue offset on, by default from its first one."""
+        """Return units of a queue from a queue offset on, by default from the first unit."""
         folder = self._folder.paths.queues / topic / str(queue_id)
         files = data_files(folder, NAME_DIGITS)[0]
         if not files:
-            raise NothingThere(f"queue {queue_id} of topic {topic} is not in this folder")
+            raise NotFound(f"queue {queue_id} of topic {topic} is not in this folder")
         per_file = self._sizes.queue_file // UNIT_BYTES
-        paths = {each.start // UNIT_BYTES: each.path for each in files}
+        paths = {file.start // UNIT_BYTES: file.path for file in files}
         number = min(paths) if start is None else start
-        found: list[DumpedUnit] = []
-        while len(found) < count and (path := paths.get(number - number % per_file)):
+        units: list[DumpedUnit] = []
+        while len(units) < count and (path := paths.get(number - number % per_file)):
             within = number % per_file
-            wanted = min(READ_UNITS, per_file - within, count - len(found))
-            data = read_range(path, within * UNIT_BYTES, wanted * UNIT_BYTES)
-            name = self._names.name(path)
+            batch = min(READ_UNITS, per_file - within, count - len(units))
+            data = read_range(path, within * UNIT_BYTES, batch * UNIT_BYTES)
+            name = self._name(path)
             whole = len(data) - len(data) % UNIT_BYTES
             for index, (offset, size, code) in enumerate(UNIT.iter_unpack(data[:whole])):
                 if size == 0:
-                    return found
+                    return units
                 at = (within + index) * UNIT_BYTES
-                found.append(DumpedUnit(name, at, number + index, offset, size, code))
-            if whole < wanted * UNIT_BYTES:
+                units.append(DumpedUnit(name, at, number + index, offset, size, code))
+            if whole < batch * UNIT_BYTES:
                 break
-            number += wanted
-        return found
+            number += batch
+        return units
 
     # -- index --
 
     def chain(self, topic: str, key: str) -> Iterator[DumpedItem]:
-        """Yield the items of all index files that the slot of a key leads to, newest first."""
+        """Yield the items in the chain of a key's slot, from all index files, newest first."""
         key_hash = KeyHasher().key_hash(topic, key)
         for file in reversed(self._folder.index_files()[0]):
             yield from self._chain_of(file, key_hash)
@@ -246,7 +253,7 @@ class Dumper:
         slot_at = layout.slot_at(key_hash % layout.slot_count)
         data = read_range(path, slot_at, SLOT.size)
         if len(header) < HEADER.size or len(data) < SLOT.size:
-            self.notes.append(f"{self._names.name(path)} is too short")
+            self.notes.append(f"{self._name(path)} is too short for an index file")
             return
         begin = HEADER.unpack(header)[0]
         (number,) = SLOT.unpack(data)
@@ -260,7 +267,7 @@ class Dumper:
                 return
             item_hash, offset, seconds, previous = ITEM.unpack(data)
             yield DumpedItem(
-                self._names.name(path),
+                self._name(path),
                 at,
                 number,
                 item_hash,

@@ -1,4 +1,4 @@
-"""The small files of a store folder: checkpoints and config tables."""
+"""Checks of checkpoints and config tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,18 +20,18 @@ from core_broker.store.checkpoint import (
     parse_dispatch_checkpoint,
 )
 
-#: A table larger than this is not read.
+#: Bytes read of a config table; a larger table is reported as unreadable.
 TABLE_BYTES_MAX = 256 * 1024 * 1024
-#: A checkpoint may be so much newer than the newest message, which a crash may have taken along.
+#: Tolerated lead of a checkpoint over the newest message, ms: a crash may have lost messages.
 CHECKPOINT_AHEAD_MS_MAX = 24 * 3600 * 1000
 
 
 def _any_json(content: bytes) -> None:
     if not isinstance(fastjson.loads(content), dict):
-        raise ProtocolError("it is no JSON object")
+        raise ProtocolError("not a JSON object")
 
 
-#: What reads the tables that a broker needs; other files of config/ are not judged.
+#: Parsers of the broker's tables; other files of config/ are not checked.
 TABLES: dict[str, Callable[[bytes], object]] = {
     "topics.json": lambda content: TopicTable().restore(content),
     "subscriptionGroup.json": lambda content: GroupTable().restore(content),
@@ -42,16 +42,15 @@ TABLES: dict[str, Callable[[bytes], object]] = {
 
 
 def check_tables(folder: StoreFolder, report: Report) -> None:
-    """Read the config tables and their previous versions as the broker does."""
+    """Parse the config tables and their .bak files with the broker's parsers."""
     config = folder.root / "config"
     for name, restore in TABLES.items():
-        path = config / name
-        for each in (path, backup_of(path)):
-            if each.exists() or each.is_symlink():
-                report.figures["tables"] += 1
-                reason = _table_flaw(each, restore)
+        for path in (config / name, backup_of(config / name)):
+            if path.exists() or path.is_symlink():
+                report.counts["tables"] += 1
+                reason = _table_flaw(path, restore)
                 if reason is not None:
-                    report.problem(each, 0, reason)
+                    report.problem(path, 0, reason)
 
 
 def _table_flaw(path: Path, restore: Callable[[bytes], object]) -> str | None:
@@ -69,20 +68,20 @@ def _table_flaw(path: Path, restore: Callable[[bytes], object]) -> str | None:
 
 
 def known_topics(folder: StoreFolder) -> frozenset[str] | None:
-    """Return the topics of the table, or None when it cannot tell."""
+    """Return the topics of topics.json; None for a missing or unreadable table."""
     table = TopicTable()
     try:
         table.restore(read_range(folder.root / "config" / "topics.json", 0, TABLE_BYTES_MAX))
     except (OSError, ProtocolError):
         return None
-    return frozenset(each.topic_name for each in table.configs)
+    return frozenset(config.topic_name for config in table.configs)
 
 
 # -- checkpoints --
 
 
 def read_checkpoint(folder: StoreFolder, report: Report) -> Checkpoint | None:
-    """Read RocketMQ's checkpoint; None, perhaps with a problem, when there is none to judge."""
+    """Return RocketMQ's checkpoint; None for a missing file, None and a problem if unreadable."""
     path = folder.paths.checkpoint
     if not path.exists():
         return None
@@ -93,12 +92,12 @@ def read_checkpoint(folder: StoreFolder, report: Report) -> Checkpoint | None:
         report.problem(path, 0, f"the file cannot be read: {error.strerror}")
         return None
     if size != CHECKPOINT_BYTES:
-        report.problem(path, 0, f"it has {size} bytes, not {CHECKPOINT_BYTES}")
+        report.problem(path, 0, f"the file has {size} bytes, not {CHECKPOINT_BYTES}")
     return parse_checkpoint(data)
 
 
 def checkpoint_times(checkpoint: Checkpoint) -> dict[str, int]:
-    """Return the times under RocketMQ's names, in the order in which they stand in the file."""
+    """Return the times by RocketMQ's names, in the order of the file."""
     return {
         "physicMsgTimestamp": checkpoint.physic_msg_timestamp,
         "logicsMsgTimestamp": checkpoint.logics_msg_timestamp,
@@ -109,7 +108,7 @@ def checkpoint_times(checkpoint: Checkpoint) -> dict[str, int]:
 def check_checkpoint(
     folder: StoreFolder, report: Report, checkpoint: Checkpoint | None, newest_ms: int
 ) -> None:
-    """Compare the times of a checkpoint with that of the newest message."""
+    """Compare the times of a checkpoint with the store time of the newest message."""
     if checkpoint is None:
         return
     for number, (name, value) in enumerate(checkpoint_times(checkpoint).items()):
@@ -122,29 +121,29 @@ def check_checkpoint(
 
 
 def read_dispatch_checkpoint(folder: StoreFolder, report: Report) -> DispatchCheckpoint | None:
-    """Read Gantry's own checkpoint; None, perhaps with a problem, without one."""
+    """Return Gantry's checkpoint; None for a missing file, None and a problem if damaged."""
     path = folder.paths.dispatch_checkpoint
     if not path.exists():
         return None
     try:
-        found = parse_dispatch_checkpoint(read_range(path, 0, TABLE_BYTES_MAX))
+        checkpoint = parse_dispatch_checkpoint(read_range(path, 0, TABLE_BYTES_MAX))
     except OSError as error:
         report.problem(path, 0, f"the file cannot be read: {error.strerror}")
         return None
-    if found is None:
-        report.problem(path, 0, "it is no checkpoint; a start reads more of the log")
-    return found
+    if checkpoint is None:
+        report.problem(path, 0, "not a checkpoint; the next start reads more of the log")
+    return checkpoint
 
 
 def check_dispatch_checkpoint(
     folder: StoreFolder, report: Report, checkpoint: DispatchCheckpoint, log_end: int
 ) -> None:
-    """Look whether what Gantry's checkpoint names is there."""
+    """Check that the log end and the index files named by the dispatch checkpoint exist."""
     path = folder.paths.dispatch_checkpoint
     if checkpoint.offset_physical > log_end:
-        reason = f"it ends at offset {checkpoint.offset_physical}, the log at {log_end}"
+        reason = f"the checkpoint ends at offset {checkpoint.offset_physical}, the log at {log_end}"
         report.problem(path, 0, reason)
-    there = {each.path.name for each in folder.index_files()[0]}
+    existing = {file.path.name for file in folder.index_files()[0]}
     for name, end in checkpoint.index_ends.items():
-        if name not in there and end >= checkpoint.min_physical:
+        if name not in existing and end >= checkpoint.min_physical:
             report.problem(folder.paths.index / name, 0, "the index file is missing")

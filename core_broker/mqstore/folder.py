@@ -1,7 +1,8 @@
-"""A store folder as it lies on the disk: read without changing it and without taking its lock.
+"""The files of a store folder, read without changes and without taking the store's lock.
 
-Besides the files of store/layout.py there may be those that RocketMQ 5 adds; they are listed, not
-judged. Any name may turn out to be something else than it should be, so nothing here trusts it.
+Besides the files of store/layout.py, a folder can hold files of RocketMQ 5 (EXTRAS), which are
+listed and not checked. A path can have an unexpected type (folder, pipe, symbolic link): no
+function relies on the name alone.
 """
 
 import fcntl
@@ -17,9 +18,9 @@ from core_broker.store.layout import StorePaths
 from core_broker.store.segments import NAME_DIGITS, OFFSET_MAX
 from core_broker.store.store_lock import FLOCK
 
-#: Begins the names of queues that RocketMQ keeps besides those of the messages' own topics.
+#: Name prefix of RocketMQ's light message queues: additional queues beside the topic of a message.
 LMQ_PREFIX = "%LMQ%"
-#: What RocketMQ 5 may keep besides; mqstore names it and knows nothing of it.
+#: Files and folders of RocketMQ 5, listed with their size and not checked.
 EXTRAS = (
     "batchconsumequeue",
     "brokerIdentity",
@@ -36,7 +37,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file with a number as its name."""
+    """A file named by an offset or a timestamp; `size` in bytes."""
 
     path: Path
     start: int
@@ -44,8 +45,8 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
-    """Something that should not be where it is."""
+class UnexpectedEntry:
+    """A file or folder with an unexpected name or type."""
 
     path: Path
     reason: str
@@ -61,7 +62,7 @@ class QueueFolder:
 
 
 class StoreFolder:
-    """One store folder; `log_path` is elsewhere when storePathCommitLog says so."""
+    """One store folder; `log_path` is the commit log's folder when storePathCommitLog is set."""
 
     def __init__(self, root: Path, log_path: Path | None = None) -> None:
         self.root = root
@@ -69,19 +70,19 @@ class StoreFolder:
         self.log_path = log_path or root / "commitlog"
 
     def is_store(self) -> bool:
-        """Tell whether there is anything of a store here."""
+        """Return True when the commit log, the consume queues or the index exist."""
         return self.log_path.is_dir() or self.paths.queues.is_dir() or self.paths.index.is_dir()
 
     def is_in_use(self) -> bool:
-        """Tell whether a broker holds the lock, without taking it."""
+        """Return True when a broker holds the store's lock; the lock is tested, not taken."""
         try:
             fd = os.open(self.paths.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             return False
         try:
-            asked = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
+            request = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
             code = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
-            kind: int = FLOCK.unpack(fcntl.fcntl(fd, code, asked))[0]
+            kind: int = FLOCK.unpack(fcntl.fcntl(fd, code, request))[0]
         except OSError:
             return False
         finally:
@@ -90,76 +91,81 @@ class StoreFolder:
 
     # -- data files --
 
-    def segments(self) -> tuple[list[DataFile], list[Odd]]:
-        """Return the files of the commit log in order, and what else lies among them."""
+    def segments(self) -> tuple[list[DataFile], list[UnexpectedEntry]]:
+        """Return the files of the commit log in order, and unexpected entries of the folder."""
         return data_files(self.log_path, NAME_DIGITS)
 
-    def index_files(self) -> tuple[list[DataFile], list[Odd]]:
-        """Return the index files, oldest first, and what else lies among them."""
+    def index_files(self) -> tuple[list[DataFile], list[UnexpectedEntry]]:
+        """Return the index files, oldest first, and unexpected entries of the folder."""
         return data_files(self.paths.index, INDEX_NAME_DIGITS)
 
-    def queues(self) -> tuple[list[QueueFolder], list[Odd]]:
-        """Return the folders of the consume queues, and what else lies among them."""
-        found: list[QueueFolder] = []
-        odd: list[Odd] = []
-        for topic in entries(self.paths.queues, odd):
+    def queues(self) -> tuple[list[QueueFolder], list[UnexpectedEntry]]:
+        """Return the consume queues by topic and id, and unexpected entries of the folders."""
+        queues: list[QueueFolder] = []
+        unexpected: list[UnexpectedEntry] = []
+        for topic in entries(self.paths.queues, unexpected):
             if not topic.is_dir():
-                odd.append(Odd(topic, "it is no folder of a topic"))
+                unexpected.append(UnexpectedEntry(topic, "not a topic folder"))
                 continue
-            for each in entries(topic, odd):
-                if not _DIGITS.fullmatch(each.name):
-                    odd.append(Odd(each, "its name is no queue id"))
-                elif not each.is_dir():
-                    odd.append(Odd(each, "it is no folder of a queue"))
+            for path in entries(topic, unexpected):
+                if not _DIGITS.fullmatch(path.name):
+                    unexpected.append(UnexpectedEntry(path, "the name is not a queue id"))
+                elif not path.is_dir():
+                    unexpected.append(UnexpectedEntry(path, "not a queue folder"))
                 else:
-                    found.append(QueueFolder(topic.name, int(each.name), each))
-        found.sort(key=lambda each: (each.topic, each.queue_id))
-        return found, odd
+                    queues.append(QueueFolder(topic.name, int(path.name), path))
+        queues.sort(key=lambda queue: (queue.topic, queue.queue_id))
+        return queues, unexpected
 
-    # -- the rest --
+    # -- other files --
 
     def config_files(self) -> list[Path]:
-        """Return what lies in config/."""
+        """Return the files of config/, sorted."""
         folder = self.root / "config"
-        return sorted(each for each in entries(folder, []) if each.is_file())
+        return sorted(path for path in entries(folder, []) if path.is_file())
 
     def extras(self) -> list[Path]:
-        """Return what RocketMQ 5 keeps besides."""
+        """Return existing files and folders of RocketMQ 5."""
         return [path for name in EXTRAS if os.path.lexists(path := self.root / name)]
 
 
-def data_files(folder: Path, digits: int) -> tuple[list[DataFile], list[Odd]]:
-    """Return the files of a folder whose names are numbers of so many digits, in order."""
-    found: list[DataFile] = []
-    odd: list[Odd] = []
-    for path in entries(folder, odd):
+def data_files(folder: Path, digits: int) -> tuple[list[DataFile], list[UnexpectedEntry]]:
+    """Return the files with names of `digits` digits, in order, and unexpected entries."""
+    files: list[DataFile] = []
+    unexpected: list[UnexpectedEntry] = []
+    for path in entries(folder, unexpected):
         if len(path.name) != digits or not _DIGITS.fullmatch(path.name):
-            odd.append(Odd(path, f"its name is no number of {digits} digits"))
+            unexpected.append(UnexpectedEntry(path, f"the name is not a number of {digits} digits"))
         elif int(path.name) > OFFSET_MAX:
-            odd.append(Odd(path, "its name is no offset, it is too large"))
+            unexpected.append(UnexpectedEntry(path, "the name is too large for an offset"))
         elif path.is_dir():
-            odd.append(Odd(path, "it is a folder, not a file"))
+            unexpected.append(UnexpectedEntry(path, "a folder, not a file"))
         else:
             try:
-                found.append(DataFile(path, int(path.name), path.stat().st_size))
+                files.append(DataFile(path, int(path.name), path.stat().st_size))
             except OSError as error:
-                odd.append(Odd(path, f"it cannot be looked at: {error.strerror}"))
-    found.sort(key=lambda each: each.start)
-    return found, odd
+                unexpected.append(
+                    UnexpectedEntry(path, f"the file status cannot be read: {error.strerror}")
+                )
+    files.sort(key=lambda file: file.start)
+    return files, unexpected
 
 
-def entries(folder: Path, odd: list[Odd]) -> Iterator[Path]:
-    """Yield what lies in a folder, in the order of the names; nothing when it does not exist."""
+def entries(folder: Path, unexpected: list[UnexpectedEntry]) -> Iterator[Path]:
+    """Yield the entries of a folder, sorted by name; none for a missing folder.
+
+    A folder that cannot be listed is added to `unexpected`.
+    """
     try:
         yield from sorted(folder.iterdir())
     except FileNotFoundError:
         return
     except OSError as error:
-        odd.append(Odd(folder, f"it cannot be listed: {error.strerror}"))
+        unexpected.append(UnexpectedEntry(folder, f"the folder cannot be listed: {error.strerror}"))
 
 
 def read_range(path: Path, offset: int, size: int) -> bytes:
-    """Return bytes of a file, fewer at its end; raises OSError when it cannot be read."""
+    """Return `size` bytes of a file, fewer at the end of the file; raises OSError."""
     file = _opened(path)
     try:
         return file.pread(size, offset)
@@ -168,7 +174,10 @@ def read_range(path: Path, offset: int, size: int) -> bytes:
 
 
 def next_data(path: Path, offset: int) -> int:
-    """Return from where on a file may hold more than zeros; raises OSError when it cannot tell."""
+    """Return the first offset from `offset` on that can hold other data than zeros (SEEK_DATA).
+
+    The result is the file size when only holes follow. Raises OSError for an unreadable file.
+    """
     file = _opened(path)
     try:
         return file.next_data(offset)
@@ -177,12 +186,12 @@ def next_data(path: Path, offset: int) -> int:
 
 
 def _opened(path: Path) -> DiskFile:
-    # Without the flag, opening a pipe in the place of a file would wait for ever.
+    # O_NONBLOCK: opening a named pipe would block until a writer opens the pipe.
     return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
 
 
 def tree_bytes(path: Path) -> int:
-    """Return the sizes of all files below a path, as far as they can be looked at."""
+    """Return the total size of all files below a path; unreadable files count as 0."""
     try:
         if not path.is_dir() or path.is_symlink():
             return path.lstat().st_size

@@ -1,4 +1,4 @@
-"""`ls`: what lies in a store folder."""
+"""`ls`: the contents of a store folder."""
 
 import stat
 from collections.abc import Callable
@@ -9,15 +9,15 @@ import msgspec
 from core_broker.mqstore.file_checks import checkpoint_times
 from core_broker.mqstore.folder import (
     DataFile,
-    Odd,
     QueueFolder,
     StoreFolder,
+    UnexpectedEntry,
     data_files,
     read_range,
     tree_bytes,
 )
 from core_broker.mqstore.log_view import LogView
-from core_broker.mqstore.report import Report, visible
+from core_broker.mqstore.report import display_name, escaped
 from core_broker.mqstore.sizes import Sizes
 from core_broker.store.checkpoint import CHECKPOINT_BYTES, parse_checkpoint
 from core_broker.store.consume_queue import BLANK_SIZE, UNIT, UNIT_BYTES
@@ -31,16 +31,16 @@ class SegmentInfo(msgspec.Struct, frozen=True, rename="camel"):
 
     file: str
     size: int
-    #: Bytes that the file really takes on the disk.
+    #: Allocated disk space, bytes; smaller than `size` for a sparse file.
     used: int
     first_offset: int
     end_offset: int
-    #: Store time of its first record, in ms.
+    #: Store time of the first record, ms since 1970.
     begin_timestamp: int | None
 
 
 class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """One consume queue. Offsets are None when its files cannot tell."""
+    """One consume queue. Offsets are None for unreadable files; `used` is disk space in bytes."""
 
     topic: str
     queue_id: int
@@ -51,7 +51,7 @@ class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class IndexInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """One index file, as its header has it."""
+    """One index file with the values of its header."""
 
     file: str
     size: int
@@ -69,56 +69,56 @@ class Listing(msgspec.Struct, frozen=True, rename="camel"):
     folder: str
     is_in_use: bool
     has_abort: bool
-    #: RocketMQ's names and store times in ms; None without a checkpoint.
+    #: Store times by RocketMQ's names, ms since 1970; None without a checkpoint.
     checkpoint: dict[str, int] | None
     min_offset: int
-    #: Behind the last record; None when the last segment cannot be read up to there.
+    #: End offset of the last record; None when damage precedes the end of the log.
     max_offset: int | None
     segments: list[SegmentInfo]
     queues: list[QueueInfo]
     index: list[IndexInfo]
-    #: Name in config/ and size.
+    #: Size of each file in config/, bytes.
     config: dict[str, int]
-    #: What RocketMQ 5 keeps besides, with its size.
+    #: Size of each file or folder of RocketMQ 5, bytes.
     extras: dict[str, int]
-    #: What should not be where it is, with the reason.
-    odd: dict[str, str]
+    #: Reason for each unexpected file or folder.
+    unexpected: dict[str, str] = msgspec.field(name="odd")
 
 
 def list_folder(folder: StoreFolder, sizes: Sizes) -> Listing:
-    """Look at a folder; changes nothing."""
-    names = Report(folder.root)
-    files, odd = folder.segments()
+    """Return the listing of a folder; the folder stays unchanged."""
+    root = folder.root
+    files, unexpected = folder.segments()
     log = LogView(folder.log_path, files, sizes.segment)
-    queue_folders, odd_queues = folder.queues()
-    index_files, odd_index = folder.index_files()
+    queue_folders, unexpected_queues = folder.queues()
+    index_files, unexpected_index = folder.index_files()
     queues = []
     newest = 0
-    for each in queue_folders:
-        queue, offset = _queue(each, sizes.queue_file, log.min_offset, odd)
+    for queue_folder in queue_folders:
+        queue, offset = _queue(queue_folder, sizes.queue_file, log.min_offset, unexpected)
         queues.append(queue)
         newest = max(newest, offset)
-    index = [found for file in index_files if (found := _index(file, odd, names)) is not None]
-    everything_odd: list[Odd] = [*odd, *odd_queues, *odd_index]
+    index = [info for file in index_files if (info := _index(file, unexpected, root)) is not None]
+    all_unexpected: list[UnexpectedEntry] = [*unexpected, *unexpected_queues, *unexpected_index]
     return Listing(
-        folder=visible(folder.root),
+        folder=escaped(folder.root),
         is_in_use=folder.is_in_use(),
         has_abort=folder.paths.abort.exists(),
         checkpoint=_checkpoint(folder.paths.checkpoint),
         min_offset=log.min_offset,
         max_offset=_log_end(log, newest),
-        segments=[_segment(each, log, names) for each in files],
+        segments=[_segment(file, log, root) for file in files],
         queues=queues,
         index=index,
-        config={visible(each.name): tree_bytes(each) for each in folder.config_files()},
-        extras={visible(each.name): tree_bytes(each) for each in folder.extras()},
-        odd={names.name(each.path): each.reason for each in everything_odd},
+        config={escaped(path.name): tree_bytes(path) for path in folder.config_files()},
+        extras={escaped(path.name): tree_bytes(path) for path in folder.extras()},
+        unexpected={display_name(root, entry.path): entry.reason for entry in all_unexpected},
     )
 
 
-def _segment(file: DataFile, log: LogView, names: Report) -> SegmentInfo:
+def _segment(file: DataFile, log: LogView, root: Path) -> SegmentInfo:
     return SegmentInfo(
-        names.name(file.path),
+        display_name(root, file.path),
         file.size,
         disk_bytes(file.path),
         file.start,
@@ -133,53 +133,56 @@ def _first_time(log: LogView, start: int) -> int | None:
 
 
 def _log_end(log: LogView, newest: int) -> int | None:
-    """Find the end of the log: from the newest message of all queues on, if that is in order.
+    """Return the end of the log; None when damage precedes the end.
 
-    Otherwise the last segment that begins with a record is read.
+    The first scan starts at the newest message of all queues. After damage, or where no record
+    begins, the last segment that begins with a record is scanned.
     """
     scan = LogScan(log, newest, check_crc=False)
-    if _run_through(scan) and scan.end > newest:
+    if _read_to_end(scan) and scan.end > newest:
         return scan.end
     for start in sorted(log.starts, reverse=True):
         scan = LogScan(log, start, check_crc=False)
-        if not _run_through(scan):
+        if not _read_to_end(scan):
             return None
         if scan.end > start:
             return scan.end
     return log.min_offset
 
 
-def _run_through(scan: LogScan) -> bool:
-    """Read all records; tell whether they simply end."""
+def _read_to_end(scan: LogScan) -> bool:
+    """Read all records of a scan; return True when the scan ends without damage."""
     for _ in scan:
         pass
     return scan.flaw is None
 
 
 def _queue(
-    queue: QueueFolder, file_size: int, min_physical: int, odd: list[Odd]
+    queue: QueueFolder, file_size: int, min_physical: int, unexpected: list[UnexpectedEntry]
 ) -> tuple[QueueInfo, int]:
-    """Return a queue, and where its newest message lies in the log."""
-    files, odd_files = data_files(queue.path, NAME_DIGITS)
-    odd += odd_files
-    used = sum(disk_bytes(each.path) for each in files)
+    """Return a queue, and the physical offset of the newest message."""
+    files, unexpected_files = data_files(queue.path, NAME_DIGITS)
+    unexpected += unexpected_files
+    used = sum(disk_bytes(file.path) for file in files)
     low: int | None = None
     high: int | None = None
     newest = 0
     try:
         low, high, newest = _queue_range(files, file_size, min_physical)
     except OSError as error:
-        odd.append(Odd(queue.path, f"it cannot be read: {error.strerror}"))
-    return QueueInfo(visible(queue.topic), queue.queue_id, low, high, len(files), used), newest
+        unexpected.append(
+            UnexpectedEntry(queue.path, f"the queue cannot be read: {error.strerror}")
+        )
+    return QueueInfo(escaped(queue.topic), queue.queue_id, low, high, len(files), used), newest
 
 
 def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tuple[int, int, int]:
-    """Return the first unit whose message is in the log, the end of the units, and where the
-    newest message lies in the log."""
+    """Return the first unit with a message in the log, the end of the units, and the physical
+    offset of the newest message."""
     if not files:
         return 0, 0, 0
     per_file = file_size // UNIT_BYTES
-    firsts = {each.start // UNIT_BYTES: each.path for each in files}
+    firsts = {file.start // UNIT_BYTES: file.path for file in files}
 
     def unit(number: int) -> tuple[int, int]:
         path = firsts.get(number - number % per_file)
@@ -199,7 +202,10 @@ def _queue_range(files: list[DataFile], file_size: int, min_physical: int) -> tu
 
 
 def _first(low: int, high: int, is_behind: Callable[[int], bool]) -> int:
-    """Return the first number for which a condition holds, which then holds for all later ones."""
+    """Return the first number with a true condition, by bisection.
+
+    A condition that is true for a number must be true for all higher numbers.
+    """
     while low < high:
         middle = (low + high) // 2
         if is_behind(middle):
@@ -209,18 +215,18 @@ def _first(low: int, high: int, is_behind: Callable[[int], bool]) -> int:
     return low
 
 
-def _index(file: DataFile, odd: list[Odd], names: Report) -> IndexInfo | None:
+def _index(file: DataFile, unexpected: list[UnexpectedEntry], root: Path) -> IndexInfo | None:
     try:
         data = read_range(file.path, 0, HEADER.size)
     except OSError as error:
-        odd.append(Odd(file.path, f"it cannot be read: {error.strerror}"))
+        unexpected.append(UnexpectedEntry(file.path, f"the file cannot be read: {error.strerror}"))
         return None
     if len(data) < HEADER.size:
-        odd.append(Odd(file.path, "it is too short for a header"))
+        unexpected.append(UnexpectedEntry(file.path, "the file is too short for a header"))
         return None
     begin, end, begin_offset, end_offset, used, next_item = HEADER.unpack(data)
     return IndexInfo(
-        names.name(file.path),
+        display_name(root, file.path),
         file.size,
         begin,
         end,
@@ -239,9 +245,9 @@ def _checkpoint(path: Path) -> dict[str, int] | None:
 
 
 def disk_bytes(path: Path) -> int:
-    """Return what a file really takes on the disk; sparse files take less than their size."""
+    """Return the allocated disk space of a file, bytes; less than the size for a sparse file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return 0
-    return found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0
+    return status.st_blocks * 512 if stat.S_ISREG(status.st_mode) else 0

@@ -1,4 +1,4 @@
-"""The commit log of a folder: reading it, and walking over all records whatever lies between."""
+"""The commit log of a folder: reads, and a walk over all records that steps over damage."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -8,41 +8,41 @@ from core_broker.mqstore.folder import DataFile, next_data, read_range
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.segments import segment_path
 
-#: Called with how many bytes of the log are done.
+#: Called with the number of bytes read so far.
 OnProgress = Callable[[int], None]
-#: Called with where damage begins and ends, and what is wrong.
+#: Called with begin and end of a damaged range of the log, and the reason.
 OnDamage = Callable[[int, int, str], None]
-#: Progress is told each time so many bytes were read.
+#: Interval between two progress calls, bytes.
 PROGRESS_BYTES = 8 * 1024 * 1024
 
 
 class LogView:
-    """Files of the log that have the right size, as the scan of the store wants them."""
+    """Segments of equal size as a log source for `LogScan` and `find_record`."""
 
     def __init__(self, folder: Path, segments: list[DataFile], segment_size: int) -> None:
         self.folder = folder
         self.segment_size = segment_size
-        self._paths = {each.start: each.path for each in segments}
-        #: Segments that cannot be read, with the reason.
+        self._paths = {segment.start: segment.path for segment in segments}
+        #: Reason of each unreadable segment, by start offset.
         self.unreadable: dict[int, str] = {}
 
     @property
     def min_offset(self) -> int:
-        """Where the oldest segment begins."""
+        """Start offset of the oldest segment."""
         return min(self._paths, default=0)
 
     @property
     def end(self) -> int:
-        """The end of the last segment, however much of it holds records."""
+        """End offset of the last segment, including the part after the last record."""
         return max(self._paths) + self.segment_size if self._paths else 0
 
     @property
     def starts(self) -> list[int]:
-        """Where the segments begin."""
+        """Start offsets of the segments, sorted."""
         return sorted(self._paths)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield where segments without a hole between them begin and end."""
+        """Yield start and end of each range of adjacent segments."""
         first = None
         for start in self.starts:
             if first is None:
@@ -52,7 +52,7 @@ class LogView:
                 first = None
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes of one segment; none where it is missing or cannot be read."""
+        """Return bytes of one segment; no bytes for a missing or unreadable segment."""
         within = offset % self.segment_size
         path = self._paths.get(offset - within)
         if path is None or size <= 0 or offset < 0:
@@ -64,7 +64,7 @@ class LogView:
             return b""
 
     def next_data(self, offset: int) -> int:
-        """Return from where on the segment of an offset may hold more than zeros, or its end."""
+        """Return the first offset that can hold other data than zeros, or the segment's end."""
         within = offset % self.segment_size
         path = self._paths.get(offset - within)
         if path is None:
@@ -72,16 +72,16 @@ class LogView:
         try:
             return offset - within + min(next_data(path, within), self.segment_size)
         except OSError:
-            return offset  # `read` says why
+            return offset  # `read` records the reason
 
     def place(self, offset: int) -> tuple[Path, int]:
-        """Return the file that holds an offset of the log, and the offset within it."""
+        """Return the path of an offset's segment, and the offset within the segment."""
         within = offset % self.segment_size
         return segment_path(self.folder, offset - within), within
 
 
 class LogWalk:
-    """All records of a log in order; `end` is behind the last one when the walk is over."""
+    """Iterates over all records of a log in order; afterwards `end` is the last record's end."""
 
     def __init__(
         self, log: LogView, on_damage: OnDamage, on_progress: OnProgress, *, start: int = 0
@@ -98,39 +98,39 @@ class LogWalk:
             at: int | None = max(start, self._start)
             while at is not None and at < end:
                 scan = LogScan(self._log, at, check_crc=True)
-                told = at
+                reported = at
                 for record in scan:
                     yield record
-                    if record.offset - told >= PROGRESS_BYTES:
-                        told = record.offset
-                        self._on_progress(done + told - start)
+                    if record.offset - reported >= PROGRESS_BYTES:
+                        reported = record.offset
+                        self._on_progress(done + reported - start)
                 self.end = scan.end
-                at = self._behind(scan, end) if scan.end < end else None
+                at = self._skip_damage(scan, end) if scan.end < end else None
             done += end - start
             self._on_progress(done)
 
-    def _behind(self, scan: LogScan, end: int) -> int | None:
-        """Return where records go on behind what stopped a scan, and report the damage."""
+    def _skip_damage(self, scan: LogScan, end: int) -> int | None:
+        """Report the damage at a scan's end; return the next record's offset, None at the end."""
         segment = scan.end - scan.end % self._log.segment_size
         reason = self._log.unreadable.get(segment)
         if reason is not None:
-            behind = segment + self._log.segment_size
-            self._on_damage(scan.end, behind, f"the file cannot be read: {reason}")
-            return behind
+            next_segment = segment + self._log.segment_size
+            self._on_damage(scan.end, next_segment, f"the file cannot be read: {reason}")
+            return next_segment
         flaw = scan.flaw
         following = find_record(self._log, scan.end + 1, end)
         if flaw is None and following is None:
             return None
         if flaw is None:
-            flaw = Flaw(scan.end, f"there is nothing, but a record lies at {following} again")
+            flaw = Flaw(scan.end, f"no record here, but a record follows at {following}")
         self._on_damage(scan.end, end if following is None else following, flaw.reason)
         return following
 
 
 class Damage:
-    """The damaged ranges of the log; what points there is no problem of its own."""
+    """The damaged ranges of the log. References into a damaged range are not reported again."""
 
-    #: Beyond so many, the last one grows.
+    #: Maximum number of ranges; later damage extends the last range.
     RANGES_MAX = 10_000
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Damage:
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> None:
-        """Note a range; they come in the order of the log."""
+        """Add a range; ranges must be added in the order of the log."""
         if len(self._starts) < self.RANGES_MAX:
             self._starts.append(start)
             self._ends.append(end)

@@ -1,4 +1,4 @@
-"""What mqstore prints: tables for people, one JSON value for programs."""
+"""Output of mqstore: tables for people, one JSON value for programs."""
 
 import sys
 import time
@@ -17,9 +17,9 @@ from core_broker.mqstore.listing import Listing
 from core_broker.mqstore.repairing import Plan, Repaired
 from core_broker.mqstore.report import Problem, Report
 
-#: Where no terminal tells its width, lines are as long as their content wants.
+#: Line width of output to a pipe or file, characters.
 WIDTH_WITHOUT_TERMINAL = 250
-#: A table of queues has so many lines at most; JSON has all of them.
+#: Maximum number of rows in a table of `ls`; JSON output is complete.
 ROWS_MAX = 1000
 
 
@@ -28,11 +28,11 @@ class Verdict(msgspec.Struct, frozen=True, rename="camel"):
 
     folder: str
     is_clean: bool
-    #: How many there are; `problems` holds the first of them.
+    #: Number of all problems; `problems` holds the first --limit problems.
     problem_count: int
     problems: list[Problem]
     notes: list[str]
-    figures: dict[str, int]
+    counts: dict[str, int] = msgspec.field(name="figures")
     seconds: float
 
 
@@ -41,23 +41,26 @@ def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
-class _Output(Console):
-    """Leaves it to the program what happens when the reader goes away."""
+class _PipeConsole(Console):
+    """A console that raises BrokenPipeError; rich's console would end the program with code 1."""
 
     def on_broken_pipe(self) -> None:
-        """Let the program decide."""
+        """Raise BrokenPipeError for the caller."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Return the console for people; colours only on a terminal."""
+    """Return the console for tables, with colours only on a terminal."""
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    return _Output(width=width, highlight=False)
+    return _PipeConsole(width=width, highlight=False)
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function (done, total) that moves a bar on a terminal, and does nothing elsewhere."""
+def progress_bar(activity: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function (done, total) that moves a progress bar on the error stream's terminal.
+
+    Without a terminal the function does nothing.
+    """
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -65,7 +68,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(
         *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
     ) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(activity, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -73,23 +76,23 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def print_listing(listing: Listing) -> None:
-    """Print what lies in a folder."""
+    """Print the contents of a folder."""
     out = console()
     out.print(f"[bold]{escape(listing.folder)}[/]")
     end = "?" if listing.max_offset is None else str(listing.max_offset)
     out.print(f"commit log   {listing.min_offset} to {end}")
     out.print(f"broker       {_state(listing)}")
     if listing.checkpoint is not None:
-        times = [f"{name[:-12]} {when(value)}" for name, value in listing.checkpoint.items()]
+        times = [f"{name[:-12]} {time_text(value)}" for name, value in listing.checkpoint.items()]
         out.print("checkpoint   " + ", ".join(times))
-    for title, sizes in (("config", listing.config), ("not judged", listing.extras)):
+    for title, sizes in (("config", listing.config), ("not checked", listing.extras)):
         if sizes:
             names = [f"{escape(name)} ({size})" for name, size in sizes.items()]
             out.print(f"{title:<12} " + ", ".join(names))
     _print_segments(out, listing)
     _print_queues(out, listing)
     _print_index(out, listing)
-    for name, reason in listing.odd.items():
+    for name, reason in listing.unexpected.items():
         out.print(f"[yellow]{escape(name)}[/]: {escape(reason)}")
 
 
@@ -97,7 +100,7 @@ def _state(listing: Listing) -> str:
     if listing.is_in_use:
         return "running on this folder"
     if listing.has_abort:
-        return "did not stop in order; the next start recovers (abort)"
+        return "did not stop in order; the next start recovers the folder (abort)"
     return "stopped"
 
 
@@ -107,7 +110,7 @@ def _print_segments(out: Console, listing: Listing) -> None:
             each.file,
             each.first_offset,
             each.end_offset,
-            when(each.begin_timestamp),
+            time_text(each.begin_timestamp),
             size_text(each.size),
             size_text(each.used),
         )
@@ -121,8 +124,8 @@ def _print_queues(out: Console, listing: Listing) -> None:
         (
             each.topic,
             each.queue_id,
-            _known(each.min_offset),
-            _known(each.max_offset),
+            _offset_text(each.min_offset),
+            _offset_text(each.max_offset),
             each.files,
             size_text(each.used),
         )
@@ -135,8 +138,8 @@ def _print_index(out: Console, listing: Listing) -> None:
     rows = [
         (
             each.file,
-            when(each.begin_timestamp),
-            when(each.end_timestamp),
+            time_text(each.begin_timestamp),
+            time_text(each.end_timestamp),
             each.begin_offset,
             each.end_offset,
             each.items,
@@ -150,23 +153,23 @@ def _print_index(out: Console, listing: Listing) -> None:
 
 
 def print_records(records: Sequence[DumpedRecord]) -> None:
-    """Print records, each as a block of lines."""
+    """Print each record as a block of lines."""
     out = console()
-    for each in records:
-        out.print(f"[bold]{each.offset}[/]  {escape(each.file)} at {each.offset_in_file}")
-        place = f"queue {each.queue_id}  offset {each.queue_offset}"
-        out.print(f"  topic       {escape(each.topic)}  {place}")
-        out.print(f"  id          {escape(each.msg_id)}  offset id {each.offset_msg_id}")
-        out.print(f"  stored      {when(each.store_timestamp)}  at {each.store_host}")
-        out.print(f"  born        {when(each.born_timestamp)}  at {each.born_host}")
+    for record in records:
+        out.print(f"[bold]{record.offset}[/]  {escape(record.file)} at {record.offset_in_file}")
+        queue = f"queue {record.queue_id}  offset {record.queue_offset}"
+        out.print(f"  topic       {escape(record.topic)}  {queue}")
+        out.print(f"  id          {escape(record.msg_id)}  offset id {record.offset_msg_id}")
+        out.print(f"  stored      {time_text(record.store_timestamp)}  at {record.store_host}")
+        out.print(f"  born        {time_text(record.born_timestamp)}  at {record.born_host}")
         out.print(
-            f"  record      {each.size} bytes  system flag {each.sys_flag}  flag {each.flag}"
-            f"  reconsumed {each.reconsume_times}"
+            f"  record      {record.size} bytes  system flag {record.sys_flag}"
+            f"  flag {record.flag}  reconsumed {record.reconsume_times}"
         )
-        for name, value in each.properties.items():
+        for name, value in record.properties.items():
             out.print(f"  property    {escape(printable(name))} = {escape(printable(value))}")
-        if each.body is not None:
-            out.print(f"  body        {each.body_size} bytes  {escape(printable(each.body))}")
+        if record.body is not None:
+            out.print(f"  body        {record.body_size} bytes  {escape(printable(record.body))}")
 
 
 def print_units(units: Sequence[DumpedUnit]) -> None:
@@ -188,7 +191,7 @@ def print_items(items: Sequence[DumpedItem]) -> None:
             each.key_hash,
             "yes" if each.is_match else "other key",
             each.offset,
-            when(each.store_timestamp),
+            time_text(each.store_timestamp),
             each.previous,
             each.file,
             each.offset_in_file,
@@ -203,47 +206,47 @@ def print_items(items: Sequence[DumpedItem]) -> None:
 
 
 def print_report(report: Report, seconds: float) -> None:
-    """Print the outcome of a verification."""
+    """Print the problems, notes and counts of a verification."""
     out = console()
     rows = [(each.file, each.offset, each.reason) for each in report.problems]
     if rows:
         print_table(out, ("file", "offset", "problem"), rows, len(rows))
-    if report.count > len(report.problems):
-        out.print(f"… and {report.count - len(report.problems)} more problems (--limit)")
+    if report.problem_count > len(report.problems):
+        out.print(f"… and {report.problem_count - len(report.problems)} more problems (--limit)")
     for note in report.notes:
         out.print(f"Note: {escape(note)}")
-    figures = report.figures
-    read = size_text(figures["bytes"])
+    counts = report.counts
+    read = size_text(counts["bytes"])
     out.print(
-        f"{figures['records']} records, {figures['units']} units of {figures['queues']} queues,"
-        f" {figures['indexItems']} index items, {figures['tables']} tables;"
+        f"{counts['records']} records, {counts['units']} units of {counts['queues']} queues,"
+        f" {counts['indexItems']} index items, {counts['tables']} tables;"
         f" {read} in {seconds:.1f} s"
     )
-    verdict = "[green]clean[/]" if report.is_clean else f"[red]{report.count} problems[/]"
+    verdict = "[green]clean[/]" if report.is_clean else f"[red]{report.problem_count} problems[/]"
     out.print(f"[bold]{verdict}[/]")
 
 
 def print_plan(plan: Plan) -> None:
-    """Print what a repair would do."""
+    """Print the plan of a repair."""
     out = console()
     out.print(f"[bold]{escape(plan.folder)}[/]")
     out.print(
         f"{plan.queues} consume queues and {plan.index_files} index files would be built again"
         f" from {size_text(plan.log_bytes)} of commit log."
     )
-    out.print("Nothing was changed; --yes does it.")
+    out.print("Nothing was changed; add --yes to build the files.")
 
 
 def print_repaired(done: Repaired) -> None:
-    """Print what a repair did."""
+    """Print the outcome of a repair."""
     out = console()
-    for each in done.damage:
-        out.print(f"[yellow]{escape(each)}[/]")
+    for text in done.damage:
+        out.print(f"[yellow]{escape(text)}[/]")
     out.print(
         f"{done.queues} consume queues and {done.index_files} index files were built from"
         f" {done.records} records."
     )
-    out.print(f"The old ones are in {escape(done.kept_in)} until a broker starts on the folder.")
+    out.print(f"The old files are in {escape(done.kept_in)} until a broker starts on the folder.")
 
 
 # -- parts --
@@ -255,7 +258,7 @@ def print_table(
     rows: Sequence[Sequence[object]],
     rows_max: int = ROWS_MAX,
 ) -> None:
-    """Print a table, numbers to the right; nothing without rows."""
+    """Print a table with right-aligned numbers; print nothing for no rows."""
     if not rows:
         return
     table = Table(box=box.SIMPLE, pad_edge=False)
@@ -272,14 +275,14 @@ def print_table(
 
 
 def printable(text: str) -> str:
-    """Return text with everything that would steer a terminal made visible."""
+    """Return text with control characters, which could steer a terminal, as escapes."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def when(timestamp_ms: int | None) -> str:
-    """Return a store time in local time."""
+def time_text(timestamp_ms: int | None) -> str:
+    """Return a timestamp in local time, `-` for none."""
     if timestamp_ms is None or timestamp_ms <= 0:
         return "-"
     seconds, ms = divmod(timestamp_ms, 1000)
@@ -290,7 +293,7 @@ def when(timestamp_ms: int | None) -> str:
 
 
 def size_text(size: int) -> str:
-    """Return a size for people."""
+    """Return a size in bytes with a binary unit."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:
@@ -299,5 +302,5 @@ def size_text(size: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def _known(offset: int | None) -> object:
+def _offset_text(offset: int | None) -> object:
     return "?" if offset is None else offset

@@ -1,11 +1,11 @@
 """Consume queues against the commit log, in one walk over the log.
 
-Messages of a queue lie in the log in the order of their queue offsets, so each queue is read once
-from its beginning to its end, a piece at a time. Whatever unit no record has claimed when the walk
-has passed it points to no message of its queue; whatever record found no unit cannot be consumed.
+The log holds messages of a queue in the order of queue offsets: each queue is read once from
+beginning to end, READ_UNITS at a time. A unit without a matching record when the walk has passed
+points to no message of the queue. A record without a unit cannot be consumed.
 
-A topic that was deleted and created again counts its offsets anew: then units belong to the later
-messages, and what the earlier ones found is forgotten.
+The queue offsets of a topic that was deleted and created again start at 0: units belong to the
+later messages, and missing units of earlier messages are discarded.
 """
 
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ from core_broker.mqstore.folder import (
     read_range,
 )
 from core_broker.mqstore.log_view import Damage
-from core_broker.mqstore.report import Report
+from core_broker.mqstore.report import Report, display_name
 from core_broker.store.consume_queue import BLANK_SIZE, UNIT, UNIT_BYTES
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.segments import NAME_DIGITS, segment_path
 
-#: Units of one queue that are in memory at a time.
+#: Size of the read buffer of one queue, units.
 READ_UNITS = 256
-#: Records of one queue without a unit that are remembered one by one; the rest is counted.
+#: Records without a unit kept for each queue; further records are only counted.
 MISSING_KEPT = 100
-#: Tags codes up to this one are addresses in consumequeue_ext, as RocketMQ's ConsumeQueueExt says.
+#: Highest tags code used as an address in consumequeue_ext (RocketMQ's ConsumeQueueExt).
 EXT_ADDRESS_MAX = -(2**31) - 1
 
 _pack = UNIT.pack
@@ -37,26 +37,26 @@ _unpack = UNIT.unpack
 
 
 @dataclass(slots=True)
-class Circumstances:
-    """What the checks of one verification share."""
+class VerificationContext:
+    """The state context by the checks of one verification."""
 
     report: Report
     min_physical: int
-    #: From here on records may lack units and index items: the broker has them in memory, or the
-    #: next start adds them. None when the broker stopped in order.
+    #: Physical offset from which records may lack units and index items: a running broker holds the
+    #: units in memory, or the next start adds the units. None after an orderly stop.
     lag_from: int | None = None
     is_in_use: bool = False
     has_ext: bool = False
     damage: Damage = field(default_factory=Damage)
-    #: Known when the walk is over.
+    #: End of the log; 0 until the walk has ended.
     log_end: int = 0
 
     def may_lag(self, offset: int) -> bool:
-        """Tell whether a record may be in no queue and no index yet."""
+        """Return True when a record at `offset` may lack units and index items."""
         return self.lag_from is not None and offset >= self.lag_from
 
-    def is_excused(self, offset: int) -> bool:
-        """Tell whether something may point to an offset although no record was found there."""
+    def may_dangle(self, offset: int) -> bool:
+        """Return True when a unit or item may point to an offset without a record."""
         return (
             offset < self.min_physical
             or offset in self.damage
@@ -68,79 +68,80 @@ class QueueCheck:
     """The check of one queue."""
 
     def __init__(
-        self, path: Path, files: list[DataFile], file_size: int, shared: Circumstances
+        self, path: Path, files: list[DataFile], file_size: int, context: VerificationContext
     ) -> None:
         self.path = path
         self.matched = 0
-        self._shared = shared
-        self._files = {each.start // UNIT_BYTES: each.path for each in files}
+        self._context = context
+        self._files = {file.start // UNIT_BYTES: file.path for file in files}
         self._per_file = file_size // UNIT_BYTES
-        #: Units before this one have been judged.
+        #: Queue offset up to which all units have been checked.
         self._cursor = min(self._files, default=0)
         self._newest = -1
         self._units = b""
         self._units_from = 0
-        #: Queue offset → physical offset of records whose unit is not what it must be.
+        #: Physical offset of each record without a matching unit, by queue offset.
         self._missing: dict[int, int] = {}
-        #: What did not find room there: that should have a unit, and that need not yet.
+        #: Numbers of records beyond MISSING_KEPT whose unit is due, and whose unit may lag.
         self._missing_more = 0
         self._lagging_more = 0
 
     def check(self, queue_offset: int, offset: int, expected: bytes) -> None:
-        """Look for the unit of the next record of this queue."""
+        """Compare the unit of the queue's next record with the `expected` bytes."""
         at = (queue_offset - self._units_from) * UNIT_BYTES
         if not 0 <= at < len(self._units):
             self._load(queue_offset)
             at = 0
-        found = self._units[at : at + UNIT_BYTES]
+        actual = self._units[at : at + UNIT_BYTES]
         if queue_offset <= self._newest:
             self._missing.clear()
             self._missing_more = self._lagging_more = 0
         self._newest = queue_offset
-        if found == expected:
-            self._claim(queue_offset)
+        if actual == expected:
+            self._match(queue_offset)
         else:
-            self._mismatch(queue_offset, offset, found, expected)
+            self._mismatch(queue_offset, offset, actual, expected)
 
-    def _claim(self, queue_offset: int) -> None:
+    def _match(self, queue_offset: int) -> None:
         if queue_offset > self._cursor:
-            self._judge_up_to(queue_offset)
+            self._check_unmatched_up_to(queue_offset)
         self._cursor = queue_offset + 1
         self.matched += 1
 
-    def _mismatch(self, queue_offset: int, offset: int, found: bytes, expected: bytes) -> None:
-        if len(found) == UNIT_BYTES and found[:12] == expected[:12]:
-            code, right = _unpack(found)[2], _unpack(expected)[2]
-            if not (self._shared.has_ext and code <= EXT_ADDRESS_MAX):
-                self._problem(queue_offset, f"the tags code is {code}, by the record it is {right}")
-            self._claim(queue_offset)
+    def _mismatch(self, queue_offset: int, offset: int, actual: bytes, expected: bytes) -> None:
+        if len(actual) == UNIT_BYTES and actual[:12] == expected[:12]:
+            code, of_record = _unpack(actual)[2], _unpack(expected)[2]
+            if not (self._context.has_ext and code <= EXT_ADDRESS_MAX):
+                reason = f"the tags code is {code}, by the record it is {of_record}"
+                self._problem(queue_offset, reason)
+            self._match(queue_offset)
         elif len(self._missing) < MISSING_KEPT:
             self._missing[queue_offset] = offset
-        elif self._shared.may_lag(offset):
+        elif self._context.may_lag(offset):
             self._lagging_more += 1
         else:
             self._missing_more += 1
 
-    def _judge_up_to(self, end: int) -> None:
-        """Judge the units that no record has claimed; all that come later were or will be."""
+    def _check_unmatched_up_to(self, end: int) -> None:
+        """Check the units from the cursor to `end`: none has a matching record."""
         number = self._cursor
         while number < end:
             if number - number % self._per_file in self._files:
-                self._judge(number)
+                self._check_unmatched(number)
                 number += 1
             else:
-                number = self._judge_gap(number, end)
+                number = self._report_gap(number, end)
 
-    def _judge_gap(self, number: int, end: int) -> int:
-        """Report units whose file is missing, all at once; return where it goes on."""
+    def _report_gap(self, number: int, end: int) -> int:
+        """Report the units of missing files as one problem; return the next existing unit."""
         stop = min([end, *(first for first in self._files if first > number)])
-        for each in [each for each in self._missing if number <= each < stop]:
-            del self._missing[each]
+        for offset in [offset for offset in self._missing if number <= offset < stop]:
+            del self._missing[offset]
         reason = f"units up to {stop - 1} are in no file, but units follow"
         self._problem(number, reason, stop - number)
         return stop
 
-    def _judge(self, number: int) -> None:
+    def _check_unmatched(self, number: int) -> None:
         unit = self._unit(number)
         expected = self._missing.pop(number, None)
         if len(unit) < UNIT_BYTES:
@@ -149,38 +150,38 @@ class QueueCheck:
         offset, size, code = _unpack(unit)
         is_unit = offset >= 0 and size > 0
         is_blank = size == BLANK_SIZE and code == 0
-        if is_unit and (is_blank or self._shared.is_excused(offset)):
+        if is_unit and (is_blank or self._context.may_dangle(offset)):
             return
         if expected is not None:
             reason = f"it points to {offset}, {size} bytes; its record lies at {expected}"
         elif not is_unit:
-            reason = f"it is no unit ({offset}, {size}), but units follow"
+            reason = f"not a unit ({offset}, {size}), but units follow"
         else:
-            reason = f"it points to {offset}, {size} bytes; no such message of this queue is there"
+            reason = f"it points to {offset}, {size} bytes; no such message of this queue exists"
         self._problem(number, reason)
 
     def finish(self) -> int:
-        """Judge what is left; return how many records at the end have no unit yet."""
-        self._judge_rest()
+        """Check the remaining units; return the number of records at the end without a unit yet."""
+        self._check_trailing()
         lagging = self._lagging_more
         for number, offset in self._missing.items():
-            if self._shared.may_lag(offset):
+            if self._context.may_lag(offset):
                 lagging += 1
             else:
                 self._problem(number, f"the record at {offset} has no unit here")
         if self._missing_more:
             reason = f"{self._missing_more} more records of the queue have no unit"
-            self._shared.report.problem(self.path, 0, reason, self._missing_more)
+            self._context.report.problem(self.path, 0, reason, self._missing_more)
         self._units = b""
         return lagging
 
-    def _judge_rest(self) -> None:
-        """Units behind the last message; the first empty one of a file ends it."""
+    def _check_trailing(self) -> None:
+        """Check the units after the last message; an empty unit ends the units of a file."""
         number = self._cursor
         while True:
             unit = self._unit(number)
             if len(unit) == UNIT_BYTES and any(unit):
-                self._judge(number)
+                self._check_unmatched(number)
                 number += 1
                 continue
             later = [first for first in self._files if first > number]
@@ -208,13 +209,13 @@ class QueueCheck:
             self._units = read_range(path, within * UNIT_BYTES, count * UNIT_BYTES)
         except OSError as error:
             del self._files[number - within]
-            self._shared.report.problem(path, 0, f"the file cannot be read: {error.strerror}")
+            self._context.report.problem(path, 0, f"the file cannot be read: {error.strerror}")
 
     def _problem(self, number: int, reason: str, times: int = 1) -> None:
         within = number % self._per_file
         path = segment_path(self.path, (number - within) * UNIT_BYTES)
         reason = f"unit {number}: {reason}"
-        self._shared.report.problem(path, within * UNIT_BYTES, reason, times)
+        self._context.report.problem(path, within * UNIT_BYTES, reason, times)
 
 
 class QueueChecks:
@@ -224,73 +225,76 @@ class QueueChecks:
         self,
         folder: StoreFolder,
         file_size: int,
-        shared: Circumstances,
+        context: VerificationContext,
         *,
         known_topics: frozenset[str] | None,
     ) -> None:
         self._folder = folder
         self._file_size = file_size
-        self._shared = shared
+        self._context = context
         self._known_topics = known_topics
         self._queues: dict[tuple[str, int], QueueCheck] = {}
         self._deleted = 0
-        folders, odd = folder.queues()
-        for each in odd:
-            shared.report.problem(each.path, 0, each.reason)
+        folders, unexpected = folder.queues()
+        for entry in unexpected:
+            context.report.problem(entry.path, 0, entry.reason)
         for queue in folders:
             if queue.topic.startswith(LMQ_PREFIX):
                 continue
             self._queues[queue.topic, queue.queue_id] = self._open(queue)
 
     def _open(self, queue: QueueFolder) -> QueueCheck:
-        files, odd = data_files(queue.path, NAME_DIGITS)
-        for each in odd:
-            self._shared.report.problem(each.path, 0, each.reason)
-        files = right_files(files, self._file_size, self._shared.report, UNIT_BYTES)
-        return QueueCheck(queue.path, files, self._file_size, self._shared)
+        files, unexpected = data_files(queue.path, NAME_DIGITS)
+        for entry in unexpected:
+            self._context.report.problem(entry.path, 0, entry.reason)
+        files = aligned_files(files, self._file_size, self._context.report, UNIT_BYTES)
+        return QueueCheck(queue.path, files, self._file_size, self._context)
 
     def check(self, record: LogRecord, code: int) -> None:
-        """Look for the unit of a record that consumers see."""
+        """Check the unit of a consumable record."""
         queue = self._queues.get((record.topic, record.queue_id))
         if queue is None:
             if self._known_topics is not None and record.topic not in self._known_topics:
                 self._deleted += 1
                 return
             path = self._folder.paths.queues / record.topic / str(record.queue_id)
-            queue = QueueCheck(path, [], self._file_size, self._shared)
+            queue = QueueCheck(path, [], self._file_size, self._context)
             self._queues[record.topic, record.queue_id] = queue
         queue.check(record.queue_offset, record.offset, _pack(record.offset, record.size, code))
 
     def finish(self) -> None:
-        """Judge what no record has claimed."""
-        report = self._shared.report
+        """Check the units without a matching record, and count."""
+        report = self._context.report
         lagging = 0
         for queue in self._queues.values():
             lagging += queue.finish()
-            report.figures["units"] += queue.matched
-        report.figures["queues"] = len(self._queues)
+            report.counts["units"] += queue.matched
+        report.counts["queues"] = len(self._queues)
         if lagging:
             report.note(f"{lagging} records at the end have no unit yet; a start adds them.")
         if self._deleted:
             report.note(f"{self._deleted} records belong to topics that were deleted.")
 
 
-def right_files(files: list[DataFile], size: int, report: Report, unit: int = 1) -> list[DataFile]:
-    """Return the files that have the right place; wrong places and sizes are problems.
+def aligned_files(
+    files: list[DataFile], size: int, report: Report, unit: int = 1
+) -> list[DataFile]:
+    """Return the files whose start is a multiple of `size`; report misnamed and missized files.
 
-    An empty last file is what a crash may leave; a start removes it.
+    An empty last file, left by a crash, is only noted: the next start removes the file.
     """
     if files and files[-1].size == 0:
-        report.note(f"{report.name(files[-1].path)} is empty; a start removes it.")
+        name = display_name(report.root, files[-1].path)
+        report.note(f"{name} is empty; the next start removes the file.")
         files = files[:-1]
-    right: list[DataFile] = []
-    for each in files:
-        if each.start % size or each.start % unit:
-            report.problem(each.path, 0, f"its name is no multiple of the file size, {size}")
+    aligned: list[DataFile] = []
+    for file in files:
+        if file.start % size or file.start % unit:
+            report.problem(file.path, 0, f"the name is not a multiple of the file size, {size}")
             continue
-        if right and each.start != right[-1].start + size:
-            report.problem(each.path, 0, f"a file {right[-1].start + size} is missing before it")
-        if each.size != size:
-            report.problem(each.path, 0, f"it has {each.size} bytes, not {size}")
-        right.append(each)
-    return right
+        if aligned and file.start != aligned[-1].start + size:
+            report.problem(file.path, 0, f"a file {aligned[-1].start + size} is missing before it")
+        if file.size != size:
+            report.problem(file.path, 0, f"the file has {file.size} bytes, not {size}")
+        aligned.append(file)
+    return aligned

@@ -1,9 +1,9 @@
 """`repair`: builds consume queues and key index again, from the commit log alone.
 
-The new files are made beside the old ones and change places with them at the end; the old ones go
-to the trash of the store, which the next start of a broker empties. The commit log is only read:
-damage in it is reported and stepped over. Queues of topics that were deleted come back while their
-messages are in the log, as after any recovery.
+New files are written to repair.tmp and renamed to their final paths at the end. Old files move to
+the trash of the store, and the next start of a broker empties the trash. The commit log is only
+read: damaged ranges are reported and skipped. Queues of deleted topics come back while the log
+holds messages of the topic, as after any recovery.
 """
 
 import time
@@ -15,7 +15,7 @@ import msgspec
 from core_broker.config import BrokerConfig
 from core_broker.mqstore.folder import LMQ_PREFIX, StoreFolder, read_range
 from core_broker.mqstore.log_view import LogView, LogWalk
-from core_broker.mqstore.report import Report, visible
+from core_broker.mqstore.report import Report, escaped
 from core_broker.mqstore.sizes import Sizes
 from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.checkpoint import parse_dispatch_checkpoint, save_dispatch_checkpoint
@@ -26,12 +26,12 @@ from core_broker.store.key_hash import KeyHasher
 from core_broker.store.layout import StoreParts, StorePaths, make_parts
 from core_broker.store.segments import OpenFiles
 
-#: Files that are open at a time.
+#: Maximum number of open files.
 OPEN_FILES_MAX = 256
 
 
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
-    """What a repair replaces, and from what it builds."""
+    """The files that a repair replaces, and the size of the log, bytes."""
 
     folder: str
     log_bytes: int
@@ -40,23 +40,23 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Repaired(msgspec.Struct, frozen=True, rename="camel"):
-    """What a repair did."""
+    """The outcome of a repair."""
 
     folder: str
     records: int
     queues: int
     index_files: int
-    #: Where the old files are until a broker starts on the folder.
+    #: Folder of the old files; the next start of a broker deletes the folder.
     kept_in: str
-    #: Damage of the log: file, offset in the file, reason.
+    #: Damage of the log, one line each: file, offset in the file, reason.
     damage: list[str]
 
 
 def plan(folder: StoreFolder, sizes: Sizes) -> Plan:
-    """Say what `repair` would do."""
+    """Return the plan of a repair; the folder stays unchanged."""
     log = LogView(folder.log_path, folder.segments()[0], sizes.segment)
     return Plan(
-        visible(folder.root),
+        escaped(folder.root),
         log.end - log.min_offset,
         len(folder.queues()[0]),
         len(folder.index_files()[0]),
@@ -64,7 +64,7 @@ def plan(folder: StoreFolder, sizes: Sizes) -> Plan:
 
 
 def repair(folder: StoreFolder, sizes: Sizes, progress: Progress = no_progress) -> Repaired:
-    """Build the derived files again; raises StoreLocked when a broker runs on the folder."""
+    """Build queues and index again; raises StoreLocked when a broker runs on the folder."""
     lock = DiskFiles().lock(folder.paths.lock)
     try:
         return _Repair(folder, sizes).run(progress)
@@ -97,24 +97,24 @@ class _Repair:
         )
 
     def run(self, progress: Progress) -> Repaired:
-        """Build, then let old and new change places."""
+        """Build the new files, then replace the old files."""
         self._files.remove_tree(self._fresh.root)
         for part in (self._fresh.queues, self._fresh.index):
             self._files.make_dir(part)
         try:
             records = self._build(progress)
-            kept_in = self._exchange()
+            kept_in = self._replace_files()
         finally:
             self._parts.index.close()
             self._open_files.close()
             self._files.remove_tree(self._fresh.root)
         return Repaired(
-            visible(self._folder.root),
+            escaped(self._folder.root),
             records,
             len(self._folder.queues()[0]),
             len(self._folder.index_files()[0]),
-            visible(kept_in),
-            [f"{each.file} at {each.offset}: {each.reason}" for each in self._report.problems],
+            escaped(kept_in),
+            [f"{flaw.file} at {flaw.offset}: {flaw.reason}" for flaw in self._report.problems],
         )
 
     def _build(self, progress: Progress) -> int:
@@ -133,13 +133,13 @@ class _Repair:
         self._parts.index.flushed(flushes, is_done=True)
         return records
 
-    def _exchange(self) -> Path:
-        """Move the old files to the trash and the new ones to their place."""
+    def _replace_files(self) -> Path:
+        """Move the old files to the trash and the new files to their final paths."""
         paths, fresh, files = self._folder.paths, self._fresh, self._files
         kept_in = paths.trash / time.strftime("repair-%Y%m%d%H%M%S")
         files.make_dir(kept_in)
         for queue in sorted(paths.queues.glob(f"{LMQ_PREFIX}*")):
-            files.rename(queue, fresh.queues / queue.name)  # nothing in the log builds these again
+            files.rename(queue, fresh.queues / queue.name)  # the log cannot rebuild LMQ queues
         for old, new in ((paths.queues, fresh.queues), (paths.index, fresh.index)):
             if files.exists(old):
                 files.rename(old, kept_in / old.name)
@@ -149,16 +149,16 @@ class _Repair:
         return kept_in
 
     def _renew_checkpoint(self) -> None:
-        """Let Gantry's checkpoint tell of the new files; how far the log is safe stays."""
+        """Enter the new files in Gantry's checkpoint; the safe end of the log stays."""
         path = self._folder.paths.dispatch_checkpoint
         if not path.is_file():
             return
-        known = parse_dispatch_checkpoint(read_range(path, 0, path.stat().st_size))
-        if known is None:
+        checkpoint = parse_dispatch_checkpoint(read_range(path, 0, path.stat().st_size))
+        if checkpoint is None:
             self._files.remove(path)
             return
         fresh = replace(
-            known, queues=queue_ranges(self._parts.queues), index_ends=self._parts.index.ends()
+            checkpoint, queues=queue_ranges(self._parts.queues), index_ends=self._parts.index.ends()
         )
         save_dispatch_checkpoint(self._files, path, fresh)
 

@@ -1,4 +1,4 @@
-"""What a verification found: problems, each with its place, and notes."""
+"""The report of a verification: problems with file and offset, notes, counts."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,56 +6,56 @@ from pathlib import Path
 
 import msgspec
 
-#: So many problems are shown; the rest is counted.
+#: Default number of problems in a report; further problems are only counted.
 PROBLEMS_SHOWN = 100
-#: So many notes are kept.
+#: Maximum number of notes in a report; further notes are dropped.
 NOTES_MAX = 100
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
-    """Something is not as it must be."""
+    """An inconsistency in a file."""
 
-    #: Relative to the store folder, when it lies there.
+    #: Path, relative to the store folder for files below the store folder.
     file: str
-    #: In the file, in bytes.
+    #: Offset in the file, bytes.
     offset: int
     reason: str
 
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of a verification; it stays small however much is wrong."""
+    """The outcome of a verification. At most `limit` problems and NOTES_MAX notes are kept."""
 
     root: Path
     limit: int = PROBLEMS_SHOWN
     problems: list[Problem] = field(default_factory=list)
-    count: int = 0
+    problem_count: int = 0
     notes: list[str] = field(default_factory=list)
-    #: What was looked at: records, units, index items, bytes.
-    figures: Counter[str] = field(default_factory=Counter)
+    #: Number of verified records, units, queues, indexItems, tables and bytes.
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_clean(self) -> bool:
-        """Nothing is wrong."""
-        return self.count == 0
+        """True without any problem."""
+        return self.problem_count == 0
 
     def problem(self, path: Path, offset: int, reason: str, times: int = 1) -> None:
-        """Note a problem, which may stand for several of its kind."""
-        self.count += times
+        """Add a problem; `times` counts the entry as several problems of one kind."""
+        self.problem_count += times
         if len(self.problems) < self.limit:
-            self.problems.append(Problem(self.name(path), offset, reason))
+            self.problems.append(Problem(display_name(self.root, path), offset, reason))
 
     def note(self, text: str) -> None:
-        """Note what the reader should know, though it is no problem."""
+        """Add a note: information for the reader without a problem."""
         if len(self.notes) < NOTES_MAX:
             self.notes.append(text)
 
-    def name(self, path: Path) -> str:
-        """Return a path as it is shown; undecodable bytes of a name are made visible."""
-        shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
-        return visible(shown)
+
+def display_name(root: Path, path: Path) -> str:
+    """Return a path for printing, relative to `root` where possible, escaped like `escaped`."""
+    return escaped(path.relative_to(root) if path.is_relative_to(root) else path)
 
 
-def visible(name: object) -> str:
-    """Return a name or path with bytes that are no UTF-8 made visible, for printing."""
+def escaped(name: object) -> str:
+    """Return a name, path or text for printing, with bytes other than UTF-8 as \\xNN escapes."""
     return str(name).encode("utf-8", "backslashreplace").decode()

@@ -1,8 +1,8 @@
-"""How large the files of a folder are: as given, by a broker.conf, or as they lie there.
+"""File sizes of a store folder: from options, from a broker.conf, or measured.
 
-Without a setting, segments and queue files have the size that most of them have, and by which their
-names are apart. The size of an index file does not tell how it is divided, so RocketMQ's proportion
-of four items to a slot is taken, and its 5,000,000 slots where that does not fit.
+Without a setting, the size of segments and queue files is the most frequent file size or distance
+between file names. The size of an index file does not determine the numbers of slots and items:
+RocketMQ's proportion of four items per slot is assumed, else RocketMQ's default of 5,000,000 slots.
 """
 
 from collections import Counter
@@ -20,26 +20,28 @@ from core_broker.store.consume_queue import UNIT_BYTES
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.segments import NAME_DIGITS
 
-#: Queue folders that are looked at to find out the size of their files.
+#: Queue folders sampled for the size of queue files.
 QUEUES_SAMPLED = 200
+#: Index items per slot in RocketMQ's default configuration.
 ITEMS_PER_SLOT = 4
 _DEFAULTS = BrokerConfig()
 
-#: The settings that mqstore takes from a broker.conf.
+#: The settings of a broker.conf used by mqstore.
 SEGMENT_KEY = "mappedFileSizeCommitLog"
 QUEUE_KEY = "mappedFileSizeConsumeQueue"
 SLOTS_KEY = "maxHashSlotNum"
 ITEMS_KEY = "maxIndexNum"
 LEVELS_KEY = "messageDelayLevel"
 LOG_PATH_KEY = "storePathCommitLog"
-#: Java's segments hold 2^31 - 1 bytes at most; a smaller one than this holds no message.
+#: Lower bounds of the settings; a segment below 1024 bytes holds no message.
 _LIMITS = {SEGMENT_KEY: 1024, QUEUE_KEY: 20, SLOTS_KEY: 1, ITEMS_KEY: 2}
+#: Upper bound of file sizes, bytes: the maximum of Java's mapped files.
 SIZE_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the checks need to know of a store's settings."""
+    """The settings of a store required by the checks; file sizes in bytes."""
 
     segment: int
     queue_file: int
@@ -48,9 +50,9 @@ class Sizes:
 
 
 def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, str]:
-    """Return the settings of a broker.conf, overridden by those given on the command line.
+    """Return the settings of a broker.conf, overridden by `given` settings of the command line.
 
-    With a file, what it does not name is at RocketMQ's default. Raises SettingsError.
+    Settings missing from a broker.conf have RocketMQ's defaults. Raises SettingsError.
     """
     settings: dict[str, str] = {}
     if conf is not None:
@@ -59,7 +61,7 @@ def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, 
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError([SettingProblem("-c", f"a readable file: {error}")]) from None
         settings = dict(_DEFAULTS.items())
-        settings |= {each.key: each.value.strip() for each in parse_properties(text)}
+        settings |= {entry.key: entry.value.strip() for entry in parse_properties(text)}
     settings |= {name: value for name, value in given.items() if value is not None}
     problems = []
     for name, low in _LIMITS.items():
@@ -76,11 +78,11 @@ def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, 
 
 
 def find_sizes(folder: StoreFolder, settings: dict[str, str]) -> Sizes:
-    """Return the sizes of a folder's files."""
-    queue_file = _number(settings, QUEUE_KEY) or _usual(
+    """Return the file sizes of a folder: from the settings, measured for missing settings."""
+    queue_file = _number(settings, QUEUE_KEY) or _most_frequent(
         _queue_sizes(folder), _DEFAULTS.mapped_file_size_consume_queue
     )
-    segment = _number(settings, SEGMENT_KEY) or _usual(
+    segment = _number(settings, SEGMENT_KEY) or _most_frequent(
         _sizes_and_gaps(folder.segments()[0]), _DEFAULTS.mapped_file_size_commit_log
     )
     levels = settings.get(LEVELS_KEY, _DEFAULTS.message_delay_level)
@@ -102,19 +104,19 @@ def _queue_sizes(folder: StoreFolder) -> Iterator[int]:
 
 
 def _sizes_and_gaps(files: list[DataFile]) -> Iterator[int]:
-    yield from (each.size for each in files)
-    yield from (later.start - each.start for each, later in pairwise(files))
+    yield from (file.size for file in files)
+    yield from (later.start - file.start for file, later in pairwise(files))
 
 
-def _usual(sizes: Iterable[int], default: int) -> int:
-    """Return the most frequent size; of two that are as frequent, the larger one."""
-    counts = Counter(each for each in sizes if 0 < each <= SIZE_MAX)
+def _most_frequent(sizes: Iterable[int], default: int) -> int:
+    """Return the most frequent size; among equally frequent sizes the largest."""
+    counts = Counter(size for size in sizes if 0 < size <= SIZE_MAX)
     return max(counts, key=lambda size: (counts[size], size)) if counts else default
 
 
 def _index_layout(folder: StoreFolder, settings: dict[str, str]) -> IndexLayout:
     slots, items = _number(settings, SLOTS_KEY), _number(settings, ITEMS_KEY)
-    size = _usual((each.size for each in folder.index_files()[0]), 0) - HEADER.size
+    size = _most_frequent((file.size for file in folder.index_files()[0]), 0) - HEADER.size
     if slots is None and items is None:
         slots, rest = divmod(size, SLOT.size + ITEMS_PER_SLOT * ITEM.size)
         if rest or slots <= 0:

@@ -1,7 +1,7 @@
 """`verify`: every record, every unit of the consume queues, every item of the index.
 
-The log is read once, record by record, while queues and index are read along with it; so a store
-of any size takes the memory of a piece of each queue and the slots of one index file.
+One pass over the log reads queues and index in step with the records. The memory needed is one
+buffer per queue and the slots of one index file, for a store of any size.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from core_broker.mqstore.file_checks import (
 from core_broker.mqstore.folder import DataFile, StoreFolder
 from core_broker.mqstore.index_check import IndexChecks
 from core_broker.mqstore.log_view import LogView, LogWalk
-from core_broker.mqstore.queue_check import Circumstances, QueueChecks, right_files
+from core_broker.mqstore.queue_check import QueueChecks, VerificationContext, aligned_files
 from core_broker.mqstore.report import PROBLEMS_SHOWN, Report
 from core_broker.mqstore.sizes import Sizes
 from core_broker.store.checkpoint import DispatchCheckpoint
@@ -27,12 +27,12 @@ from core_broker.store.dispatcher import QUEUED
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.tags_codes import TagsCodes
 
-#: Called with how many bytes of the log are done, and how many there are.
+#: Called with the number of bytes of the log read so far, and the total.
 Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def verify(
@@ -42,7 +42,7 @@ def verify(
     limit: int = PROBLEMS_SHOWN,
     progress: Progress = no_progress,
 ) -> Report:
-    """Look at everything in a folder and report what is wrong; changes nothing."""
+    """Check all files of a folder and return the report; the folder stays unchanged."""
     return Verification(folder, sizes, limit).run(progress)
 
 
@@ -55,14 +55,14 @@ class Verification:
         self._report = Report(folder.root, limit)
         self._log = LogView(folder.log_path, self._segments(), sizes.segment)
         self._checkpoint = read_dispatch_checkpoint(folder, self._report)
-        self._shared = self._circumstances()
+        self._context = self._make_context()
         self._queues = QueueChecks(
-            folder, sizes.queue_file, self._shared, known_topics=self._known_topics()
+            folder, sizes.queue_file, self._context, known_topics=self._known_topics()
         )
-        self._index = IndexChecks(self._index_files(), sizes.index, self._shared)
+        self._index = IndexChecks(self._index_files(), sizes.index, self._context)
 
     def run(self, progress: Progress) -> Report:
-        """Do all of it."""
+        """Run all checks and return the report."""
         report, folder = self._report, self._folder
         newest_ms = self._walk(progress)
         self._queues.finish()
@@ -70,55 +70,57 @@ class Verification:
         check_tables(folder, report)
         check_checkpoint(folder, report, read_checkpoint(folder, report), newest_ms)
         if self._checkpoint is not None:
-            check_dispatch_checkpoint(folder, report, self._checkpoint, self._shared.log_end)
+            check_dispatch_checkpoint(folder, report, self._checkpoint, self._context.log_end)
         if extras := folder.extras():
-            names = ", ".join(each.name for each in extras)
-            report.note(f"Not judged, being RocketMQ 5's own: {names}.")
+            names = ", ".join(path.name for path in extras)
+            report.note(f"Not checked, being RocketMQ 5's own: {names}.")
         return report
 
-    # -- what is there --
+    # -- files and state of the folder --
 
     def _segments(self) -> list[DataFile]:
-        files, odd = self._folder.segments()
-        for each in odd:
-            self._report.problem(each.path, 0, each.reason)
-        return right_files(files, self._sizes.segment, self._report)
+        files, unexpected = self._folder.segments()
+        for entry in unexpected:
+            self._report.problem(entry.path, 0, entry.reason)
+        return aligned_files(files, self._sizes.segment, self._report)
 
     def _index_files(self) -> list[DataFile]:
-        files, odd = self._folder.index_files()
-        for other in odd:
-            self._report.problem(other.path, 0, other.reason)
+        files, unexpected = self._folder.index_files()
+        for entry in unexpected:
+            self._report.problem(entry.path, 0, entry.reason)
         size = self._sizes.index.size
-        right = []
-        for each in files:
-            if each.size == size:
-                right.append(each)
+        complete = []
+        for file in files:
+            if file.size == size:
+                complete.append(file)
             else:
-                reason = f"it has {each.size} bytes, not {size} by maxHashSlotNum and maxIndexNum"
-                self._report.problem(each.path, 0, reason)
+                reason = (
+                    f"the file has {file.size} bytes, not {size} by maxHashSlotNum and maxIndexNum"
+                )
+                self._report.problem(file.path, 0, reason)
         if not files and self._log.end:
             self._report.note("There is no key index.")
-        return right
+        return complete
 
     def _known_topics(self) -> frozenset[str] | None:
-        """Topics whose queues must be there; None when that cannot be told."""
+        """Return the topics that must have queues; None without a readable topic table."""
         topics = known_topics(self._folder)
         if self._checkpoint is None or topics is None:
             return topics
         return topics | self._checkpoint.queues.keys()
 
-    def _circumstances(self) -> Circumstances:
+    def _make_context(self) -> VerificationContext:
         folder, report = self._folder, self._report
         is_in_use = folder.is_in_use()
         lag_from = None
         if is_in_use:
-            report.note("A broker is running on this folder; what it does meanwhile may show.")
+            report.note("A broker is running on this folder; its writes can look like damage.")
         if folder.paths.abort.exists():
             lag_from = _end_of(self._checkpoint)
             if not is_in_use:
                 report.note("The broker did not stop in order; the next start recovers the folder.")
         ext = folder.root / "consumequeue_ext"
-        return Circumstances(
+        return VerificationContext(
             report,
             self._log.min_offset,
             lag_from=lag_from,
@@ -129,8 +131,8 @@ class Verification:
     # -- the walk --
 
     def _walk(self, progress: Progress) -> int:
-        """Check all records with all that is derived from them; return the newest store time."""
-        log, shared, figures = self._log, self._shared, self._report.figures
+        """Check all records, queue units and index items; return the newest store time, ms."""
+        log, context, counts = self._log, self._context, self._report.counts
         total = log.end - log.min_offset
         self._note_holes()
         walk = LogWalk(log, self._on_damage, lambda done: progress(done, total))
@@ -147,22 +149,22 @@ class Verification:
                 check_queue(record, code(topic, properties, stored_at))
             if kind != sysflag.TRANSACTION_ROLLBACK:
                 check_index(record, hashes(topic, properties))
-        shared.log_end = walk.end
-        figures["records"] = records
-        figures["bytes"] = walk.end - log.min_offset
+        context.log_end = walk.end
+        counts["records"] = records
+        counts["bytes"] = walk.end - log.min_offset
         return newest_ms
 
     def _note_holes(self) -> None:
         end = None
         for start, run_end in self._log.runs():
             if end is not None:
-                self._shared.damage.add(end, start)
+                self._context.damage.add(end, start)
             end = run_end
 
     def _on_damage(self, start: int, end: int, reason: str) -> None:
-        self._shared.damage.add(start, end)
-        if self._shared.is_in_use and end == self._log.end:
-            self._report.note(f"At {start} a record is being written.")
+        self._context.damage.add(start, end)
+        if self._context.is_in_use and end == self._log.end:
+            self._report.note(f"The broker is writing a record at {start}.")
             return
         path, within = self._log.place(start)
         rest = "the log ends here" if end == self._log.end else f"records go on at {end}"

@@ -1,4 +1,4 @@
-"""A small store with every kind of file in it, stopped in order."""
+"""Fixtures: a small store with every kind of file, stopped in order."""
 
 import shutil
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from core_broker.mqstore.sizes import Sizes, find_sizes, read_settings
 from core_broker.mqstore.verifying import verify
 from tests.support.stores import Bench, message
 
-#: Of tests/support/stores.py, which are not in RocketMQ's proportion.
+#: Index sizes of tests/support/stores.py, which differ from RocketMQ's items per slot.
 INDEX_SETTINGS: dict[str, str | None] = {"maxHashSlotNum": "64", "maxIndexNum": "50"}
 
 
 def fill(root: Path, messages: int = 40) -> None:
-    """Write messages of several queues, with and without keys, delayed and long ones."""
+    """Write messages of several queues: with and without keys, delayed messages, long messages."""
     bench = Bench(root).open()
     bench.put_many(messages)
     bench.put_many(messages // 4, topic="Other", queue_id=3, body=b"x" * 900)
@@ -32,7 +32,7 @@ def fill(root: Path, messages: int = 40) -> None:
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that no test changes."""
+    """A filled store; tests must not change the files."""
     root = tmp_path_factory.mktemp("filled") / "store"
     fill(root)
     return root
@@ -40,14 +40,14 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(filled: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the filled store."""
     copy = tmp_path / "store"
     shutil.copytree(filled, copy)
     return copy
 
 
 def sizes_of(root: Path) -> Sizes:
-    """The sizes of such a store."""
+    """Return the sizes of the filled store."""
     return find_sizes(StoreFolder(root), read_settings(None, INDEX_SETTINGS))
 
 

@@ -1,4 +1,4 @@
-"""A sweep of flipped bits and other damage: verify notices it, and never falls over."""
+"""Flipped bits and other damage: verify reports the damage and never crashes."""
 
 import random
 from collections.abc import Callable
@@ -22,9 +22,9 @@ from tests.support.stores import SEGMENT_BYTES
 
 Check = Callable[[], Report]
 
-#: Nothing that a store keeps beside it tells what these fields of a record were: flag, system flag
-#: (but its host and transaction bits), born time and host, store time (the index has seconds, of
-#: messages with keys) and host, reconsume times, prepared transaction offset.
+#: Fields of a record without redundancy elsewhere in the store: flag, system flag (except host and
+#: transaction bits), born time and host, store time (the index has seconds, for messages with keys)
+#: and host, reconsume times, prepared transaction offset.
 UNCOVERED = (
     *range(FLAG_AT, QUEUE_OFFSET_AT),
     *range(SYS_FLAG_AT, BORN_TIMESTAMP_AT),
@@ -33,13 +33,13 @@ UNCOVERED = (
 
 
 def records_of(root: Path) -> list[LogRecord]:
-    """The records of the first segment."""
+    """Return the records of the first segment."""
     log = LogView(root / "commitlog", StoreFolder(root).segments()[0][:1], SEGMENT_BYTES)
     return list(LogScan(log, 0, check_crc=True))
 
 
 def sweep(path: Path, positions: list[int], check: Check) -> list[int]:
-    """Flip one bit at each position in turn; return where verify found nothing wrong."""
+    """Flip one bit at each position in turn; return the positions without a reported problem."""
     data = bytearray(path.read_bytes())
     missed = []
     for number, position in enumerate(positions):
@@ -66,7 +66,7 @@ def test_every_covered_field_of_a_record(root: Path, check: Check, which: int) -
         list(range(record.offset, record.offset + min(record.size, 220))),
         check,
     )
-    assert {each - record.offset for each in missed} <= set(UNCOVERED)
+    assert {position - record.offset for position in missed} <= set(UNCOVERED)
 
 
 def test_every_byte_of_units_in_use(root: Path, check: Check) -> None:
@@ -77,13 +77,13 @@ def test_every_byte_of_units_in_use(root: Path, check: Check) -> None:
 
 def test_every_byte_of_an_index_file_in_use(root: Path, check: Check) -> None:
     oldest = min((root / "index").iterdir())
-    # Slots, and items from number 2 on: nothing tells the time of the first, nor is there a 0th.
+    # Slots, and items from number 2 on: the time of item 1 has no redundancy, and item 0 is unused.
     slots_end = 40 + 64 * 4
     positions = [*range(0, slots_end, 3), *range(slots_end + 40, oldest.stat().st_size, 3)]
     assert sweep(oldest, positions, check) == []
 
 
-def test_damage_of_any_kind_never_makes_it_fall_over(root: Path, check: Check) -> None:
+def test_random_damage_never_crashes_verify(root: Path, check: Check) -> None:
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != "lock")
     originals = {path: path.read_bytes() for path in files}
     generator = random.Random(7)
@@ -92,7 +92,7 @@ def test_damage_of_any_kind_never_makes_it_fall_over(root: Path, check: Check) -
         for path in chosen:
             path.write_bytes(damaged(originals[path], generator))
         report = check()
-        assert report.count >= len(report.problems)
+        assert report.problem_count >= len(report.problems)
         for path in chosen:
             path.write_bytes(originals[path])
     assert check().is_clean

@@ -1,4 +1,4 @@
-"""Repair: queues and index come back as they were, from the log alone."""
+"""Repair: queues and index are rebuilt with equal contents from the log alone."""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Check = Callable[[], Report]
 
 
 def derived(root: Path) -> dict[str, bytes]:
-    """All files of queues and index."""
+    """Return the contents of all files of queues and index."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for part in ("consumequeue", "index")
@@ -25,19 +25,19 @@ def derived(root: Path) -> dict[str, bytes]:
     }
 
 
-def test_what_is_built_again_is_what_was_there(root: Path, check: Check) -> None:
+def test_rebuilt_files_equal_the_originals(root: Path, check: Check) -> None:
     before = derived(root)
     shutil.rmtree(root / "index")
     (root / "consumequeue/TopicTest/0/00000000000000000000").write_bytes(b"\xff" * 400)
     shutil.rmtree(root / "consumequeue/Other")
-    assert check().count > 0
+    assert check().problem_count > 0
     done = repair(StoreFolder(root), sizes_of(root))
     assert (done.records, done.queues, done.index_files, done.damage) == (53, 5, 4, [])
     assert derived(root) == before
     assert check().is_clean
 
 
-def test_the_broker_goes_on_with_it(root: Path, check: Check) -> None:
+def test_a_broker_starts_on_a_repaired_folder(root: Path, check: Check) -> None:
     shutil.rmtree(root / "consumequeue")
     repair(StoreFolder(root), sizes_of(root))
     bench = Bench(root).open()
@@ -49,7 +49,7 @@ def test_the_broker_goes_on_with_it(root: Path, check: Check) -> None:
     assert not (root / "trash").exists()
 
 
-def test_what_it_replaces_is_kept(root: Path) -> None:
+def test_replaced_files_are_kept(root: Path) -> None:
     before = derived(root)
     done = repair(StoreFolder(root), sizes_of(root))
     assert Path(done.kept_in).parent == root / "trash"
@@ -57,7 +57,7 @@ def test_what_it_replaces_is_kept(root: Path) -> None:
     assert not (root / "repair.tmp").exists()
 
 
-def test_queues_that_the_log_cannot_give_back_stay(root: Path) -> None:
+def test_lmq_queues_stay(root: Path) -> None:
     lmq = root / "consumequeue/%LMQ%mine/0"
     lmq.mkdir(parents=True)
     (lmq / "00000000000000000000").write_bytes(b"\1" * 400)
@@ -65,7 +65,7 @@ def test_queues_that_the_log_cannot_give_back_stay(root: Path) -> None:
     assert (lmq / "00000000000000000000").read_bytes() == b"\1" * 400
 
 
-def test_damage_of_the_log_is_told_and_the_log_not_touched(root: Path) -> None:
+def test_damage_of_the_log_is_reported_and_the_log_is_unchanged(root: Path) -> None:
     path = root / "commitlog/00000000000000000000"
     data = bytearray(path.read_bytes())
     data[90] ^= 1
@@ -76,7 +76,7 @@ def test_damage_of_the_log_is_told_and_the_log_not_touched(root: Path) -> None:
     assert path.read_bytes() == data
 
 
-def test_nothing_happens_without_yes_or_while_a_broker_runs(root: Path) -> None:
+def test_the_folder_is_unchanged_without_yes_or_while_a_broker_runs(root: Path) -> None:
     before = derived(root)
     assert main(["repair", str(root), *OPTIONS]) == 0
     assert derived(root) == before

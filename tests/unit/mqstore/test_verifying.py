@@ -1,4 +1,4 @@
-"""Verification: a whole store is clean, and each kind of damage is reported with its place."""
+"""Verification: an intact store is clean, and each kind of damage is reported with its position."""
 
 import os
 import shutil
@@ -30,39 +30,39 @@ def flip(path: Path, at: int, bit: int = 1) -> None:
     path.write_bytes(data)
 
 
-def places(report: Report) -> list[tuple[str, int]]:
-    """Where the problems are."""
-    return [(each.file, each.offset) for each in report.problems]
+def positions(report: Report) -> list[tuple[str, int]]:
+    """Return file and offset of each problem."""
+    return [(problem.file, problem.offset) for problem in report.problems]
 
 
-def test_a_whole_store_is_clean(check: Check) -> None:
+def test_an_intact_store_is_clean(check: Check) -> None:
     report = check()
     assert report.problems == []
     assert report.notes == []
-    assert report.figures["records"] == report.figures["units"] == 53
-    assert report.figures["indexItems"] == 150
+    assert report.counts["records"] == report.counts["units"] == 53
+    assert report.counts["indexItems"] == 150
 
 
 def test_a_flipped_body_is_reported_once_where_its_record_begins(root: Path, check: Check) -> None:
     flip(root / FIRST_SEGMENT, 90)
     report = check()
-    assert places(report) == [(FIRST_SEGMENT, 0)]
+    assert positions(report) == [(FIRST_SEGMENT, 0)]
     assert "does not match the checksum" in report.problems[0].reason
 
 
 def test_records_behind_damage_are_still_verified(root: Path, check: Check) -> None:
     flip(root / FIRST_SEGMENT, 0)
     flip(root / FIRST_QUEUE, 2 * UNIT.size + 7)
-    assert places(check()) == [(FIRST_SEGMENT, 0), (FIRST_QUEUE, 2 * UNIT.size)]
+    assert positions(check()) == [(FIRST_SEGMENT, 0), (FIRST_QUEUE, 2 * UNIT.size)]
 
 
 def test_a_queue_offset_that_is_not_the_units_is_noticed(root: Path, check: Check) -> None:
     log = LogView(root / "commitlog", StoreFolder(root).segments()[0], SEGMENT_BYTES)
     record = list(LogScan(log, 0, check_crc=True))[30]
     flip(root / FIRST_SEGMENT, record.offset + QUEUE_OFFSET_AT + 7, 0x04)
-    # The unit of message 30 has no record, and the one of 26 not the newer of its two.
+    # Message 30 claims message 26's queue offset: unit 30 has no record, unit 26 the older record.
     path = "consumequeue/TopicTest/0/00000000000000000400"
-    assert places(check()) == [(path, 200), (path, 120)]
+    assert positions(check()) == [(path, 200), (path, 120)]
 
 
 def test_a_lost_unit_at_the_end_of_a_queue_is_noticed(root: Path, check: Check) -> None:
@@ -70,7 +70,7 @@ def test_a_lost_unit_at_the_end_of_a_queue_is_noticed(root: Path, check: Check) 
     data = path.read_bytes()
     path.write_bytes(data[:-20] + bytes(20))
     report = check()
-    assert places(report) == [("consumequeue/TopicTest/0/00000000000000000400", 380)]
+    assert positions(report) == [("consumequeue/TopicTest/0/00000000000000000400", 380)]
     assert "has no unit here" in report.problems[0].reason
 
 
@@ -78,13 +78,13 @@ def test_a_unit_too_many_is_noticed(root: Path, check: Check) -> None:
     path = root / "consumequeue/Plain/0/00000000000000000000"
     path.write_bytes(path.read_bytes()[:20] + UNIT.pack(100, 50, 0) + bytes(360))
     report = check()
-    assert places(report) == [("consumequeue/Plain/0/00000000000000000000", 20)]
+    assert positions(report) == [("consumequeue/Plain/0/00000000000000000000", 20)]
     assert "it points to 100, 50 bytes; no such message" in report.problems[0].reason
 
 
 def test_a_queue_that_is_gone_is_noticed(root: Path, check: Check) -> None:
     (root / "consumequeue/Plain/0/00000000000000000000").unlink()
-    assert places(check()) == [("consumequeue/Plain/0/00000000000000000000", 0)]
+    assert positions(check()) == [("consumequeue/Plain/0/00000000000000000000", 0)]
 
 
 def test_a_segment_that_is_gone_is_one_problem(root: Path, check: Check) -> None:
@@ -98,7 +98,7 @@ def test_index_files_that_are_gone_are_noticed(root: Path, check: Check) -> None
     newest = max((root / "index").iterdir())
     newest.unlink()
     report = check()
-    assert (f"index/{newest.name}", 0) in places(report)
+    assert (f"index/{newest.name}", 0) in positions(report)
 
 
 def test_topics_deleted_and_created_again_are_no_problem(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_topics_deleted_and_created_again_are_no_problem(tmp_path: Path) -> None
 
 def test_a_store_that_was_killed_may_lag_but_not_lack(tmp_path: Path) -> None:
     bench = Bench(tmp_path, mapped_file_size_consume_queue=20 * 1000).open()
-    bench.put_many(180)  # more than are remembered one by one, less than are written at once
-    bench.store._release()  # as the end of the process does
+    bench.put_many(180)  # more than MISSING_KEPT records, less than one write of queue tails
+    bench.store._release()  # the end of a killed process
     folder = StoreFolder(tmp_path)
     report = verify(folder, sizes_of(tmp_path))
     assert report.problems == []
@@ -131,7 +131,7 @@ def test_a_store_that_was_killed_may_lag_but_not_lack(tmp_path: Path) -> None:
         "records at the end are not in the index yet; a start adds them.",
     ]
     StorePaths(tmp_path).abort.unlink()
-    assert verify(folder, sizes_of(tmp_path)).count >= 180
+    assert verify(folder, sizes_of(tmp_path)).problem_count >= 180
 
 
 def test_a_running_broker_is_noticed_and_not_disturbed(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_problems_shown_are_bounded_and_the_rest_is_counted(root: Path) -> None:
         each.write_bytes(bytes(400))
     report = verify(StoreFolder(root), sizes_of(root), limit=7)
     assert len(report.problems) == 7
-    assert report.count == 40
+    assert report.problem_count == 40
 
 
 @pytest.mark.parametrize("at", [BODY_CRC_AT, 4, 0, 12, 28])
@@ -169,8 +169,8 @@ def test_damage_in_every_record_is_counted(root: Path, check: Check, at: int) ->
         offset, count = offset + size, count + 1
     path.write_bytes(data)
     report = check()
-    assert report.count > 0
-    assert report.figures["records"] <= 53
+    assert report.problem_count > 0
+    assert report.counts["records"] <= 53
 
 
 def test_segments_that_expired_are_no_problem(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_segments_that_expired_are_no_problem(tmp_path: Path) -> None:
     bench.store.close()
     report = verify(StoreFolder(tmp_path), sizes_of(tmp_path))
     assert report.problems == []
-    assert report.figures["records"] == report.figures["units"] < 400
+    assert report.counts["records"] == report.counts["units"] < 400
 
 
 def test_after_recovery_over_damage_only_the_damage_is_left(root: Path, check: Check) -> None:
@@ -195,10 +195,10 @@ def test_after_recovery_over_damage_only_the_damage_is_left(root: Path, check: C
     shutil.rmtree(root / "consumequeue")
     shutil.rmtree(root / "index")
     Bench(root).open().store.close()
-    assert places(check()) == [(FIRST_SEGMENT, 0)]
+    assert positions(check()) == [(FIRST_SEGMENT, 0)]
 
 
-def test_what_is_left_out_in_the_middle_is_no_lag(root: Path, check: Check) -> None:
+def test_missing_index_items_in_the_middle_are_no_lag(root: Path, check: Check) -> None:
     (root / "abort").touch()
     (root / "dispatchCheckpoint.json").unlink()
     oldest = min((root / "index").iterdir())
@@ -207,21 +207,21 @@ def test_what_is_left_out_in_the_middle_is_no_lag(root: Path, check: Check) -> N
     assert "16 records from 0 on are not in the index" in problem.reason
 
 
-def test_what_rocketmq_5_keeps_besides_is_named_and_not_judged(root: Path, check: Check) -> None:
+def test_files_of_rocketmq_5_are_named_and_not_checked(root: Path, check: Check) -> None:
     (root / "timerwheel").write_bytes(b"\1" * 100)
     (root / "consumequeue_ext" / "T" / "0").mkdir(parents=True)
     (root / "consumequeue" / "%LMQ%mine" / "0").mkdir(parents=True)
     (root / "consumequeue" / "%LMQ%mine" / "0" / "00000000000000000000").write_bytes(b"\1" * 400)
     (root / "config").mkdir()
     (root / "config" / "timercheck").write_bytes(b"\xff")
-    # A tags code may be an address in consumequeue_ext there.
+    # With consumequeue_ext, a tags code can be an address.
     path = root / FIRST_QUEUE
     data = bytearray(path.read_bytes())
     data[12:20] = (-(2**63) + 4711).to_bytes(8, signed=True)
     path.write_bytes(data)
     report = check()
     assert report.problems == []
-    assert report.notes == ["Not judged, being RocketMQ 5's own: consumequeue_ext, timerwheel."]
+    assert report.notes == ["Not checked, being RocketMQ 5's own: consumequeue_ext, timerwheel."]
 
 
 def test_a_blanked_unit_is_noticed_also_when_the_log_begins_later(
@@ -236,4 +236,4 @@ def test_a_blanked_unit_is_noticed_also_when_the_log_begins_later(
     data[100:120] = bytes(20)
     path.write_bytes(data)
     report = verify(StoreFolder(tmp_path), sizes_of(tmp_path))
-    assert places(report) == [(f"consumequeue/TopicTest/0/{path.name}", 100)]
+    assert positions(report) == [(f"consumequeue/TopicTest/0/{path.name}", 100)]

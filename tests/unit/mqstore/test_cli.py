@@ -43,7 +43,7 @@ def test_ls(root: Path, capsys: Capture) -> None:
     assert not listing["isInUse"]
 
 
-def test_verify_tells_its_verdict_by_exit_code(root: Path, capsys: Capture) -> None:
+def test_exit_codes_of_verify(root: Path, capsys: Capture) -> None:
     assert run("verify", str(root)) == 0
     assert "clean" in capsys.readouterr().out
     path = root / "consumequeue/Plain/0/00000000000000000000"
@@ -127,14 +127,14 @@ def test_misuse(arguments: tuple[str, ...]) -> None:
     assert left.value.code == 2
 
 
-def test_a_folder_that_is_none(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_without_a_store(tmp_path: Path, capsys: Capture) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         assert main(["verify", str(folder)]) == 2
         assert "is no store folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "x", "9" * 30, "1e3"])
-def test_sizes_that_are_none(root: Path, capsys: Capture, value: str) -> None:
+def test_invalid_sizes(root: Path, capsys: Capture, value: str) -> None:
     assert main(["ls", str(root), f"--mapped-file-size-commit-log={value}"]) == 2
     assert "mappedFileSizeCommitLog" in capsys.readouterr().err
 
@@ -153,7 +153,7 @@ def test_settings_come_from_a_broker_conf(root: Path, tmp_path: Path, capsys: Ca
     capsys.readouterr()
 
 
-def test_a_reader_that_goes_away_is_no_failure(root: Path) -> None:
+def test_a_closed_output_pipe_is_no_failure(root: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "core_broker.mqstore", "dump", str(root), *OPTIONS]
@@ -162,9 +162,7 @@ def test_a_reader_that_goes_away_is_no_failure(root: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_names_that_are_no_utf_8_are_made_visible(
-    root: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_undecodable_names_are_escaped(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for folder in ("consumequeue", "config"):
         (root / folder).mkdir(exist_ok=True)
     (root / "consumequeue" / "x\udcff" / "0").mkdir(parents=True)

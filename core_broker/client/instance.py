@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from core_broker.client.answers import checked
 from core_broker.client.identity import new_client_id
 from core_broker.client.loops import Loop
-from core_broker.client.name_servers import NameServers, addrs_or_environment, checked
+from core_broker.client.name_servers import NameServers, addrs_or_environment
 from core_broker.client.pulling import Pull
 from core_broker.client.route_cache import RouteCache
 from core_broker.errors import GantryError

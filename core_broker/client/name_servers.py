@@ -11,10 +11,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from core_broker.client.addr_lookup import LOOKUP_INTERVAL_S, look_up, lookup_url, without_scheme
+from core_broker.client.answers import checked
 from core_broker.client.deadline import Deadline
 from core_broker.errors import ClientError, GantryError, RequestRefused, TransportError
 from core_broker.remoting.client import RemotingClient
-from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 
 log = logging.getLogger(__name__)
@@ -101,10 +101,3 @@ class NameServers:
                 raise
             log.warning("The list of name servers was not renewed: %s", error)
         self._looked_up_s = monotonic()
-
-
-def checked(answer: RemotingCommand, addr: str) -> RemotingCommand:
-    """Return a successful answer; raise RequestRefused for any other response code."""
-    if answer.code != ResponseCode.SUCCESS:
-        raise RequestRefused(answer.code, answer.remark or "", addr)
-    return answer

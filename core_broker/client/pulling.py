@@ -6,9 +6,9 @@ Compatible with RocketMQ's PullMessageRequestHeader, PullSysFlag and PullAPIWrap
 from dataclasses import dataclass
 from typing import Final
 
+from core_broker.client.answers import refusal
 from core_broker.client.results import PullResult, PullStatus, RawPull
 from core_broker.client.subscription import matches_tags
-from core_broker.errors import RequestRefused
 from core_broker.message.record import decode_records
 from core_broker.message.sysflag import (
     PULL_COMMIT_OFFSET,
@@ -80,7 +80,7 @@ def read_raw_pull(answer: RemotingCommand, addr: str) -> RawPull:
     """Read an answer without decoding the body; raises RequestRefused for a refusal."""
     status = _STATUSES.get(answer.code)
     if status is None:
-        raise RequestRefused(answer.code, answer.remark or "", addr)
+        raise refusal(answer, addr)
     header = answer.header(PullMessageResponseHeader)
     return RawPull(
         status,

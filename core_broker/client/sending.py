@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from core_broker.client.answers import refusal
 from core_broker.client.results import SendResult, SendStatus
-from core_broker.errors import ClientError, RequestRefused
+from core_broker.errors import ClientError
 from core_broker.message import sysflag
 from core_broker.message.batch import encode_batch
 from core_broker.message.compression import COMPRESS_LEVEL, compress
@@ -248,7 +249,7 @@ def read_send_answer(
     """Read the result of a send; raises RequestRefused when the broker did not store it."""
     status = _STATUSES.get(answer.code)
     if status is None:
-        raise RequestRefused(answer.code, answer.remark or "", addr)
+        raise refusal(answer, addr)
     header = answer.header(SendMessageResponseHeader)
     return SendResult(
         status=status,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from core_broker.client.name_servers import NameServers, checked
+from core_broker.client.answers import checked
+from core_broker.client.name_servers import NameServers
 from core_broker.remoting.bodies import decode_body
 from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode

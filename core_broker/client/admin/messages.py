@@ -3,8 +3,8 @@
 from typing import Final
 
 from core_broker.client.admin.base import AdminBase
+from core_broker.client.answers import checked
 from core_broker.client.identity import new_uniq_key, now_ms
-from core_broker.client.name_servers import checked
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult, RawPull, SendResult
 from core_broker.client.sending import check_message, prepare, read_send_answer

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from core_broker.client.admin.base import RELAYED_TIMEOUT_MS, AdminBase
-from core_broker.client.name_servers import checked
+from core_broker.client.answers import checked
 from core_broker.remoting.bodies import (
     GetConsumerStatusBody,
     MessageQueue,

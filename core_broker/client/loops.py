@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from core_broker.client.failure_log import FailureLog
 from core_broker.errors import GantryError
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class Loop:
         self._step = step
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._last_failure = ""
+        self._failures = FailureLog(log, name)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=self._name)
@@ -55,12 +56,12 @@ class Loop:
             try:
                 pause_s = await self._step()
             except GantryError as error:
-                self._report(str(error))
+                self._failures.failed(str(error))
             except Exception:
                 # The boundary of the task: a bug in one step must not end the job.
                 log.exception("%s failed", self._name)
             else:
-                self._last_failure = ""
+                self._failures.succeeded()
             await self._pause(self._interval_s if pause_s is None else pause_s)
 
     async def _pause(self, seconds: float) -> None:
@@ -68,8 +69,3 @@ class Loop:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
-
-    def _report(self, failure: str) -> None:
-        if failure != self._last_failure:
-            log.warning("%s: %s", self._name, failure)
-        self._last_failure = failure

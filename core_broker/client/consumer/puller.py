@@ -14,6 +14,7 @@ from core_broker.client.consumer.listening import for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import PauseReason, ProcessQueue
 from core_broker.client.consumer.stats import ConsumerStats
+from core_broker.client.failure_log import FailureLog
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
@@ -73,7 +74,7 @@ class Puller:
         self._offset = offset
         self._broker_id = MASTER_ID
         self._last_pause_reason: PauseReason | None = None
-        self._last_failure = ""
+        self._failures = FailureLog(log, f"Pulling from {self._queue}")
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -116,9 +117,9 @@ class Puller:
         except GantryError as error:
             if isinstance(error, TransportError):
                 self._context.instance.routes.mark_stale(self._queue.topic)
-            self._report(str(error))
+            self._failures.failed(str(error))
             return PAUSE_AFTER_ERROR_S
-        self._last_failure = ""
+        self._failures.succeeded()
         self._broker_id = result.suggested_broker_id
         if not self.process_queue.dropped:
             await self._take(result, now_ms() - started_ms)
@@ -180,7 +181,7 @@ class Puller:
             self._context.announce()
         elif refused.route_stale:
             self._context.instance.routes.mark_stale(self._queue.topic)
-        self._report(str(refused))
+        self._failures.failed(str(refused))
         return PAUSE_AFTER_ERROR_S
 
     def _must_pause(self) -> bool:
@@ -196,8 +197,3 @@ class Puller:
     def _is_unsubscribed(self) -> bool:
         """True without a subscription of the topic; the next rebalance releases the queue."""
         return self._queue.topic not in self._context.subscriptions
-
-    def _report(self, failure: str) -> None:
-        if failure != self._last_failure:
-            log.warning("Pulling from %s: %s", self._queue, failure)
-        self._last_failure = failure

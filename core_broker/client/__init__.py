@@ -10,8 +10,10 @@ from core_broker.client.consumer.lite_pull_consumer import LitePullConsumer
 from core_broker.client.consumer.process_queue import CacheLimits
 from core_broker.client.consumer.pull_consumer import PullConsumer
 from core_broker.client.consumer.push_consumer import PushConsumer
+from core_broker.client.consumer.settings import ConsumerSettings, LitePullSettings
 from core_broker.client.hooks import ClientHook, ConsumeContext, EndTransactionContext, SendContext
 from core_broker.client.producer import Producer
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.results import (
     ConsumeOrderlyStatus,
     ConsumeStatus,
@@ -24,7 +26,6 @@ from core_broker.client.results import (
     SuspendQueue,
 )
 from core_broker.client.sending import CompressionType
-from core_broker.client.settings import ConsumerSettings, LitePullSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector
 from core_broker.client.transactions import (
     LocalTransactionState,

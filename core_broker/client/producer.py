@@ -14,6 +14,7 @@ from core_broker.client.identity import new_uniq_key
 from core_broker.client.in_flight import InFlight
 from core_broker.client.instance import ClientInstance
 from core_broker.client.namespaces import with_namespace
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.request_reply import PendingRequests, as_request, reply_to
 from core_broker.client.results import SendResult
 from core_broker.client.selectors import QueueSelector, by_hash
@@ -26,7 +27,6 @@ from core_broker.client.sending import (
     split_batch,
 )
 from core_broker.client.service import Service
-from core_broker.client.settings import ProducerSettings
 from core_broker.errors import ClientError, ReplyTimeout
 from core_broker.message.compression import compress
 from core_broker.message.model import Message, MessageExt

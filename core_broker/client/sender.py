@@ -11,11 +11,11 @@ from core_broker.client.hooks import HookChain, SendContext
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.latency_faults import LatencyFaults
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.queue_choice import QueueChooser
 from core_broker.client.results import SendResult, SendStatus
 from core_broker.client.routes import vip_addr
 from core_broker.client.sending import Outgoing, read_send_answer
-from core_broker.client.settings import ProducerSettings
 from core_broker.errors import (
     ClientError,
     ConnectFailed,

@@ -24,8 +24,8 @@ from core_broker.client.hooks import ClientHook, EndTransactionContext, HookChai
 from core_broker.client.identity import new_uniq_key, now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.producer import Producer
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.results import SendResult, SendStatus
-from core_broker.client.settings import ProducerSettings
 from core_broker.errors import ClientError, GantryError, ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.ids import parse_offset_msg_id

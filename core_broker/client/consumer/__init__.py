@@ -10,4 +10,5 @@ delivery            concurrent listener calls      orderly_delivery   orderly li
 polling             messages ready for a poll      listening          one call of the listener
 send_back           failed messages to brokers     offset_stores      offsets on brokers, in files
 queue_offsets       min, max and start offsets     broker_requests    requests sent by brokers
+settings            settings of consumers          stats              statistics for code 307
 """

@@ -13,10 +13,10 @@ from typing import Final, Protocol
 from core_broker.client.consumer.listening import AnyListener, ListenerCalls, ListenerOutcome
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import ProcessQueue
+from core_broker.client.consumer.settings import ConsumerSettings
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import HookChain
 from core_broker.client.identity import now_ms
-from core_broker.client.settings import ConsumerSettings
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageModel
 

@@ -15,12 +15,12 @@ from core_broker.client.consumer.puller import PullContext
 from core_broker.client.consumer.queue_locks import LOCK_RENEW_INTERVAL_S, QueueLocks
 from core_broker.client.consumer.queue_offsets import QueueOffsets, StartOffsets
 from core_broker.client.consumer.rebalance import PAUSE_WHEN_INCOMPLETE_S, Rebalancer
+from core_broker.client.consumer.settings import GroupSettings
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import ClientHook, HookChain
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.loops import Loop
-from core_broker.client.settings import GroupSettings
 from core_broker.remoting.bodies import (
     ConsumerData,
     ConsumerRunningInfo,

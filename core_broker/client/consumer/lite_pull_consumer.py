@@ -10,11 +10,11 @@ from types import TracebackType
 from core_broker.client.consumer.allocate import sorted_queues
 from core_broker.client.consumer.group_member import Member
 from core_broker.client.consumer.running_lite_pull import QueuesListener, RunningLitePull
+from core_broker.client.consumer.settings import LitePullSettings
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
 from core_broker.client.namespaces import with_namespace
 from core_broker.client.service import Service
-from core_broker.client.settings import LitePullSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
 from core_broker.message.model import MessageExt

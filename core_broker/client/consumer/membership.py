@@ -4,8 +4,8 @@ Compatible with RocketMQ's RebalanceImpl.rebalanceByTopic.
 """
 
 from core_broker.client.consumer.allocate import sorted_client_ids, sorted_queues
+from core_broker.client.consumer.settings import GroupSettings
 from core_broker.client.instance import ClientInstance
-from core_broker.client.settings import GroupSettings
 from core_broker.errors import GantryError
 from core_broker.remoting.bodies import (
     GetConsumerListByGroupResponseBody,

@@ -15,15 +15,16 @@ from core_broker.client.consumer.group_member import (
 from core_broker.client.consumer.listening import for_listener
 from core_broker.client.consumer.queue_offsets import QueueOffsets
 from core_broker.client.consumer.send_back import SendBack
+from core_broker.client.consumer.settings import GroupSettings
 from core_broker.client.hooks import HookChain
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.namespaces import with_namespace
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult
 from core_broker.client.sender import Sender
 from core_broker.client.service import Service
-from core_broker.client.settings import GroupSettings, ProducerSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
 from core_broker.message.model import MessageExt

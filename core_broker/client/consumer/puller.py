@@ -13,13 +13,13 @@ from core_broker.client.consumer.delivery import Destination
 from core_broker.client.consumer.listening import for_listener
 from core_broker.client.consumer.offset_stores import OffsetStore
 from core_broker.client.consumer.process_queue import PauseReason, ProcessQueue
+from core_broker.client.consumer.settings import GroupSettings
 from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.failure_log import FailureLog
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult, PullStatus
-from core_broker.client.settings import GroupSettings
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MASTER_ID, MessageModel, MessageQueue, SubscriptionData

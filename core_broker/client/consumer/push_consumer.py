@@ -9,11 +9,11 @@ from dataclasses import replace
 from core_broker.client.consumer.group_member import Member
 from core_broker.client.consumer.listening import AnyListener, Listener, OrderlyListener
 from core_broker.client.consumer.running_consumer import RunningConsumer
+from core_broker.client.consumer.settings import ConsumerSettings
 from core_broker.client.hooks import ClientHook
 from core_broker.client.identity import now_ms
 from core_broker.client.namespaces import with_namespace
 from core_broker.client.service import Service
-from core_broker.client.settings import ConsumerSettings
 from core_broker.client.subscription import MessageSelector, build_subscription
 from core_broker.errors import ClientError
 from core_broker.message.topics import retry_topic, validate_group, validate_topic

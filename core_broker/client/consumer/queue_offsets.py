@@ -4,9 +4,9 @@ Compatible with RocketMQ's RebalancePushImpl.computePullFromWhere.
 """
 
 from core_broker.client.consumer.offset_stores import OffsetStore
+from core_broker.client.consumer.settings import CONSUME_TIMESTAMP_AGE_MS, GroupSettings
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
-from core_broker.client.settings import CONSUME_TIMESTAMP_AGE_MS, GroupSettings
 from core_broker.message.topics import RETRY_PREFIX
 from core_broker.remoting.bodies import ConsumeFromWhere, MessageQueue
 from core_broker.remoting.codes import RequestCode

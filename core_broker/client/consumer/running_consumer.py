@@ -10,9 +10,10 @@ from core_broker.client.consumer.orderly_delivery import OrderlyDelivery
 from core_broker.client.consumer.puller import PullContext
 from core_broker.client.consumer.queue_locks import QueueLocks
 from core_broker.client.consumer.send_back import SendBack
+from core_broker.client.consumer.settings import ConsumerSettings
 from core_broker.client.hooks import HookChain
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.sender import Sender
-from core_broker.client.settings import ConsumerSettings, ProducerSettings
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.topics import CLIENT_INNER_PRODUCER_GROUP
 from core_broker.remoting.bodies import (

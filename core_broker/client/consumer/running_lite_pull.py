@@ -10,10 +10,10 @@ from core_broker.client.consumer.group_member import GroupMember, Member
 from core_broker.client.consumer.polling import PolledMessages
 from core_broker.client.consumer.process_queue import ProcessQueue
 from core_broker.client.consumer.puller import PullContext
+from core_broker.client.consumer.settings import LitePullSettings
 from core_broker.client.deadline import Deadline
 from core_broker.client.identity import now_ms
 from core_broker.client.loops import Loop
-from core_broker.client.settings import LitePullSettings
 from core_broker.errors import ClientError, GantryError
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import ConsumeType, MessageQueue, SubscriptionData

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from core_broker.client import settings as client_settings
 from core_broker.client.consumer import lite_pull_consumer, push_consumer
 from core_broker.client.consumer.running_lite_pull import QueuesListener
+from core_broker.client.consumer.settings import ConsumerSettings
 from core_broker.client.results import (
     ConsumeOrderlyStatus,
     ConsumeStatus,
@@ -34,7 +34,7 @@ class PushConsumer(SyncClient):
 
     def __init__(self, group: str, namesrv_addr: str = "", **options: Any) -> None:
         super().__init__()
-        settings = options.get("settings") or client_settings.ConsumerSettings()
+        settings = options.get("settings") or ConsumerSettings()
         self._concurrency: int = settings.concurrency
         self._threads: ListenerThreads[Any, Any] | None = None
         self._consumer = push_consumer.PushConsumer(group, namesrv_addr, **options)

@@ -7,9 +7,9 @@ from typing import Any
 
 from core_broker.client import producer as asyncio_producer
 from core_broker.client import transactions
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.results import SendResult
 from core_broker.client.selectors import QueueSelector
-from core_broker.client.settings import ProducerSettings
 from core_broker.client.sync.background import SyncClient
 from core_broker.errors import ClientError
 from core_broker.message.model import Message, MessageExt

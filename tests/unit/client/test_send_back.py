@@ -7,8 +7,8 @@ import pytest
 from core_broker.client.consumer.send_back import SendBack, retry_copy
 from core_broker.client.hooks import HookChain
 from core_broker.client.instance import ClientInstance
+from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.sender import Sender
-from core_broker.client.settings import ProducerSettings
 from core_broker.message.properties import decode_properties
 from core_broker.remoting.bodies import HeartbeatData
 from core_broker.remoting.codes import RequestCode

@@ -1,6 +1,6 @@
-"""A broker's processors on a real store, without sockets: asked directly, with a clock that stands.
+"""A broker's processors on a real store, without sockets and with a manual clock.
 
-broker.send("T", b"body")                 one message, answered
+broker.send("T", b"body")                 send a message, return the answer
 broker.ask(code, header)                  any request, answered at once or later
 broker.peer()                             a client, which records what it is told
 """
@@ -37,7 +37,7 @@ VIP_PORT = 10909
 
 
 class Peer:
-    """A client as the processors see it; notes what it is told, answers what a test scripts."""
+    """A connection to a client: records commands, and answers requests by the test's script."""
 
     def __init__(self, port: int) -> None:
         self.peer_host = "127.0.0.1"
@@ -45,11 +45,11 @@ class Peer:
         self.peer = f"127.0.0.1:{port}"
         self.local_port = 10911
         self.held = 1
-        #: Its requests have just come; a test that wants them old says so.
+        #: Arrival time of requests; infinity stands for requests that have just arrived.
         self.arrived = math.inf
         self.answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
-        #: Bytes that it takes before it must read; 0 for a peer that does not.
+        #: Bytes that the peer accepts before reading; 0 for a peer that does not read.
         self.answer_room = 1 << 20
         self.closed_for = ""
         self.replies: Callable[[RemotingCommand], RemotingCommand] | None = None
@@ -77,7 +77,7 @@ class Peer:
 
 
 class NoteSaver:
-    """Writes nothing; tells at once that it did, or fails or waits as a test wants."""
+    """Records saves without writing; reports success, an error or a delay, as the test sets."""
 
     def __init__(self) -> None:
         self.saved: list[str] = []
@@ -95,7 +95,7 @@ class NoteSaver:
             then(self.error)
 
     def finish(self) -> None:
-        """Let everything that waits be written."""
+        """Complete all pending saves."""
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then(self.error)
@@ -105,7 +105,7 @@ class NoteSaver:
 
 
 class NoteRegistrar:
-    """Notes of which topics the name servers would hear."""
+    """Records the topics that a broker would register at the name servers."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
@@ -122,7 +122,7 @@ class NoteRegistrar:
 
 
 class BrokerHarness:
-    """The processors of one broker. Made inside a running event loop."""
+    """The processors of a broker. Made inside a running event loop."""
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         self.now_ms = NOW_MS
@@ -172,7 +172,7 @@ class BrokerHarness:
         return self.lanes[-1]
 
     def read_cold(self) -> None:
-        """Let the disk bring what waits for it."""
+        """Complete pending reads from the disk."""
         for lane in self.lanes:
             if lane.name.startswith("store-read"):
                 lane.run()
@@ -182,7 +182,7 @@ class BrokerHarness:
         self.ctx.store.close()
 
     def peer(self) -> Peer:
-        """One more client."""
+        """Create a connection to a further client."""
         self._peers += 1
         return Peer(50_000 + self._peers)
 
@@ -205,7 +205,7 @@ class BrokerHarness:
         version: int = PROTOCOL_VERSION,
         language: LanguageCode = LanguageCode.JAVA,
     ) -> RemotingCommand:
-        """A request as a client sends it; bodies that are structs are encoded."""
+        """A request of a client; struct bodies are encoded."""
         content = body if isinstance(body, bytes) else encode_body(body)
         command = RemotingCommand.request(code, header, content)
         self._opaque += 1
@@ -235,12 +235,12 @@ class BrokerHarness:
         peer: Peer | None = None,
         **kinds: Any,
     ) -> RemotingCommand:
-        """Hand in a request and wait for its answer."""
+        """Dispatch a request and wait for the answer."""
         request = self.request(code, header, body, **kinds)
         response = self.give(request, peer)
         while response is None:
             self.read_cold()
-            assert self.ctx.tasks, "nobody will answer this"
+            assert self.ctx.tasks, "no task is left that could answer the request"
             await asyncio.sleep(0)
             response = (peer or self.client).answers.get(request.opaque)
         return response
@@ -255,11 +255,11 @@ class BrokerHarness:
         version: int = PROTOCOL_VERSION,
         **fields: Any,
     ) -> RemotingCommand:
-        """Send one message."""
+        """Send a message."""
         return await self.ask(code, send_header(topic, properties, **fields), body, version=version)
 
     async def check_half_messages(self) -> None:
-        """One round of the checks, with a disk that confirms."""
+        """Run a round of transaction checks, with a disk that confirms flushes."""
         round_ = asyncio.create_task(self.checks.check())
         while not round_.done():
             await asyncio.sleep(0)
@@ -272,7 +272,7 @@ class BrokerHarness:
         return await self.ask(RequestCode.PULL_MESSAGE, pull_header(topic, offset, **fields))
 
     async def messages(self, topic: str, queue_id: int = 0) -> list[MessageExt]:
-        """What a queue holds, as far as one pull goes; nothing where there is no queue."""
+        """The first 32 messages of a queue; an empty list for a missing queue."""
         store = self.ctx.store
         first, end = store.queue_range(topic, queue_id)
         found = store.get(topic, queue_id, first, 32) if end > first else None

@@ -1,4 +1,4 @@
-"""Headers of sends and pulls as a client sends them, with defaults for most fields."""
+"""Headers of a client's sends and pulls, with defaults for most fields."""
 
 import time
 from typing import Any
@@ -21,7 +21,7 @@ def send_header(topic: str, properties: str = "", **fields: Any) -> SendMessageR
 
 
 def pull_header(topic: str, offset: int = 0, **fields: Any) -> PullMessageRequestHeader:
-    """The header of a pull from queue 0 that brings its subscription along and does not wait."""
+    """The header of a pull from queue 0, with a subscription and without holding."""
     defaults: dict[str, Any] = {
         "consumer_group": "CG",
         "queue_id": 0,

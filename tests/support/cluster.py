@@ -1,10 +1,10 @@
-"""A real name server and a real broker as processes of their own, for tests.
+"""A real name server and a real broker in separate processes, for tests.
 
     with Cluster(tmp_path, message_delay_level="1s 2s") as cluster:
         cluster.broker_addr
 
-The broker keeps its port and its store over `kill_broker` and `restart_broker`. Output goes to
-files in the folder, which a failure to start quotes.
+The broker keeps port and store over `kill_broker` and `restart_broker`. The programs' output goes
+to files in the folder; the error of a failed start quotes the output.
 """
 
 import os
@@ -24,10 +24,10 @@ from core_broker.config import java_key, property_text
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
-LOOK_S = 0.02
+POLL_S = 0.02
 
 READY = "boot success"
-#: Small files, so that a broker is cheap to start and to keep.
+#: Store settings with small files, so that a broker starts fast and needs little disk space.
 SMALL_STORE: dict[str, Any] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 1000,
@@ -37,7 +37,7 @@ SMALL_STORE: dict[str, Any] = {
 
 
 class Program:
-    """One program that prints a ready line; its ports are read from what it prints."""
+    """A program that prints its ports and a ready line."""
 
     def __init__(self, module: str, folder: Path) -> None:
         self.module = module
@@ -47,12 +47,12 @@ class Program:
         self._read_from = 0
 
     def start(self, settings: dict[str, Any]) -> None:
-        """Start it and wait for its ready line."""
+        """Start the program and wait for the ready line."""
         self.begin(settings)
         self._wait_ready()
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Start it and do not wait."""
+        """Start the program without waiting."""
         lines = [f"{java_key(name)}={property_text(value)}\n" for name, value in settings.items()]
         self._settings_file.write_text("".join(lines))
         environment = {
@@ -77,28 +77,28 @@ class Program:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise AssertionError(f"{self.module} did not start:\n{self.printed}")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     @property
     def printed(self) -> str:
-        """What it printed since it was last started."""
+        """The output since the last start."""
         return self.output.read_bytes()[self._read_from :].decode()
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     def port(self, kind: str) -> int:
-        """The port of the listener whose line has this in its parentheses."""
+        """The port of the listener with `kind` in parentheses in its line."""
         for line in self.printed.splitlines():
             if line.startswith("listens on ") and f"({kind})" in line:
                 return int(line.split(" (")[0].rpartition(":")[2])
         raise AssertionError(f"{self.module} printed no listener {kind!r}:\n{self.printed}")
 
     def stop(self) -> int:
-        """Ask it to stop in order; returns its exit code."""
+        """Stop the program with SIGTERM; returns the exit code."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
         return self.wait()
@@ -110,7 +110,7 @@ class Program:
         self.wait()
 
     def wait(self) -> int:
-        """Wait for its end; returns its exit code, 0 when it does not run."""
+        """Wait for the end of the program; returns the exit code, 0 for a stopped program."""
         process = self._process
         if process is None:
             return 0
@@ -125,7 +125,7 @@ class Program:
 
 
 class Cluster:
-    """One name server and one broker on free ports of the loopback."""
+    """A name server and a broker on free ports of the loopback interface."""
 
     def __init__(self, folder: Path, **broker_settings: Any) -> None:
         self.namesrv = Program("namesrv", folder)
@@ -151,8 +151,8 @@ class Cluster:
                 "namesrv_addr": self.namesrv_addr,
                 "store_path_root_dir": folder / "store",
                 **SMALL_STORE,
-                # A machine that tests from all sides may stand still for longer than the 200 ms
-                # after which a broker refuses what waited; tests of just that set it themselves.
+                # On a busy test machine requests wait longer than the default of 200 ms, and the
+                # broker would refuse them. Tests of flow control set their own value.
                 "wait_time_mills_in_send_queue": 20_000,
                 **broker_settings,
             }
@@ -176,21 +176,21 @@ class Cluster:
         self.broker.kill()
 
     def begin_broker(self) -> None:
-        """Start the broker again and do not wait for it."""
+        """Start the broker again without waiting."""
         self.broker.begin(self._settings)
 
     def stop_broker(self) -> int:
-        """Stop the broker in order; returns its exit code."""
+        """Stop the broker with SIGTERM; returns the exit code."""
         return self.broker.stop()
 
     def restart_broker(self, **settings: Any) -> None:
-        """Start the broker with these settings changed; one that runs is stopped in order first."""
+        """Stop the broker with SIGTERM if it runs, and start it with changed settings."""
         self.broker.stop()
         self._settings |= settings
         self.broker.start(self._settings)
 
     def stop(self) -> None:
-        """Stop both in order."""
+        """Stop broker and name server with SIGTERM."""
         try:
             self.broker.stop()
         finally:
@@ -209,13 +209,12 @@ class Cluster:
 
 
 def free_broker_port() -> int:
-    """A port that is free, and the one two below it too, where the broker listens for producers.
+    """A free port for the broker, with a free VIP port two below.
 
-    It lies below those that the system gives to outgoing connections, so that a broker that is
-    started again finds it free.
+    The port is below the system's ephemeral ports, so that it stays free until a broker restarts.
     """
     while True:
-        # Not the shared generator, which starts alike in every test worker.
+        # secrets, because the random module has the same seed in every test worker.
         port = secrets.randbelow(20_000) + 12_000
         with socket.socket() as main, socket.socket() as vip:
             try:

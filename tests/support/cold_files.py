@@ -1,4 +1,4 @@
-"""Files that have left the memory of the machine, and come back when they are read in earnest."""
+"""Files whose pages are not in memory until a blocking read fetches them."""
 
 import threading
 from pathlib import Path
@@ -13,23 +13,23 @@ PAGE_BYTES = 4096
 
 
 class ColdFiles(DiskFiles):
-    """The real files, but which pages are in memory is told by the test."""
+    """Real files with simulated residency: the test decides about the pages in memory."""
 
     def __init__(self) -> None:
-        #: Cleared to let the disk stall.
+        #: Cleared by a test to make the disk stall.
         self.runs = threading.Event()
         self.runs.set()
-        #: Raised by reads of what is cold.
+        #: Error of reads from the disk.
         self.error: OSError | None = None
-        #: Path, size and offset of what was asked for ahead.
+        #: Path, size and offset of readahead requests.
         self.ahead: list[tuple[Path, int, int]] = []
-        #: Cold reads so far.
+        #: Number of reads from the disk.
         self.reads = 0
         self._warm: dict[Path, set[int]] | None = None
         self._evicted: tuple[Path, ...] = ()
 
     def evict(self, *paths: Path) -> None:
-        """From now on only what was read since is in memory; of these files, or of all."""
+        """Evict all pages of the given files, or of all files."""
         self._warm = {}
         self._evicted = paths
 
@@ -38,17 +38,17 @@ class ColdFiles(DiskFiles):
         return ColdFile(self, path, super().open(path, create=create))
 
     def is_warm(self, path: Path, pages: range) -> bool:
-        """Tell whether all these pages are in memory."""
+        """True when all pages are in memory."""
         if self._warm is None or self.is_never_cold(path):
             return True
         return self._warm.get(path, set()).issuperset(pages)
 
     def is_never_cold(self, path: Path) -> bool:
-        """Tell whether other files were evicted, and not this one."""
+        """True when only other files were evicted."""
         return bool(self._evicted) and path not in self._evicted
 
     def fetch(self, path: Path, pages: range) -> None:
-        """Bring pages into memory, as slowly as the disk is."""
+        """Bring pages into memory; blocks while the disk stalls."""
         if self.is_warm(path, pages) or self._warm is None:
             return
         self.reads += 1
@@ -58,13 +58,13 @@ class ColdFiles(DiskFiles):
         self._warm.setdefault(path, set()).update(pages)
 
     def wrote(self, path: Path, pages: range) -> None:
-        """What is written is in memory."""
+        """Mark written pages as in memory."""
         if self._warm is not None:
             self._warm.setdefault(path, set()).update(pages)
 
 
 class ColdFile(DiskFile):
-    """One open file."""
+    """An open file."""
 
     __slots__ = ("_files", "_path", "_real")
 
@@ -78,16 +78,16 @@ class ColdFile(DiskFile):
         return data
 
     def pread_now(self, size: int, offset: int) -> bytes | None:
-        """Read if it is in memory."""
+        """Read data in memory; None for data on disk."""
         data = self._real.pread(size, offset)
         return data if self._files.is_warm(self._path, _pages(len(data), offset)) else None
 
     def will_need(self, size: int, offset: int) -> None:
-        """Note what was asked for ahead."""
+        """Record a readahead request."""
         self._files.ahead.append((self._path, size, offset))
 
     def map(self, offset: int, size: int, start: int) -> "Mapping | None":
-        """What is in memory is told by the test; the kernel sees what never leaves it."""
+        """Map only files that are never evicted, because the kernel reads mappings directly."""
         return (
             self._real.map(offset, size, start) if self._files.is_never_cold(self._path) else None
         )
@@ -119,7 +119,7 @@ class ColdFile(DiskFile):
         return self._real.allocate(offset, size)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         self._real.close()
 
 

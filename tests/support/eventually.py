@@ -1,4 +1,4 @@
-"""Waiting for something that a test cannot be told about."""
+"""Polling for conditions without an event."""
 
 import asyncio
 import inspect
@@ -8,21 +8,21 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-LOOK_S = 0.01
+POLL_S = 0.01
 
 
 @overload
-async def eventually(look: Callable[[], Awaitable[T]], timeout_s: float = 10.0) -> T: ...
+async def eventually(probe: Callable[[], Awaitable[T]], timeout_s: float = 10.0) -> T: ...
 @overload
-async def eventually(look: Callable[[], T], timeout_s: float = 10.0) -> T: ...
-async def eventually(look: Callable[[], Any], timeout_s: float = 10.0) -> Any:
-    """Look again and again until the answer is true; fail when the time is over."""
+async def eventually(probe: Callable[[], T], timeout_s: float = 10.0) -> T: ...
+async def eventually(probe: Callable[[], Any], timeout_s: float = 10.0) -> Any:
+    """Poll until the value is true; fail after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
-        seen = look()
-        value = await seen if inspect.isawaitable(seen) else seen
+        result = probe()
+        value = await result if inspect.isawaitable(result) else result
         if value:
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"still {value!r} after {timeout_s} s")
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)

@@ -1,8 +1,8 @@
-"""Members of a consumer group that ask a broker's processors as RocketMQ's clients do.
+"""Members of a consumer group, which send the requests of RocketMQ's clients to processors.
 
-A member knows only what the broker tells it: who else is in the group (38), where the group is
-(14), which queues it may lock (41), what it pulls (11). It shares the queues averagely, rebalances
-when it is told of a change (40), and obeys a reset (220).
+A member gets all its knowledge from the broker: the members of the group (38), committed offsets
+(14), granted locks (41), messages (11). Members allocate queues averagely, rebalance after a change
+notification (40), and apply offset resets (220).
 """
 
 from collections.abc import Callable
@@ -38,20 +38,20 @@ from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
 
 GROUP, TOPIC, BROKER = "G", "T", "b"
-#: rocketmq.client.rebalance.lockMaxLiveTime: how long a client trusts a lock it was granted.
+#: Lifetime of a granted lock on the client, ms: rocketmq.client.rebalance.lockMaxLiveTime.
 TRUSTED_MS = 30_000
 RECONSUME_MAX = 2
 SUSPEND = 2
 
-#: A message, the queue it was pulled from, and whether it was consumed or sent back.
+#: Arguments: queue, message, True for consumed and False for sent back.
 Consumed = Callable[[MessageQueue, MessageExt, bool], None]
-#: The offsets from one up to another one were passed over, without any message.
+#: Arguments: queue, first offset and end offset of a range without messages.
 Skipped = Callable[[MessageQueue, int, int], None]
 
 
 @dataclass
 class Share:
-    """A queue that a member consumes."""
+    """A member's state of an allocated queue."""
 
     next_offset: int
     locked_ms: int
@@ -60,7 +60,7 @@ class Share:
 
 @dataclass
 class Member:
-    """One consumer on a connection of its own."""
+    """A consumer with its own connection."""
 
     broker: BrokerHarness
     client_id: str
@@ -83,24 +83,24 @@ class Member:
 
     @property
     def is_connected(self) -> bool:
-        """The broker has not closed the connection."""
+        """True until the connection is closed."""
         return not self.peer.closed_for
 
     def beat(self) -> None:
-        """Tell the broker what is wanted."""
+        """Send a heartbeat with the subscriptions."""
         kind = "TAG" if self.expression == "*" else "SQL92"
-        wanted = SubscriptionData(
+        subscription = SubscriptionData(
             topic=TOPIC, sub_string=self.expression, expression_type=kind, sub_version=1
         )
         retry = SubscriptionData(topic=retry_topic(GROUP), sub_version=1)
-        data = ConsumerData(group_name=GROUP, subscription_data_set=[wanted, retry])
+        data = ConsumerData(group_name=GROUP, subscription_data_set=[subscription, retry])
         beat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
         assert self._ask(RequestCode.HEART_BEAT, body=beat).code == ResponseCode.SUCCESS
 
     # -- sharing --
 
     def rebalance(self) -> None:
-        """Give up what others are to consume now, and take what is one's own."""
+        """Release queues allocated to other members, and take the member's own queues."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=GROUP)
         answer = self._ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         members = decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list
@@ -111,13 +111,13 @@ class Member:
             queues = [MessageQueue(topic, BROKER, at) for at in range(config.read_queue_nums)]
             own.update(averagely(self.client_id, sorted_queues(queues), sorted_client_ids(members)))
         for queue in sorted(self.shares.keys() - own):
-            self.give_up(queue)
+            self.release(queue)
         for queue in sorted(own - self.shares.keys()):
             if self._lock(queue):
                 self.shares[queue] = Share(self._committed(queue), self.broker.now_ms)
 
-    def give_up(self, queue: MessageQueue) -> None:
-        """Commit, unlock and forget a queue."""
+    def release(self, queue: MessageQueue) -> None:
+        """Commit the offset of a queue, unlock and remove the queue."""
         self.commit(queue)
         del self.shares[queue]
         if self.is_orderly:
@@ -134,7 +134,7 @@ class Member:
         return queue in decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set
 
     def renew_locks(self) -> None:
-        """Lock again what is held; what others hold by now is lost."""
+        """Renew the locks of all queues; drop queues that other members have locked."""
         for queue, share in list(self.shares.items()):
             if self._lock(queue):
                 share.locked_ms = self.broker.now_ms
@@ -146,11 +146,11 @@ class Member:
             consumer_group=GROUP, topic=queue.topic, queue_id=queue.queue_id
         )
         answer = self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header)
-        # A group that begins does so with the first message.
+        # A new group starts at the first message.
         return int(answer.ext_fields["offset"]) if answer.code == ResponseCode.SUCCESS else 0
 
     def commit(self, queue: MessageQueue, offset: int | None = None) -> None:
-        """Tell the broker how far a queue is consumed."""
+        """Commit the consumed offset of a queue."""
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=GROUP,
             topic=queue.topic,
@@ -160,7 +160,7 @@ class Member:
         assert self._ask(RequestCode.UPDATE_CONSUMER_OFFSET, header).code == ResponseCode.SUCCESS
 
     def listen(self) -> None:
-        """Do what the broker has told meanwhile, and take answers to pulls that waited."""
+        """Handle commands of the broker, and answers to held pulls."""
         told, self.peer.told = self.peer.told, []
         for command in told:
             if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
@@ -182,12 +182,12 @@ class Member:
     # -- consuming --
 
     def may_consume(self, queue: MessageQueue) -> bool:
-        """Whether the lock on a queue can still be trusted."""
+        """True while the lock on a queue is valid."""
         share = self.shares[queue]
         return not self.is_orderly or self.broker.now_ms - share.locked_ms <= TRUSTED_MS
 
     def consume(self, queue: MessageQueue, *, count: int, waits: bool, fails: bool) -> None:
-        """Pull once, and consume what comes or send it back."""
+        """Pull once, and consume the messages or send them back."""
         share = self.shares[queue]
         if share.pending is not None or not self.may_consume(queue):
             return
@@ -237,14 +237,14 @@ class Member:
     # -- the end --
 
     def leave(self) -> None:
-        """Say good-bye."""
+        """Release all queues and unregister."""
         for queue in list(self.shares):
-            self.give_up(queue)
+            self.release(queue)
         header = UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=GROUP)
         self._ask(RequestCode.UNREGISTER_CLIENT, header)
 
     def lose_connection(self) -> None:
-        """Vanish without a word."""
+        """Lose the connection without unregistering."""
         if self.is_connected:
             self.peer.close("lost")
         self.broker.requests.held_pulls.drop_owner(self.peer)

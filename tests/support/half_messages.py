@@ -1,4 +1,4 @@
-"""Half messages on a broker: how they begin, end and are asked about."""
+"""Half messages on a broker harness: begin, end, checks."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ HALF = "TRAN_MSG\x01true\x02PGROUP\x01PG\x02UNIQ_KEY\x01U1\x02TAGS\x01A\x02WAIT\
 
 
 async def begin(broker: BrokerHarness, properties: str = HALF, **fields: Any) -> MessageExt:
-    """Send a half message to queue 2 of T and return it as it is stored."""
+    """Send a half message to queue 2 of T and return the stored half message."""
     answer = await broker.send("T", b"half", properties, queue_id=2, sys_flag=4, **fields)
     assert answer.code == 0, answer.remark
     assert answer.ext_fields["queueId"] == "2"
@@ -44,7 +44,7 @@ async def ops(broker: BrokerHarness) -> list[bytes]:
 
 
 async def producer(broker: BrokerHarness, client_id: str = "p1", group: str = "PG") -> Peer:
-    """A producer that sent a heartbeat."""
+    """A producer after its heartbeat."""
     peer = broker.peer()
     beat = HeartbeatData(client_id=client_id, producer_data_set=[ProducerData(group_name=group)])
     assert (await broker.ask(RequestCode.HEART_BEAT, body=beat, peer=peer)).code == 0
@@ -52,7 +52,7 @@ async def producer(broker: BrokerHarness, client_id: str = "p1", group: str = "P
 
 
 async def old(broker: BrokerHarness, properties: str = HALF, **fields: Any) -> MessageExt:
-    """A half message that is to be checked now."""
+    """A half message older than transactionTimeOut."""
     half = await begin(broker, properties, **{"born_timestamp": broker.now_ms, **fields})
     broker.now_ms += TIMEOUT_MS
     return half

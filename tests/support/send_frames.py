@@ -1,4 +1,4 @@
-"""Frames of sends as clients write them."""
+"""Frames of sends in the format of clients."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ def frame(
     opaque: int = 0,
     spaces: bool = False,
 ) -> bytes:
-    """A frame as some client would write it."""
+    """A frame with a JSON header, with or without blanks."""
     header: dict[str, Any] = {
         "code": code,
         "extFields": fields,

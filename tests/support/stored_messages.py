@@ -1,10 +1,10 @@
-"""Stored messages made by hand, for tests that need no store."""
+"""Handmade stored messages, for tests without a store."""
 
 from core_broker.message.model import MessageExt
 
 
 def stored(queue_id: int, offset: int, store_timestamp: int) -> MessageExt:
-    """A message without body or properties; its place follows from queue and offset."""
+    """A message without body or properties; queue and offset determine the position."""
     return MessageExt(
         topic="T",
         body=b"",

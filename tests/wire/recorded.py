@@ -15,7 +15,7 @@ _BODY = re.compile(r" body\((\d+)( bytes)?\): (.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Recorded:
-    """One frame. `body` is None when the recorder cut it off; `start` is what it kept of it."""
+    """A recorded frame. `body` is None when the recorder kept only `start`, its first bytes."""
 
     source: str
     title: str
@@ -26,7 +26,7 @@ class Recorded:
     body: bytes | None
 
     def frame(self) -> bytes:
-        """The frame as it was on the wire, with what is known of its body."""
+        """The recorded frame, with the whole body or the recorded start of the body."""
         header = json.dumps(self.header, separators=(",", ":")).encode()
         body = self.start if self.body is None else self.body
         return pack(">II", 4 + len(header) + len(body), len(header)) + header + body

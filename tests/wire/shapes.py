@@ -1,4 +1,4 @@
-"""The shape of a body: which members it has, of which kind, without its values."""
+"""The shape of a body: members and their types, without values."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from core_broker.errors import ProtocolError
 from core_broker.remoting import fastjson
 
-#: Members whose keys are data: names of topics, groups, queues, brokers.
+#: Members with data as keys: names of topics, groups, queues, brokers.
 TABLES = frozenset(
     {
         *("offsetTable", "topicConfigTable", "subscriptionGroupTable", "brokerAddrTable"),
@@ -20,7 +20,7 @@ Shape = Any
 
 
 def shape_of(body: bytes) -> Shape:
-    """The shape of a whole body; the word "binary" when it is no JSON."""
+    """The shape of a whole body; the word "binary" for a body that is not JSON."""
     try:
         return _shape(fastjson.loads(body))
     except (ProtocolError, UnicodeDecodeError):
@@ -28,14 +28,14 @@ def shape_of(body: bytes) -> Shape:
 
 
 def names_in(body: bytes) -> set[str]:
-    """The members of a body that was cut off, as far as it goes."""
+    """The members in the recorded start of a body."""
     names = {name.decode() for name in _NAME.findall(body)}
     # One for each level that had messages.
     return {name for name in names if not name.startswith("scheduleMessageOffset_")}
 
 
 def differences(ours: Shape, theirs: Shape, path: str = "") -> list[str]:
-    """Where two shapes differ; an empty list or table says nothing about what would be in it."""
+    """Differences between two shapes; an empty list or table matches any content."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         found = []
         if "*" in ours and "*" in theirs:

@@ -1,4 +1,4 @@
-"""What the recorded requests expect to find: topics, messages, groups, clients that are online."""
+"""Preconditions of the recorded requests: topics, messages, groups, online clients."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -27,7 +27,7 @@ from tests.support.cluster import Cluster
 
 TOPICS = ("TA", "TT", "TR", "T1", "TX", "topicA", "TBW102")
 GROUPS = ("CG1", "CGR", "CGTR", "CGL", "CGP", "GX")
-#: Newer than what the recorded pulls know, but for those that are to be told so.
+#: Newer than the subscription of recorded pulls, except pulls answered SUBSCRIPTION_NOT_LATEST.
 SUBSCRIPTION_VERSION = 1795252807070
 #: The members of CG1 in the recordings.
 CONSUMERS = ("192.0.2.2@31313#5258889567786", "192.0.2.2@31309#5259003649855")
@@ -36,7 +36,7 @@ TIMEOUT_MS = 10_000
 
 
 async def fill(cluster: Cluster, empty_queue: int | None) -> dict[str, str]:
-    """Create topics, groups and messages; returns where one message is: offset and id."""
+    """Create topics, groups and messages; returns offset and id of a message."""
     async with AdminClient(cluster.namesrv_addr) as admin, _asking("stage") as client:
         for name in {*TOPICS} - {"TBW102"}:
             queues = 8 if name == "topicA" else 2
@@ -88,7 +88,7 @@ class _asking:  # noqa: N801 - used as a function
 
 
 def _relayed(_: Connection, command: RemotingCommand) -> RemotingCommand | None:
-    """A consumer's answers to what the broker passes on."""
+    """A consumer's answers to relayed requests."""
     if command.code == RequestCode.CONSUME_MESSAGE_DIRECTLY:
         result = ConsumeMessageDirectlyResult(consume_result="CR_SUCCESS", spent_time_mills=4)
         return RemotingCommand.response(body=encode_body(result))
@@ -110,7 +110,7 @@ def _subscription(topic: str, text: str, version: int) -> SubscriptionData:
 
 
 def heartbeat(client_id: str, version: int) -> HeartbeatData:
-    """The heartbeat of a client that is everything that the recordings need."""
+    """The heartbeat of a client with all groups of the recordings."""
     wanted = {
         "CG1": {"TA": "TagA || TagB || TagD", "TT": "*", "%RETRY%CG1": "*"},
         "CGR": {"TR": "*"},
@@ -141,7 +141,7 @@ async def come_online(stack: AsyncExitStack, broker_addr: str, version: int) -> 
 
 
 async def commit(stack: AsyncExitStack, broker_addr: str) -> None:
-    """Give the groups of the recordings the offsets that they had."""
+    """Commit the recorded offsets of the groups."""
     client = await stack.enter_async_context(_asking("commits"))
     for group in ("CG1", "CGL", "CGTR", "GX"):
         for topic in ("TA", "TT"):
@@ -152,7 +152,7 @@ async def commit(stack: AsyncExitStack, broker_addr: str) -> None:
 
 
 async def register(stack: AsyncExitStack, namesrv_addr: str) -> None:
-    """Be the broker of the recordings, at a name server that may know none."""
+    """Register the broker of the recordings at a name server."""
     broker = await stack.enter_async_context(_asking("broker"))
     fields = {"brokerName": "broker-a", "brokerAddr": "127.0.0.1:20911", "brokerId": "0"}
     fields |= {"clusterName": "DefaultCluster", "haServerAddr": "127.0.0.1:20912"}
@@ -172,7 +172,7 @@ async def order(stack: AsyncExitStack, namesrv_addr: str) -> None:
 
 
 def whole_body(code: int) -> bytes:
-    """A body in the place of one that the recorder cut off."""
+    """A replacement for a body of which the recorder kept only the start."""
     if code == RequestCode.HEART_BEAT:
         return encode_body(heartbeat("192.0.2.2@23794#4255903183107", SUBSCRIPTION_VERSION))
     assert code == RequestCode.SEND_BATCH_MESSAGE
@@ -180,7 +180,7 @@ def whole_body(code: int) -> bytes:
 
 
 async def exchange(addr: str, frame: bytes) -> RemotingCommand:
-    """Send one frame as it is and return the answer."""
+    """Send a frame unchanged and return the answer."""
     host, _, port = addr.rpartition(":")
     async with asyncio.timeout(TIMEOUT_MS / 1000):
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -1,4 +1,4 @@
-"""Values that Hypothesis draws for the wire."""
+"""Hypothesis strategies for values on the wire."""
 
 from hypothesis import strategies as st
 

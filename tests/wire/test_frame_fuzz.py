@@ -1,4 +1,4 @@
-"""Hostile bytes on a real broker and name server: only their own connection notices.
+"""Hostile bytes on a real broker and name server: other connections are not affected.
 
 FUZZ_FRAMES and FUZZ_SEED change how many frames and which; a failure names the seed.
 """
@@ -21,7 +21,7 @@ from tests.wire.hostile_frames import hostile_frames
 
 FRAMES = int(os.environ.get("FUZZ_FRAMES", "3000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
-#: The first frames fill caches and tables; memory is compared from there on.
+#: Number of frames before the memory measurement begins, because they fill caches and tables.
 WARM_UP = FRAMES // 3
 GROWTH_BYTES_MAX = 16 * 1024 * 1024
 HONEST_EVERY = 50
@@ -35,7 +35,7 @@ def fuzzed(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class Honest:
-    """A client that was there before and stays; all that it asks must succeed."""
+    """A well-behaved client on a permanent connection; all its requests must succeed."""
 
     def __init__(self, addr: tuple[str, int]) -> None:
         self._socket = socket.create_connection(addr, timeout=ANSWER_SECONDS_MAX)
@@ -44,7 +44,7 @@ class Honest:
         self.sent = 0
 
     def send(self) -> None:
-        """Send a message, which must be stored behind the one before."""
+        """Send a message, which must be stored behind the previous message."""
         header = self.ask(RemotingCommand.request(310, send_header("Honest", ""), b"honest"))
         assert header["extFields"]["queueOffset"] == str(self.sent)
         self.sent += 1
@@ -68,7 +68,7 @@ class Honest:
 
 
 def attack(addr: tuple[str, int], frame: bytes) -> None:
-    """Send the frame on a connection of its own and wait until the broker has closed it."""
+    """Send the frame on a new connection and wait until the broker has closed the connection."""
     with socket.create_connection(addr, timeout=ANSWER_SECONDS_MAX) as hostile:
         try:
             hostile.sendall(frame)

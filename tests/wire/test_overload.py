@@ -36,7 +36,7 @@ DEADLINE_S = 60.0
 
 
 class Peers:
-    """Starts a broker and raw connections to it, and closes them all."""
+    """Starts a broker and raw connections, and closes broker and connections."""
 
     def __init__(self, stack: AsyncExitStack, folder: Path) -> None:
         self._stack = stack
@@ -80,7 +80,7 @@ async def peers(tmp_path: Path) -> AsyncIterator[Peers]:
 
 
 async def ended(peer: socket.socket) -> bool:
-    """Whether the broker closed the connection; waits for it."""
+    """Wait until the broker closes the connection; False after the timeout."""
     loop = asyncio.get_running_loop()
     with suppress(ConnectionResetError):
         async with asyncio.timeout(DEADLINE_S):
@@ -158,7 +158,7 @@ async def test_a_flood_is_answered_one_way_or_the_other(peers: Peers, *, is_comp
     assert codes.total() == FLOOD_PEERS * FLOOD_MESSAGES
     assert set(codes) <= {ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY}
     assert codes[0]
-    # The limit is one that a flood certainly meets, unless the kernel is quicker than the flood.
+    # The flood exceeds the limit, unless the compiled kernel is faster than the flood.
     assert is_compiled or codes[ResponseCode.SYSTEM_BUSY]
     end = await peers.ask(RequestCode.GET_MAX_OFFSET, {"topic": "Flood", "queueId": "0"})
     assert int(end.ext_fields["offset"]) == 1 + codes[0], "stored is what was acknowledged"
@@ -166,7 +166,7 @@ async def test_a_flood_is_answered_one_way_or_the_other(peers: Peers, *, is_comp
 
 
 async def test_readers_that_do_not_read_are_bounded_and_dropped(peers: Peers) -> None:
-    # 19 messages of 40 kB fill the pulls; each peer asks for 60 times 640 kB and reads nothing.
+    # 19 messages of 40 kB fill a pull; each peer requests 60 times 640 kB and reads no answer.
     await peers.broker(
         max_transfer_bytes_on_message_in_memory=len(BODY) * 16,
         max_transfer_bytes_on_message_in_disk=len(BODY) * 16,
@@ -183,7 +183,7 @@ async def test_readers_that_do_not_read_are_bounded_and_dropped(peers: Peers) ->
         await loop.sock_sendall(peer, pull)
     answers = await asyncio.gather(*(peers.send("Other") for _ in range(100)))
     assert {answer.code for answer in answers} == {0}
-    # The high-water mark, one answer over it, and as much again while it is being written.
+    # The high-water mark and an answer above the mark, twice during a write.
     each = (peers.resident_bytes - before) / STUCK_PEERS
     assert each < 4 * 1024 * 1024, f"{each / 1024:.0f} KiB for a peer that does not read"
     assert all(await asyncio.gather(*(ended(peer) for peer in stuck)))

@@ -1,4 +1,4 @@
-"""What must hold for all bytes and all values: decoders survive anything, encoders lose nothing."""
+"""Properties of the codecs: decoders accept or refuse any bytes, encoders preserve all values."""
 
 from contextlib import suppress
 from struct import pack
@@ -97,7 +97,7 @@ def test_lenient_json_reads_what_it_writes(value: object) -> None:
 
 
 def without_nulls(value: object) -> object:
-    """Members that are null read as absent."""
+    """Members with the value null are read as absent."""
     if isinstance(value, dict):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,7 +1,7 @@
-"""Every recorded request, played to a real broker or name server: the same answer comes.
+"""Replay of every recorded request to a real broker or name server: the answers must be equal.
 
-The same means: code, names of header fields, shape of the body, and the remark where something is
-refused. What differs stands in DIFFERENCES with its reason, and must differ just so.
+Equal means: response code, names of header fields, shape of the body, and the remark of a refusal.
+DIFFERENCES lists the accepted differences with their reasons, and the differences must be exact.
 """
 
 import asyncio
@@ -32,32 +32,32 @@ from tests.wire.stage import (
 )
 
 NAMESRV_CODES = frozenset({100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 319, 327})
-#: Requests that stand for a cluster in which no client is online.
+#: Requests recorded in a cluster without online clients.
 OFFLINE = frozenset(
     {"203 GET_CONSUMER_CONNECTION_LIST -> 206", "204 GET_PRODUCER_CONNECTION_LIST -> 1"}
 )
-#: Pulls of members that know a newer subscription than the broker.
+#: Pulls with a newer subscription than the broker's.
 NOT_LATEST = frozenset({"11 PULL_MESSAGE -> 25"})
 OLD = 1
 SENDS = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
-#: An answer whose result is another than the recorded one is still the same answer.
+#: Requests whose answers may have another result than the recorded answer.
 RECORDS = frozenset({Code.PULL_MESSAGE, Code.QUERY_MESSAGE, Code.VIEW_MESSAGE_BY_ID})
 
 
 @dataclass(frozen=True)
 class Differs:
-    """How our answer differs, and why that is right."""
+    """An accepted difference of our answer, with the reason."""
 
     why: str
     code: int | None = None
-    #: Header fields that we do not send.
+    #: Header fields missing from our answer.
     without: frozenset[str] = frozenset()
-    #: Paths of the body: "-" what we need not have, "+" what the recording does not have.
+    #: Paths of the body: "-" for optional members, "+" for members missing from the recording.
     body: tuple[str, ...] = ()
 
 
 def pairs() -> Iterator[tuple[Recorded, Recorded]]:
-    """Every request to a server with its answer."""
+    """Every recorded request to a server, with the answer."""
     frames = recorded()
     for request, answer in pairwise(frames):
         is_pair = not request.is_answer and answer.is_answer
@@ -130,7 +130,7 @@ DIFFERENCES = {("java-4.9.8", title): differs for title, differs in _OF_4.items(
 
 @pytest.fixture(scope="module")
 def namesrv_addr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A name server without a broker but those of the recordings."""
+    """A name server with only the brokers of the recordings."""
     folder = tmp_path_factory.mktemp("recorded-namesrv")
     program = Program("namesrv", folder)
     files = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "ns.conf"}
@@ -140,14 +140,14 @@ def namesrv_addr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Stage:
-    """One broker per version of the recordings, filled when it is first needed."""
+    """A broker per version of the recordings, filled before its first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._made: dict[str, tuple[Cluster, dict[str, str]]] = {}
 
     def open(self, source: str) -> tuple[str, dict[str, str]]:
-        """Return the address of the broker, and where one of its messages is."""
+        """Return the address of the broker, and the position of a message."""
         if source not in self._made:
             folder = self._folder / source
             folder.mkdir()
@@ -159,7 +159,7 @@ class Stage:
         return cluster.broker_addr, where
 
     def namesrv_addr(self) -> str:
-        """Return the address of a name server of its own."""
+        """Return the address of a separate name server."""
         self.open("java-4.9.8")
         return self._made["java-4.9.8"][0].namesrv_addr
 
@@ -176,10 +176,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def frame_of(request: Recorded, where: dict[str, str]) -> bytes:
-    """The request as it was, but for places in the log, which are others here."""
+    """The recorded request, with commit-log positions of this run."""
     fields = dict(request.header.get("extFields") or {})
     for name in ("topic", "b"):
-        # What is sent must not be what others pull.
+        # Sends must not change the topic that the recorded pulls read.
         if request.request_code in SENDS and fields.get(name) == "TA":
             fields[name] = "TT"
     if request.request_code == Code.CONSUMER_SEND_MSG_BACK:
@@ -196,7 +196,7 @@ def frame_of(request: Recorded, where: dict[str, str]) -> bytes:
 
 
 def compare(ours: RemotingCommand, theirs: Recorded, differs: Differs) -> list[str]:
-    """Where our answer differs from the recorded one, beyond what is known."""
+    """Differences between our answer and the recorded answer, beyond the accepted ones."""
     found = []
     code = theirs.header["code"] if differs.code is None else differs.code
     if ours.code != code:
@@ -233,7 +233,7 @@ async def test_the_answer_is_the_recorded_one(
     async with AsyncExitStack() as stack:
         where: dict[str, str] = {}
         if request_.request_code == Code.GET_KV_CONFIG:
-            # Not there where brokers register, since order topics are told to them.
+            # A separate name server: registering brokers get its order topics.
             addr = await asyncio.to_thread(stage.namesrv_addr)
             await order(stack, addr)
         elif request_.request_code in NAMESRV_CODES:

@@ -1,4 +1,4 @@
-"""The bodies of every recorded frame that has a typed body."""
+"""The bodies of all recorded frames with a typed body."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ ANSWERS: dict[int, type[Any]] = {
     321: b.QueryConsumeQueueResponseBody,
     351: b.TopicConfig,
 }
-#: Members of 5.x that mean nothing to Gantry.
+#: Members of 5.x without a meaning for Gantry.
 UNKNOWN = {
     *("mappingDataVersion", "topicQueueMappingDetailMap", "topicQueueMappingInfoMap"),
     *("groupRetryPolicy",),
@@ -63,7 +63,7 @@ BATCHES = [frame for frame in recorded() if frame.request_code == 320 and not fr
 
 
 def known(value: Any) -> Any:
-    """A value without what Gantry does not know; lists sorted, for sets have no order."""
+    """A value without members unknown to Gantry; lists are sorted, because sets have no order."""
     if isinstance(value, dict):
         return {name: known(member) for name, member in value.items() if name not in UNKNOWN}
     return sorted(map(known, value), key=repr) if isinstance(value, list) else value

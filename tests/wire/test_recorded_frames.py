@@ -1,4 +1,4 @@
-"""Every frame recorded from Java RocketMQ decodes, and encodes again to the same meaning."""
+"""Decoding and re-encoding of all frames recorded from Java RocketMQ preserve the meaning."""
 
 import json
 
@@ -14,7 +14,7 @@ FRAMES = recorded()
 
 
 def texts(fields: dict[str, object] | None) -> dict[str, str]:
-    """Ext fields as they mean: numbers and booleans are their JSON text."""
+    """The meaning of ext fields: numbers and booleans as JSON text."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in (fields or {}).items()
@@ -73,7 +73,7 @@ def test_encodes_again_to_the_same_header(frame: Recorded) -> None:
 @pytest.mark.parametrize("frame", [f for f in FRAMES if f.request_code < 2**16], ids=str)
 def test_means_the_same_in_the_binary_encoding(frame: Recorded) -> None:
     command = RemotingCommand.decode(frame.frame())
-    # An empty value cannot be told from an absent one there.
+    # The binary header has the same bytes for an empty and an absent value.
     command.ext_fields = {name: text for name, text in command.ext_fields.items() if text}
     command.serialize_type = SerializeType.ROCKETMQ
     again = RemotingCommand.decode(command.encode())

@@ -1,4 +1,4 @@
-"""The ext fields of every recorded frame that has a typed header."""
+"""The ext fields of all recorded frames with a typed header."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ ANSWERS: dict[tuple[int, int], type[h.Header]] = {
     (325, 1): h.SendMessageResponseHeader,
     (327, 0): h.AddWritePermOfBrokerResponseHeader,
 }
-#: Fields that RocketMQ has and that mean nothing to Gantry.
+#: Fields of RocketMQ without a meaning for Gantry.
 UNKNOWN = {
     *("AccessKey", "OnsChannel", "Signature", "ReqT", "bname", "lo"),
     *("groupSysFlag", "topicSysFlag"),
@@ -109,7 +109,7 @@ def test_typed_header(frame: Recorded) -> None:
 
 
 def means(value: Any) -> str:
-    """C++ writes "0" for false; everything else is compared as text."""
+    """C++ clients write "0" for false; other values are compared as text."""
     text = str(value).lower()
     return "false" if text == "0" else text
 
@@ -125,5 +125,5 @@ def test_the_slow_way_reads_the_same(frame: Recorded) -> None:
     assert kind is not None
     fast = RemotingCommand.decode(frame.frame())
     slow = RemotingCommand.decode(frame.frame())
-    assert slow.ext_fields is not None  # from here on the text of the ext fields is gone
+    assert slow.ext_fields is not None  # the command has dropped the text of the ext fields
     assert slow.header(kind) == fast.header(kind)

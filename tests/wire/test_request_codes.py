@@ -1,4 +1,4 @@
-"""Every request code that mqadmin 4.9.8 and rocketmq-dashboard use has somebody who answers it."""
+"""All request codes of mqadmin 4.9.8, rocketmq-dashboard and clients have a handler."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from core_broker.remoting.command import RemotingCommand
 from tests.support.cluster import Cluster
 from tests.wire.stage import exchange
 
-#: Commands of mqadmin 4.9.8, and what they ask; most of them ask 105 and 106 besides.
+#: Commands of mqadmin 4.9.8 and their request codes; most commands also send 105 and 106.
 MQADMIN = {
     "addWritePerm": {327},
     "allocateMQ": {105},
@@ -69,11 +69,11 @@ MQADMIN = {
     "updateTopicPerm": {17, 105, 106},
     "wipeWritePerm": {205},
 }
-#: What rocketmq-dashboard asks beyond that, and what the admin client of 4.9.8 offers to others.
+#: Further codes of rocketmq-dashboard, and of the admin client of 4.9.8 as a library.
 DASHBOARD = {14, 32, 38, 43, 45, 54, 219, 224, 303, 304, 308, 311, 312, 313, 314, 323}
-#: What clients ask, beyond what tools do.
+#: Further codes of producers and consumers.
 CLIENTS = {10, 34, 35, 36, 37, 41, 42, 46, 320, 324, 325}
-#: Asked of name servers; all others are asked of brokers.
+#: Codes for name servers; all other codes are for brokers.
 OF_NAMESRV = {100, 101, 102, 105, 106, 205, 206, 216, 219, 224, 304, 311, 312, 313, 318, 319, 327}
 ALL = sorted(set().union(*MQADMIN.values()) | DASHBOARD | CLIENTS)
 
@@ -85,7 +85,7 @@ async def ask(cluster: Cluster, code: int) -> RemotingCommand:
 
 @pytest.mark.parametrize("code", ALL)
 async def test_the_code_is_answered(shared_cluster: Cluster, code: int) -> None:
-    # Without header and body it is refused or does little, but never as unknown.
+    # A request without header and body may be refused, but not as an unknown code.
     answer = await ask(shared_cluster, code)
     assert answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert answer.code == ResponseCode.SUCCESS or answer.remark

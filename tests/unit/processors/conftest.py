@@ -13,7 +13,7 @@ MakeBroker = Callable[..., BrokerHarness]
 
 @pytest_asyncio.fixture
 async def make_broker(tmp_path: Path) -> AsyncIterator[MakeBroker]:
-    """Return a function that makes a broker with settings of its own."""
+    """Return a function that creates a broker with the given settings."""
     brokers: list[BrokerHarness] = []
 
     def make(**settings: object) -> BrokerHarness:

@@ -1,4 +1,4 @@
-"""processors/access.py: what tools for access control are told by a broker that has none."""
+"""processors/access.py: answers to access-control tools with aclEnable=false."""
 
 import pytest
 

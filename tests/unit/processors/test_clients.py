@@ -68,7 +68,7 @@ async def beat(
 
 
 async def told(peer: Peer) -> list[str]:
-    """The groups whose change a peer was told of, and forget them."""
+    """The groups in a peer's change notifications; clears the notifications."""
     await asyncio.sleep(0)
     notices, peer.told = peer.told, []
     assert all(each.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED for each in notices)

@@ -1,4 +1,4 @@
-"""Requests for data that are not in memory: answered later, and nobody else waits for them."""
+"""Requests for data on disk: answered later, without delaying other requests."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""processors/delay_delivery.py: due messages arrive once, in order, with all they carried."""
+"""processors/delay_delivery.py: due messages arrive once, in order, with all properties."""
 
 import asyncio
 

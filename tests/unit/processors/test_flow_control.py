@@ -1,4 +1,4 @@
-"""processors/flow_control.py: which requests are refused, with which words, and which never are."""
+"""processors/flow_control.py: refused requests, their remarks, and codes without flow control."""
 
 import math
 import time
@@ -19,7 +19,7 @@ HELD = {"sys_flag": 2 | 4, "subscription": "*", "suspend_timeout_millis": 60_000
 
 
 def old_peer(broker: BrokerHarness, waited_ms: float) -> Peer:
-    """A peer whose requests have waited for so long."""
+    """A peer whose requests have waited for the given time."""
     peer = broker.peer()
     peer.arrived = time.monotonic() - waited_ms / 1000
     return peer

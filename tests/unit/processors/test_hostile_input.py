@@ -1,6 +1,6 @@
-"""Every request code against input that no client sends: an answer with an error, nothing else.
+"""Every request code with hostile input: the only effect is an answer with an error.
 
-What is asked here goes through the table of all codes, so a code that is added is tested too.
+The tests take the codes from the table of handlers, so new codes are tested as well.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from tests.support.broker_harness import BrokerHarness
 
-#: Codes that need neither header nor body.
+#: Codes without required header fields and body.
 NEED_NOTHING = {
     RequestCode.GET_ALL_TOPIC_CONFIG,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
@@ -33,7 +33,7 @@ NEED_NOTHING = {
     RequestCode.GET_GROUP_INVENTORY,
     RequestCode.GET_ALL_CLIENTS,
 }
-#: Codes of access control, which is switched off.
+#: Codes of access control, with aclEnable=false.
 SWITCHED_OFF = {50: 209, 51: 210, 53: 211}
 CODES = [
     *(10, 11, 12, 14, 15, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 38, 41, 42, 43, 45),
@@ -126,7 +126,7 @@ def test_any_fields_and_any_body_are_answered_and_the_broker_goes_on(
         broker.topic("T")
         try:
             for code, fields, body in requests:
-                # Pulls that do not wait, with the subscription of heartbeats or one of their own.
+                # Pulls without holding, with the subscription of heartbeats or of the request.
                 pulls = {11: {"sysFlag": "0"}, 361: {"sysFlag": "4"}}.get(code, {})
                 response = await broker.ask(code, {**fields, **pulls}, body)
                 assert is_answer(response)

@@ -1,4 +1,4 @@
-"""processors/inventory.py: a whole broker in one answer, by Gantry's own request codes."""
+"""processors/inventory.py: the inventory of a broker, by Gantry's private request codes."""
 
 import asyncio
 from typing import TypeVar
@@ -125,7 +125,7 @@ class TestGroups:
         assert (await groups(broker)).groups["CG"].topics == {}
 
 
-class TestPictures:
+class TestSnapshots:
     async def test_whoever_asks_meanwhile_gets_the_same(
         self, broker: BrokerHarness, topic: str
     ) -> None:
@@ -146,7 +146,7 @@ class TestPictures:
         broker.topic("Wide", queues=10 * inventory.QUEUES_PER_STEP)
         request = broker.request(RequestCode.GET_TOPIC_INVENTORY)
         assert broker.give(request) is None
-        for _ in range(3):  # the request's turn, the picture's, and its next step's
+        for _ in range(3):  # iterations of the request, the snapshot task and its next step
             await asyncio.sleep(0)
         broker.now_ms += 50
         first = await topics(broker)

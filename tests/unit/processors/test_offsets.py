@@ -1,4 +1,4 @@
-"""processors/offsets.py: what a group is told about where it is, and where queues begin and end."""
+"""processors/offsets.py: committed offsets of groups, minimum and maximum offsets of queues."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ async def test_commits_that_cannot_be(
 async def test_the_place_of_the_transaction_checks_is_the_brokers_own(
     broker: BrokerHarness,
 ) -> None:
-    """Were it moved, a restarted broker would pass over half messages."""
+    """A moved offset would make a restarted broker skip half messages."""
     broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 3)
     broker.ctx.offsets.commit("CG", TRANS_HALF_TOPIC, 0, 99)
     answers = [

@@ -1,4 +1,4 @@
-"""processors/pull.py: what consumers get, in which words they are refused, and how they wait."""
+"""processors/pull.py: answers to pulls, remarks of refusals, and long polling."""
 
 import asyncio
 from typing import Any
@@ -153,7 +153,7 @@ class TestSubscriptionOfTheHeartbeat:
         await beat(broker, version=5)
         response = await broker.pull(topic, sys_flag=0, sub_version=6)
         assert bodies(response) == [b"A", b"B"]
-        # An expression that only the broker evaluates must be known to it.
+        # The broker must know an expression before it can evaluate the expression.
         response = await broker.pull(topic, sys_flag=0, sub_version=6, expression_type="SQL92")
         assert response.code == 25
 

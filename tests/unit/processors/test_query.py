@@ -1,4 +1,4 @@
-"""processors/query.py: messages by key, by offset, and what a queue consists of."""
+"""processors/query.py: messages by key, by offset, and the units of a queue."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""processors/relays.py: what administrators ask of consumers goes through the broker."""
+"""processors/relays.py: the broker relays administrators' requests to consumers."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from tests.support.broker_harness import BrokerHarness, Peer
 
 
 async def online(broker: BrokerHarness, client_id: str = "c1") -> Peer:
-    """A consumer that has sent its heartbeat."""
+    """A consumer after its heartbeat."""
     peer = broker.peer()
     consumer = ConsumerData(group_name="CG", subscription_data_set=[SubscriptionData(topic="T")])
     beat = HeartbeatData(client_id=client_id, consumer_data_set=[consumer])
@@ -36,7 +36,7 @@ async def online(broker: BrokerHarness, client_id: str = "c1") -> Peer:
 
 
 def asked_of(peer: Peer) -> list[RemotingCommand]:
-    """What a consumer was told, beside that its group changed."""
+    """Commands to a consumer, except change notifications."""
     return [each for each in peer.told if each.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED]
 
 

@@ -1,4 +1,4 @@
-"""Replies: to the one who asked, and into the store."""
+"""processors/replies.py: delivery of replies to the requester, and into the store."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ REPLY = "MSG_TYPE\x01reply\x02REPLY_TO_CLIENT\x01me@1\x02CORRELATION_ID\x01c1\x0
 
 
 async def requester(broker: BrokerHarness, client_id: str = "me@1", group: str = "PG") -> Peer:
-    """A producer that acknowledges what it is told."""
+    """A producer that acknowledges every command."""
     peer = broker.peer()
     peer.replies = lambda _: RemotingCommand.response()
     beat = HeartbeatData(client_id=client_id, producer_data_set=[ProducerData(group_name=group)])

@@ -1,4 +1,4 @@
-"""processors/send.py and admission.py: what is stored, and what is answered in whose words."""
+"""processors/send.py and admission.py: stored messages, answers, RocketMQ's remarks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""processors/send_back.py: what failed comes back later, and in the end is buried."""
+"""processors/send_back.py: failed messages return after a delay, and end as dead letters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""processors/send.py: batches, as one request and as many records."""
+"""processors/send.py: batches of messages in one request."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How large and how odd a message may be: Java's codes, and nothing stored of what is refused."""
+"""How large and how odd a message may be: Refusals have Java's codes and store nothing."""
 
 from struct import pack
 
@@ -28,7 +28,7 @@ CLUSTER = "CLUSTER\x01DefaultCluster"
 
 @pytest.fixture
 def large_broker(make_broker: MakeBroker) -> BrokerHarness:
-    """A broker with the default limits and room for them."""
+    """A broker with the default limits, and files large enough for the limits."""
     broker = make_broker(mapped_file_size_commit_log=64 * MIB)
     broker.topic("T")
     return broker
@@ -56,7 +56,7 @@ class TestBodies:
     async def test_a_batch_is_measured_as_it_was_sent(
         self, large_broker: BrokerHarness, extra: int, code: int
     ) -> None:
-        """The records may take more: each has a head and a topic of its own."""
+        """The records may take more bytes, because every record has a header and a topic."""
         overhead = len(encode_batch([Message("T", b"")]))
         count = 1_000
         size = BODY_MAX // count - overhead
@@ -181,7 +181,7 @@ class TestFlags:
 
 
 def record(body: bytes = b"x", properties: bytes = b"", **lies: int) -> bytes:
-    """One message of a batch, possibly with wrong lengths."""
+    """A message of a batch, possibly with wrong lengths."""
     size = 22 + len(body) + len(properties)
     return b"".join(
         (

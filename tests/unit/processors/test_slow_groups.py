@@ -1,4 +1,4 @@
-"""Groups that read too far behind are switched off, where the settings say so."""
+"""Consumption of groups with a large lag is disabled, if the settings say so."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pulling by SQL92: where the expression comes from, what is refused, waiting, budgets, retries."""
+"""Pulling by SQL92: sources of the expression, refusals, long polling, budgets, retries."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def next_offset(response: RemotingCommand) -> int:
 
 @pytest.fixture
 def filtering(make_broker: MakeBroker) -> BrokerHarness:
-    """A broker that filters by properties, with a topic."""
+    """A broker with enablePropertyFilter=true, with a topic."""
     broker = make_broker(enable_property_filter=True)
     broker.topic()
     return broker

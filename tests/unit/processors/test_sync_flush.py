@@ -1,4 +1,4 @@
-"""processors/send.py: with SYNC_FLUSH the answer waits for the disk, unless it should not."""
+"""processors/send.py: with SYNC_FLUSH the answer waits for the disk, except with WAIT=false."""
 
 from tests.support.broker_requests import send_header
 from tests.unit.processors.conftest import MakeBroker

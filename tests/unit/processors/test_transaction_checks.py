@@ -1,4 +1,4 @@
-"""Rounds of checks: whom the broker asks, what it stores again, what it gives up."""
+"""Rounds of transaction checks: checked producers, renewed and discarded half messages."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ async def test_young_ones_wait(broker: BrokerHarness) -> None:
     broker.now_ms += 1
     await broker.check_half_messages()
     assert len(asked(peer)) == 1
-    # The copy is of this round, so that it is asked about once.
+    # The copy was stored in this round, so the round sends only one check.
     assert len(await broker.messages(TRANS_HALF_TOPIC)) == 2
 
 
@@ -194,7 +194,7 @@ class TestImmunity:
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 async def test_a_late_answer_ends_the_copy_too(broker: BrokerHarness, is_restarted: bool) -> None:
-    """The transaction took longer than the timeout: it was asked about, and then committed."""
+    """A transaction is committed after its timeout and its first check."""
     peer = await producer(broker)
     half = await old(broker)
     await broker.check_half_messages()
@@ -222,7 +222,7 @@ class TestBounds:
         broker.now_ms += TIMEOUT_MS
         await broker.check_half_messages()
         assert len(asked(peer)) == 10
-        # The notes of what moved are needed until the copies are settled.
+        # The op messages of moved half messages are needed until the copies are settled.
         assert progress(broker) == (20, 0)
         broker.now_ms += 60_000
         for copy in (await broker.messages(TRANS_HALF_TOPIC))[20:]:
@@ -231,7 +231,7 @@ class TestBounds:
         assert progress(broker) == (30, 30)
 
     async def test_properties_without_room_for_a_count(self, broker: BrokerHarness) -> None:
-        """A half message that cannot be stored again with its count does not stop the others."""
+        """A half message whose renewed copy the store refuses does not block the others."""
         peer = await producer(broker)
         await old(broker, HALF + "\x02K\x01long")
         put = broker.ctx.store.put

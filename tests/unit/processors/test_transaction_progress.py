@@ -47,7 +47,7 @@ class TestProgress:
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3", "4"]
 
     async def test_a_crash_before_it_is_kept_asks_nobody_twice(self, broker: BrokerHarness) -> None:
-        """The copy is stored with a note that it is one."""
+        """An op message with MOVED_TO is stored with the copy."""
         peer = await producer(broker)
         await old(broker)
         broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 0)
@@ -63,7 +63,7 @@ class TestProgress:
     async def test_does_not_follow_what_clients_commit(
         self, broker: BrokerHarness, forged: int
     ) -> None:
-        """Anybody can commit offsets of any group; half messages are found all the same."""
+        """Clients can commit offsets of any group; checks still find the half messages."""
         peer = await producer(broker)
         await old(broker)
         await broker.check_half_messages()
@@ -76,7 +76,7 @@ class TestProgress:
 
     @pytest.mark.parametrize("kept", [-5, 10**15])
     async def test_begins_inside_of_the_queues(self, broker: BrokerHarness, kept: int) -> None:
-        """The log may have lost its end in a crash, and the offsets not."""
+        """A crash may have truncated the log, but not the saved offsets."""
         peer = await producer(broker)
         await end(broker, await old(broker), COMMIT)
         for topic in (TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC):

@@ -1,4 +1,4 @@
-"""Half messages and how they end: code 37, and who may say so."""
+"""The end of transactions: code 37, and the check of the producer group."""
 
 from typing import Any
 
@@ -162,7 +162,7 @@ class TestForgeries:
         assert await ops(broker) == []
 
     async def test_a_message_of_another_topic(self, broker: BrokerHarness, topic: str) -> None:
-        """One that was committed names its group, and its offset may be that of a half message."""
+        """A committed message names its group, and may have the queue offset of a half message."""
         half = await begin(broker)
         await end(broker, half, COMMIT)
         (delivered,) = await broker.messages("T", 2)

@@ -1,4 +1,4 @@
-"""processors/turn.py: what was not written is not acknowledged, in whatever order things end."""
+"""processors/turn.py: unwritten messages are not acknowledged, in any order of events."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from core_broker.processors.turn import Turn
 
 
 class ScriptedStore:
-    """Notes what it is asked to do, and fails to write when told so."""
+    """Records its calls, and fails to write when a test says so."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -67,7 +67,7 @@ async def test_who_waits_for_the_disk_hears_of_a_failed_write(
 async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(
     turn: Turn, store: ScriptedStore
 ) -> None:
-    """A one-way message ends the turn first, then the server wants to send answers of it."""
+    """A one-way message ends the iteration first, then the server sends the iteration's answers."""
     ended: list[str] = []
 
     def server_ends_turn() -> None:

@@ -1,4 +1,4 @@
-"""The tests of the shell use real loopback sockets, under both event loops."""
+"""Fixtures for remoting tests: real loopback sockets, under both event loops."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Servers, clients and raw sockets for the tests of the shell; all are closed after the test."""
+"""Servers, clients and raw sockets for remoting tests; all are closed after the test."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ DEADLINE_S = 10.0
 
 
 class Peer:
-    """A raw socket that speaks frames, so that tests decide which bytes go when."""
+    """A raw socket with frame encoding: a test controls the bytes of every write."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -35,7 +35,7 @@ class Peer:
         return cls(reader, writer)
 
     async def send(self, *commands: RemotingCommand | bytes) -> None:
-        """Write all of it in one piece."""
+        """Write all commands with one call."""
         parts = [each if isinstance(each, bytes) else each.encode() for each in commands]
         self.writer.write(b"".join(parts))
         await self.writer.drain()
@@ -50,7 +50,7 @@ class Peer:
         return self._ready.pop(0)
 
     async def at_end(self) -> bytes:
-        """What comes until the server closes the connection."""
+        """All bytes until the server closes the connection."""
         async with asyncio.timeout(DEADLINE_S):
             try:
                 return await self._reader.read(-1)
@@ -87,25 +87,25 @@ class Loopback:
 
 
 def port_of(server: RemotingServer) -> int:
-    """The first port that a server listens on."""
+    """The first port of a server."""
     port: int = server._servers[0].sockets[0].getsockname()[1]
     return port
 
 
 def addr_of(server: RemotingServer) -> str:
-    """The first address that a server listens on."""
+    """The first address of a server."""
     return f"127.0.0.1:{port_of(server)}"
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that nobody signals."""
+    """Poll until the condition is true."""
     async with asyncio.timeout(DEADLINE_S):
         while not condition():
             await asyncio.sleep(0.002)
 
 
 def request(code: int = 1, opaque: int = 7, body: bytes = b"", flag: int = 0) -> RemotingCommand:
-    """A request as a peer writes it."""
+    """A request of a peer."""
     return RemotingCommand(code, None, body, opaque=opaque, flag=flag)
 
 
@@ -115,7 +115,7 @@ def echo(connection: Connection, command: RemotingCommand) -> RemotingCommand:
 
 
 class Holder:
-    """A dispatch that keeps requests until the test answers them."""
+    """A dispatch function that keeps requests until the test calls `answer`."""
 
     def __init__(self) -> None:
         self.held: list[tuple[Connection, RemotingCommand]] = []

@@ -1,4 +1,4 @@
-"""Known answers of the binary header, and broken ones."""
+"""The binary header: known encodings and malformed headers."""
 
 from struct import pack
 

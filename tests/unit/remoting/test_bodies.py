@@ -1,4 +1,4 @@
-"""Bodies as strange clients write them, and what ours compute."""
+"""Bodies of C++ and other clients, and computed members."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The client's side of the shell: asking, being asked, losing and finding connections."""
+"""The remoting client: requests in both directions, lost connections, reconnects."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ def question(body: bytes = b"", code: int = ASK) -> RemotingCommand:
 
 
 def silent(connection: Connection, command: RemotingCommand) -> None:
-    """Answers nothing."""
+    """Leaves every request unanswered."""
 
 
 async def test_many_questions_share_one_connection(loopback: Loopback) -> None:
@@ -174,7 +174,7 @@ async def test_a_client_without_dispatch_says_that_it_cannot(loopback: Loopback)
 
 
 class Signer:
-    """An RPC hook that signs and remembers."""
+    """An RPC hook that signs requests and records its calls."""
 
     def __init__(self) -> None:
         self.answered: list[tuple[str, bytes, bytes]] = []

@@ -1,4 +1,4 @@
-"""Codes and what they mean; every error is one sentence that names its cause."""
+"""Response codes and their explanations; the text of every error names the cause."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Commands and their JSON header."""
+"""Commands and the JSON header."""
 
 import json
 from struct import pack

@@ -1,4 +1,4 @@
-"""Ext fields as strange clients write them, and typed headers from them."""
+"""Ext fields of C++ and Node clients, and typed headers."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_booleans_are_true_only_for_the_text_true(written: str, value: bool) -> 
     fields = f'{{"offset":"1","group":"G","delayLevel":"0","unitMode":{written}}}'
     for request in (command(fields), command(fields)):
         assert request.header(ConsumerSendMsgBackRequestHeader).unit_mode is value
-    assert request.ext_fields  # the slow way
+    assert request.ext_fields  # decodes by the slow path
     assert request.header(ConsumerSendMsgBackRequestHeader).unit_mode is value
 
 

@@ -1,4 +1,4 @@
-"""JSON as fastjson writes it, and JSON that means harm."""
+"""The JSON dialect of fastjson, and hostile JSON."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The frame splitter: limits, faults and what it keeps."""
+"""The frame splitter: limits, faults and buffered bytes."""
 
 from struct import pack
 
@@ -25,7 +25,7 @@ def test_nothing_is_kept_of_the_buffer() -> None:
     buffer = bytearray(GOOD + GOOD[:50])
     (command,) = splitter.feed(memoryview(buffer))
     buffer[:] = bytes(len(buffer))
-    buffer.clear()  # would raise BufferError while a view of it lives
+    buffer.clear()  # raises BufferError if a memoryview of the buffer is still alive
     assert command.body == b"x" * 100
     (command,) = splitter.feed(GOOD[50:])
     assert command.body == b"x" * 100

@@ -1,4 +1,4 @@
-"""The server's side of the shell: turns, limits, hostile and slow peers, closing."""
+"""The remoting server: event-loop iterations, answers, ports, closing."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from tests.unit.remoting.peers import Holder, Loopback, addr_of, echo, port_of, 
 
 
 class WriteCounter:
-    """Stands in front of a transport and counts its writes."""
+    """Wraps a transport and counts the writes."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""The server's side of the shell against hostile and slow peers: every limit, and who it hits."""
+"""The remoting server against hostile and slow peers: every limit, and the peers it affects."""
 
 import asyncio
 
@@ -122,7 +122,7 @@ async def test_a_peer_that_does_not_read_stops_being_served(loopback: Loopback) 
     await peer.send(*(request(opaque=at) for at in range(count)))
     await until(lambda: served > 0)
     await other.send(request())
-    await other.receive()  # by now the first peer's turn is over
+    await other.receive()  # the first peer's event-loop iteration is over
 
     connection = next(each for each in server.connections if each.peer_port == peer_port(peer))
     unsent = connection._transport.get_write_buffer_size() + connection._out_bytes

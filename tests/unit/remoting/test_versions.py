@@ -1,4 +1,4 @@
-"""Names of version numbers, against numbers that RocketMQ's releases send."""
+"""Names of version numbers, compared with the numbers of RocketMQ's releases."""
 
 import pytest
 

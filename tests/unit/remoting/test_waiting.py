@@ -1,4 +1,4 @@
-"""Since when requests wait, and peers that read or write too slowly."""
+"""Waiting times of requests, and peers with slow reads or writes."""
 
 import asyncio
 import resource
@@ -20,7 +20,7 @@ from tests.unit.remoting.peers import Holder, Loopback, echo, request, until
 
 
 class Noting:
-    """A dispatch that notes since when each request has waited, and takes its time."""
+    """A slow dispatch function that records the arrival time of each request."""
 
     def __init__(self) -> None:
         self.arrived: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""state/consumer_filters.py: the filters of groups, their versions and deaths, and their file."""
+"""state/consumer_filters.py: filters of groups, versions, dead filters, consumerFilter.json."""
 
 import json
 
@@ -16,7 +16,7 @@ from core_broker.state.consumer_filters import (
 
 NOW_MS = 1_700_000_000_000
 
-#: As a Java 4.9.7 broker writes it.
+#: Written by a Java 4.9.7 broker.
 JAVA_FILE = b"""{
 \t"filterDataByTopic":{
 \t\t"T":{

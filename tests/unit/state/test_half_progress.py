@@ -1,4 +1,4 @@
-"""The ledger of half messages and the verdicts about them."""
+"""state/half_progress.py: the progress of transaction checks, and the decisions."""
 
 from dataclasses import replace
 
@@ -80,56 +80,56 @@ class TestVerdicts:
 
 class TestLedger:
     def test_op_messages_settle(self) -> None:
-        ledger = HalfProgress(10, 0)
-        ledger.read_op([12], 20)
-        ledger.read_op([9, 10], 20)
-        assert [each for each in range(9, 15) if ledger.is_settled(each)] == [9, 10, 12]
-        assert (ledger.next_op, ledger.needed_op) == (2, 0)
-        ledger.pass_to(13)
-        assert (ledger.next_half, ledger.needed_op) == (13, 2)
+        progress = HalfProgress(10, 0)
+        progress.read_op([12], 20)
+        progress.read_op([9, 10], 20)
+        assert [each for each in range(9, 15) if progress.is_settled(each)] == [9, 10, 12]
+        assert (progress.next_op, progress.needed_op) == (2, 0)
+        progress.pass_to(13)
+        assert (progress.next_half, progress.needed_op) == (13, 2)
 
     def test_what_is_not_in_the_queue_is_no_half_message(self) -> None:
-        ledger = HalfProgress(0, 0)
-        ledger.read_op([20, 10**18, -1], 20)
-        assert not ledger.is_settled(20)
-        assert ledger.needed_op == 1
+        progress = HalfProgress(0, 0)
+        progress.read_op([20, 10**18, -1], 20)
+        assert not progress.is_settled(20)
+        assert progress.needed_op == 1
 
     def test_an_old_place_settles_the_new_one(self) -> None:
-        ledger = HalfProgress(0, 0)
-        ledger.read_op([0], 9, moved_to=5)
-        assert [each for each in range(9) if ledger.is_settled(each)] == [0]
-        ledger.pass_to(1)
-        ledger.read_op([5], 9, moved_to=8)
-        ledger.pass_to(6)
-        assert not ledger.is_settled(8)
-        ledger.read_op([0], 9)
-        assert ledger.is_settled(8)
-        assert ledger.needed_op == 0
-        ledger.pass_to(9)
-        assert ledger.needed_op == 3
+        progress = HalfProgress(0, 0)
+        progress.read_op([0], 9, moved_to=5)
+        assert [each for each in range(9) if progress.is_settled(each)] == [0]
+        progress.pass_to(1)
+        progress.read_op([5], 9, moved_to=8)
+        progress.pass_to(6)
+        assert not progress.is_settled(8)
+        progress.read_op([0], 9)
+        assert progress.is_settled(8)
+        assert progress.needed_op == 0
+        progress.pass_to(9)
+        assert progress.needed_op == 3
 
     @pytest.mark.parametrize("place", [-1, 0, 3, 20, 10**18])
     def test_no_half_message_moves_backwards_or_out_of_the_queue(self, place: int) -> None:
-        ledger = HalfProgress(0, 0)
-        ledger.read_op([3], 20, moved_to=place)
-        assert not any(ledger.is_settled(each) for each in range(20))
+        progress = HalfProgress(0, 0)
+        progress.read_op([3], 20, moved_to=place)
+        assert not any(progress.is_settled(each) for each in range(20))
 
     def test_old_places_are_forgotten_at_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(half_progress, "MOVED_MAX", 2)
-        ledger = HalfProgress(0, 0)
+        progress = HalfProgress(0, 0)
         for half in range(3):
-            ledger.read_op([half], 20, moved_to=half + 10)
-        ledger.pass_to(3)
-        ledger.read_op([0, 1, 2], 20)
-        assert [each for each in range(3, 20) if ledger.is_settled(each)] == [11, 12]
+            progress.read_op([half], 20, moved_to=half + 10)
+        progress.pass_to(3)
+        progress.read_op([0, 1, 2], 20)
+        assert [each for each in range(3, 20) if progress.is_settled(each)] == [11, 12]
 
     def test_expired_messages_are_skipped(self) -> None:
-        ledger = HalfProgress(0, 0)
-        ledger.read_op([3], 10)
-        ledger.begin_at(5, 7)
-        assert (ledger.next_half, ledger.next_op, ledger.needed_op) == (5, 7, 7)
-        ledger.begin_at(2, 2)
-        assert (ledger.next_half, ledger.next_op) == (5, 7)
+        progress = HalfProgress(0, 0)
+        progress.read_op([3], 10)
+        progress.begin_at(5, 7)
+        assert (progress.next_half, progress.next_op, progress.needed_op) == (5, 7, 7)
+        progress.begin_at(2, 2)
+        assert (progress.next_half, progress.next_op) == (5, 7)
 
     @given(
         ops=st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 40)), max_size=60),
@@ -138,19 +138,19 @@ class TestLedger:
     def test_a_restart_knows_the_same(
         self, ops: list[tuple[int, int | None]], steps: list[int]
     ) -> None:
-        """Read again from the kept offsets, the op messages settle what they settled before."""
-        ledger = HalfProgress(0, 0)
+        """Op messages read again from the saved offsets settle the same half messages."""
+        progress = HalfProgress(0, 0)
         passes = sorted(steps)
         for number, (half, place) in enumerate(ops):
-            ledger.read_op([half], 41, place)
+            progress.read_op([half], 41, place)
             if passes and number % 7 == 6:
-                ledger.pass_to(max(passes.pop(0), ledger.next_half))
-        again = HalfProgress(ledger.next_half, ledger.needed_op)
+                progress.pass_to(max(passes.pop(0), progress.next_half))
+        again = HalfProgress(progress.next_half, progress.needed_op)
         for half, place in ops[again.next_op :]:
             again.read_op([half], 41, place)
-        assert again.next_op == ledger.next_op
+        assert again.next_op == progress.next_op
         for half in range(41):
-            # What has moved may be known to have ended by the one that did not stop in between.
-            assert again.is_settled(half) <= ledger.is_settled(half)
+            # Without a restart, more moved half messages may be known as ended.
+            assert again.is_settled(half) <= progress.is_settled(half)
             if not any(place is not None for _, place in ops):
-                assert again.is_settled(half) == ledger.is_settled(half)
+                assert again.is_settled(half) == progress.is_settled(half)

@@ -1,4 +1,4 @@
-"""state/long_poll.py: nothing is lost, nothing is answered twice, whatever the order of events."""
+"""state/long_poll.py: every pull is answered exactly once, in any order of events."""
 
 from collections.abc import Callable
 from typing import Any
@@ -113,7 +113,7 @@ def test_stopping_hands_out_ready_and_waiting() -> None:
 
 
 class LongPollMachine(RuleBasedStateMachine):
-    """Against a plain list of what must still be held, and what must be handed out next."""
+    """Compares HeldPulls with plain lists of held pulls and ready pulls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ TestLongPollMachine.settings = settings(max_examples=60, stateful_step_count=40,
 
 
 def test_what_is_parked_waits_for_its_owner() -> None:
-    """It is not ready, whatever comes or expires, until its owner is there again; or it is gone."""
+    """A parked pull is not ready before `unpark`; `drop_owner` drops the pull."""
     held: HeldPulls[str] = HeldPulls()
     for owner in ("slow", "gone", "stop"):
         held.hold(pull(owner, owner=owner))

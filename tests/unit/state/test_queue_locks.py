@@ -1,4 +1,4 @@
-"""state/queue_locks.py: who may hold a queue, and for how long."""
+"""state/queue_locks.py: owners and lifetime of queue locks."""
 
 import pytest
 

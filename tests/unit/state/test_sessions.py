@@ -1,4 +1,4 @@
-"""state/consumers.py and state/producers.py: who is connected, and who must hear of it."""
+"""state/consumers.py and state/producers.py: connected clients and notifications."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -160,7 +160,7 @@ class TestProducers:
 
 
 class ConsumerMachine(RuleBasedStateMachine):
-    """Members are exactly those that registered and did not leave, in every order of events."""
+    """Members are exactly the registered clients that have not left, in any order of events."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""state/statistics.py: counters, and what they grew by in a minute, an hour and a day."""
+"""state/statistics.py: counters, and their growth per minute, hour and day."""
 
 import pytest
 

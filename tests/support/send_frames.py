@@ -29,7 +29,7 @@ def frame(
 
 
 def usual_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
-    """The frame of a send that the kernel takes; `number` picks its queue and is its opaque."""
+    """A send frame for the compiled fast path; `number` selects the queue and is the opaque."""
     fields = {
         "a": "PG",
         "b": "T",

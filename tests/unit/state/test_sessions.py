@@ -197,7 +197,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         topics = next(reversed(members.values()), set()) if members else set()
         members.pop(channel, None)
         if members:
-            # The subscriptions stay those of the latest heartbeat, whoever leaves.
+            # Subscriptions stay equal to the latest heartbeat when members leave.
             last = next(reversed(members))
             members[last] = topics
         else:

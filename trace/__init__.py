@@ -1,1 +1,1 @@
-"""What clients write to the trace topic: its text form, the client hook, one message's timeline."""
+"""The trace topic: text format, client hook, timeline of one message, tables of the lake."""

@@ -1,7 +1,7 @@
-"""The text inside a trace message, to and from typed records.
+"""The text of a trace message, to and from typed records.
 
 Compatible with RocketMQ's TraceDataEncoder of 4.9 and 5.x. A message on RMQ_SYS_TRACE_TOPIC holds
-UTF-8 text: records, each ended by 0x02, with their fields joined by 0x01.
+UTF-8 text: 0x02 ends a record, 0x01 separates its fields.
 
     Pub             timestamp region group topic msgId tags keys storeHost bodyLength costTime
                     msgType offsetMsgId success [clientHost]
@@ -11,10 +11,10 @@ UTF-8 text: records, each ended by 0x02, with their fields joined by 0x01.
                     transactionState fromTransactionCheck
     Recall          timestamp region group topic msgId success
 
-Every record begins with its kind. Java writes null as the text ``null``; here it reads as "".
-What differs between writers and is accepted: Pub without offsetMsgId (13 fields in all), fields
-after the last known one, empty fields missing at the end, and SubAfter records of a 4.9 client
-on the CLOUD channel, which end with 0x01 and run into the next record.
+Every record begins with its kind. Java writes null as the text ``null``; the codec reads "". The
+codec accepts the variants of known writers: Pub without offsetMsgId (13 fields in all), fields
+after the last known field, missing empty fields at the end, and SubAfter records of a 4.9 client on
+the CLOUD channel, which end with 0x01 and run into the next record.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ import msgspec
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_TERMINATOR: Final = "\x02"
-#: Of the broken records in one body so many are kept; all of them are counted.
+#: Maximum broken records kept of one body; the count includes all broken records.
 BROKEN_KEPT_MAX: Final = 64
 BROKEN_TEXT_CHARS_MAX: Final = 512
 
@@ -34,7 +34,7 @@ _UNPRINTED: Final = str.maketrans({FIELD_SEPARATOR: " ", RECORD_TERMINATOR: " "}
 
 
 class MessageType(IntEnum):
-    """Ordinals of RocketMQ's MessageType as Pub and EndTransaction carry them."""
+    """Ordinals of RocketMQ's MessageType in Pub and EndTransaction."""
 
     NORMAL = 0
     TRANSACTION_HALF = 1
@@ -44,7 +44,7 @@ class MessageType(IntEnum):
 
 
 class ConsumeReturnType(IntEnum):
-    """Ordinals of RocketMQ's ConsumeReturnType: how a listener came back (contextCode)."""
+    """Ordinals of RocketMQ's ConsumeReturnType: the result of a listener call (contextCode)."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -56,7 +56,7 @@ class ConsumeReturnType(IntEnum):
 class Pub(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt of a producer to send a message."""
 
-    #: When the producer began, by its own clock.
+    #: Start of the send by the producer's clock.
     timestamp_ms: int
     region_id: str = ""
     group: str
@@ -74,12 +74,12 @@ class Pub(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubBefore(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer is about to hand one message to its listener."""
+    """A consumer starts a listener call for one message."""
 
     timestamp_ms: int
     region_id: str = ""
     group: str
-    #: Shared with the SubAfter of the same call; differs for each attempt.
+    #: Shared with the SubAfter of the same call; unique for each attempt.
     request_id: str
     msg_id: str
     retry_times: int = 0
@@ -87,7 +87,7 @@ class SubBefore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubAfter(msgspec.Struct, frozen=True, kw_only=True):
-    """The listener came back for one message."""
+    """A listener call for one message ended."""
 
     request_id: str
     msg_id: str
@@ -95,13 +95,13 @@ class SubAfter(msgspec.Struct, frozen=True, kw_only=True):
     success: bool
     keys: str = ""
     context_code: int | None = None
-    #: When the listener was done; older clients do not say.
+    #: End of the listener call; absent from older clients.
     timestamp_ms: int | None = None
     group: str = ""
 
 
 class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer decided on a half message."""
+    """A producer committed or rolled back a half message."""
 
     timestamp_ms: int
     region_id: str = ""
@@ -118,7 +118,7 @@ class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer called a timer message back (5.3.2 and later)."""
+    """A producer recalled a timer message (5.3.2 and later)."""
 
     timestamp_ms: int
     region_id: str = ""
@@ -132,23 +132,23 @@ TraceRecord = Pub | SubBefore | SubAfter | EndTransaction | Recall
 
 
 class BrokenRecord(msgspec.Struct, frozen=True):
-    """Text between two terminators that is no record, and why."""
+    """Text between two terminators that cannot be decoded, and the reason."""
 
     text: str
     reason: str
 
 
 class DecodedTrace(msgspec.Struct, frozen=True):
-    """All that one trace message holds; broken records never hide the good ones beside them."""
+    """All records of one trace message; a broken record does not hide the valid records."""
 
     records: list[TraceRecord]
-    #: At most BROKEN_KEPT_MAX of them.
+    #: At most BROKEN_KEPT_MAX records.
     broken: list[BrokenRecord]
     broken_count: int
 
 
 def decode_trace(body: bytes | str) -> DecodedTrace:
-    """Read the body of a trace message. Never raises, whatever the bytes are."""
+    """Decode the body of a trace message. Never raises, for any bytes."""
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     records: list[TraceRecord] = []
     broken: list[BrokenRecord] = []
@@ -168,24 +168,24 @@ def decode_trace(body: bytes | str) -> DecodedTrace:
 
 
 def encode_trace(records: Iterable[TraceRecord]) -> bytes:
-    """Write records as Java 4.9.8 does. Separators inside a value become blanks."""
+    """Encode records as Java 4.9.8 does. Separators inside a value become blanks."""
     return "".join(map(encode_record, records)).encode("utf-8", "replace")
 
 
 def encode_record(record: TraceRecord) -> str:
-    """One record with its terminator, so that a writer can fill a message up to its limit."""
+    """One record with its terminator, for writers that fill a message up to its size limit."""
     kind = type(record).__name__
     values = [getattr(record, name) for name, _ in _LAYOUTS[kind].fields]
     if isinstance(record, Pub) and not record.client_host:
         values.pop()
     if isinstance(record, SubAfter) and record.timestamp_ms is None and not record.group:
-        # The reader tells this short form by its last, empty field.
+        # The decoder recognizes the short form by its last, empty field.
         values[-2:] = [""]
     return FIELD_SEPARATOR.join([kind, *map(_field_text, values)]) + RECORD_TERMINATOR
 
 
 def message_keys(records: Iterable[TraceRecord]) -> list[str]:
-    """The KEYS of a trace message: every message id and key in it, each once, in order."""
+    """The KEYS of a trace message: the distinct message ids and keys of its records, in order."""
     keys: dict[str, None] = {}
     for record in records:
         keys[record.msg_id] = None
@@ -196,7 +196,7 @@ def message_keys(records: Iterable[TraceRecord]) -> list[str]:
 
 
 def _unglued(fields: list[str]) -> list[list[str]]:
-    """Cut a SubAfter that ran into its followers: a kind stands where its timestamp would."""
+    """Split a SubAfter that runs into the next records: a kind stands in place of its timestamp."""
     parts = []
     while fields[0] == "SubAfter" and len(fields) > 7 and fields[7] in _LAYOUTS:
         parts.append(fields[:7])
@@ -252,10 +252,10 @@ def _field_text(value: str | int | None) -> str:
 
 
 class _Layout(NamedTuple):
-    """Fields after the kind, in the order of the text: attribute and how its text is read."""
+    """Fields after the kind, in text order: attribute and parser."""
 
     record: Callable[..., TraceRecord]
-    #: A shorter record is broken. The kind counts.
+    #: Minimum number of fields, with the kind; a shorter record is broken.
     fields_min: int
     fields: tuple[tuple[str, Callable[[str], str | int | None]], ...]
 

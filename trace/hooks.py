@@ -1,8 +1,8 @@
 """The client hook that writes trace records to the trace topic.
 
-Compatible with RocketMQ's AsyncTraceDispatcher and its two hooks. Records wait in a bounded queue
-and go out in batches through a producer of the hook's own, which is not traced. A send or a
-listener never waits for any of this: when the queue is full, records are dropped and counted.
+Compatible with RocketMQ's AsyncTraceDispatcher and its two hooks. A bounded queue holds the
+records; batches go out through an untraced producer of the hook. Sends and listener calls never
+wait for the trace: when the queue is full, the hook drops and counts records.
 """
 
 import asyncio
@@ -38,12 +38,13 @@ from trace.codec import (
 
 log = logging.getLogger(__name__)
 
-#: Sends and listener calls whose records wait to be sent; beyond that records are dropped.
+#: Maximum sends and listener calls with queued records; beyond the limit the hook drops records.
 CALLS_WAITING_MAX: Final = 2048
 CALLS_PER_BATCH: Final = 20
 FLUSH_INTERVAL_S: Final = 5.0
 MESSAGE_BYTES_MAX: Final = 128_000
-#: All properties of a message together must stay below 32767 bytes.
+#: Maximum size of the KEYS property, bytes; all properties of a message must stay below 32767
+#: bytes.
 KEYS_BYTES_MAX: Final = 24_000
 STOP_TIMEOUT_S: Final = 5.0
 GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
@@ -53,7 +54,7 @@ _numbers = itertools.count(1)
 
 
 class TraceHook:
-    """Give one to a producer or consumer: ``Producer(group, addr, hooks=[TraceHook()])``.
+    """Records traces of a producer or consumer: ``Producer(group, addr, hooks=[TraceHook()])``.
 
     One hook serves one client. ``sent`` and ``dropped`` count records.
     """
@@ -64,7 +65,7 @@ class TraceHook:
         self._topic = topic
         self._waiting: deque[Sequence[TraceRecord]] = deque()
         self._producer: Producer | None = None
-        #: Held while a batch is under way.
+        #: Held during the send of a batch.
         self._sending = asyncio.Lock()
         self._flushes = Loop("trace", FLUSH_INTERVAL_S, self.flush, first_delay_s=FLUSH_INTERVAL_S)
 
@@ -77,13 +78,13 @@ class TraceHook:
         self._flushes.start()
 
     async def stop(self) -> None:
-        """Send what is waiting, as far as that goes in a few seconds."""
+        """Send the queued records, within a few seconds."""
         producer, self._producer = self._producer, None
         if producer is None:
             return
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), self._sending:
-                # The loop is between two batches now, so that ending it loses none.
+                # The loop is between two batches now, so stopping the loop loses no batch.
                 await self._flushes.stop()
                 await self._send_waiting(producer)
         except (GantryError, TimeoutError) as error:
@@ -94,13 +95,13 @@ class TraceHook:
         await producer.stop()
 
     async def flush(self) -> None:
-        """Send what is waiting now; records that cannot be sent are dropped, not kept."""
+        """Send the queued records now; drop records whose send fails."""
         async with self._sending:
             if self._producer is not None:
                 await self._send_waiting(self._producer)
 
     def before_send(self, context: SendContext) -> None:
-        """Nothing: a send is one record, written when it is over."""
+        """Do nothing: the hook writes the record of a send after the send."""
 
     def after_send(self, context: SendContext) -> None:
         is_oneway = context.result is None and context.error is None
@@ -193,7 +194,9 @@ class TraceHook:
 
 
 def pack(topic: str, records: Iterable[TraceRecord]) -> Iterator[tuple[Message, int]]:
-    """Messages of records, each with their count, none larger than a trace message may be."""
+    """Pack records into messages of at most the maximum trace message size, each with its
+    record count.
+    """
     texts: list[str] = []
     packed: list[TraceRecord] = []
     size = keys_size = 0
@@ -224,7 +227,7 @@ def _message(topic: str, texts: Sequence[str], records: Sequence[TraceRecord]) -
 
 
 def _sent(context: SendContext) -> Iterator[Pub]:
-    """One record per message, so that each message of a batch can be followed."""
+    """One record per message, so that each message of a batch has a trace."""
     result, outgoing = context.result, context.outgoing
     offset_ids = result.offset_msg_id.split(",") if result else []
     for number, (message, msg_id) in enumerate(
@@ -256,5 +259,5 @@ def _message_type(message: Message) -> MessageType:
 
 
 def _traced(messages: Sequence[MessageExt]) -> list[MessageExt]:
-    """Messages whose producer asked not to be traced are left out."""
+    """The messages without those whose producer disabled tracing."""
     return [m for m in messages if m.properties.get(PROPERTY_TRACE_SWITCH) != "false"]

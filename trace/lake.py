@@ -1,17 +1,17 @@
-"""The trace lake: a folder of Parquet files, and which of them count.
+"""The trace lake: a folder of Parquet files, and the snapshot that lists the valid files.
 
     snapshot.json                                    table of contents, replaced in one rename
-    events/day=2026-11-05/hour=13/run=12/*.parquet   trace records, as they were read
+    events/day=2026-11-05/hour=13/run=12/*.parquet   trace records as decoded
     minute/day=…/hour=…/run=…/*.parquet              counters and percentiles per minute
     latency/…                                        latency histograms per minute
-    edges/…                                          who sends to whom, per hour
-    slow/…                                           slowest and never-consumed, per hour
+    edges/…                                          message flow per hour
+    slow/…                                           slow and never-consumed messages, per hour
     lock                                             held by the one job that writes
 
 `trace.tables` describes the columns. A run of a job writes new folders and commits by replacing
-snapshot.json, which also holds the queue offsets read up to. So a run counts whole or not at all,
-and a killed one leaves only folders that nobody reads. Hours are UTC. Events are added to; the
-derived tables are replaced by the hour, and an hour whose events changed since is stale.
+snapshot.json, which also holds the next queue offsets. A run is therefore committed as a whole or
+not at all; a killed run leaves only unreferenced folders. Hours are UTC. Runs append events; they
+replace derived tables by the hour. An hour whose events changed after the derivation is stale.
 """
 
 import os
@@ -33,57 +33,57 @@ MINUTE: Final = tables.MINUTE.name
 LATENCY: Final = tables.LATENCY.name
 EDGES: Final = tables.EDGES.name
 SLOW: Final = tables.SLOW.name
-#: Made from the events alone, so that any hour can be made again.
+#: Derived from the events alone: every hour can be derived again.
 DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
 DATASETS: Final = (EVENTS, *DERIVED)
 HOUR_MS: Final = 3_600_000
 LAKE_VERSION: Final = 2
-#: Its events are the same, its rollups had fewer columns.
+#: A version with the same events, but fewer columns in the rollups.
 _VERSION_WITH_OLD_ROLLUPS: Final = 1
 
 #: Hours since 1970 in UTC.
 HourIndex = int
-#: Of one dataset: hour, and the runs whose files count.
+#: Valid files of one dataset: hour, run numbers.
 Parts = Mapping[HourIndex, list[int]]
 
 
 class LakeError(GantryError):
-    """The lake's table of contents cannot be read, or another job is writing (operator)."""
+    """The snapshot cannot be read, or another job is writing (operator)."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What one commit of the lake consists of."""
+    """The content of the lake after one commit."""
 
     version: int = LAKE_VERSION
     topic: str = ""
-    #: The run that made it; the next one counts on from here.
+    #: Number of the run that committed the snapshot; the next run gets a higher number.
     run: int = 0
     committed_ms: int = 0
-    #: Broker name, queue: the offset of the first message not yet read.
+    #: Broker name, queue: offset of the first unread message.
     offsets: dict[str, dict[int, int]] = {}
-    #: Dataset, hour: the runs whose files count.
+    #: Dataset, hour: numbers of the runs with valid files.
     parts: dict[str, dict[HourIndex, list[int]]] = {}
-    #: Derived dataset: hours whose events changed since the dataset was made.
+    #: Derived dataset: hours whose events changed after the derivation.
     stale: dict[str, list[HourIndex]] = {}
-    #: When the newest trace message read was stored: what is newer cannot be known yet.
+    #: Store time of the newest trace message read, ms. Later events are not yet known.
     watermark_ms: int = msgspec.field(default=0, name="told_until_ms")
-    #: Retries before the dead letter, of the groups that do not use 16.
+    #: Maximum retries before the dead letter, for groups with a limit other than 16.
     retry_times_max: dict[str, int] = {}
     messages: int = 0
     records: int = 0
     broken_records: int = 0
-    #: Messages the broker deleted before any run could read them.
+    #: Messages that expired in the broker before any run read them.
     lost_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """One lake by its root folder. Readers need no lock: a snapshot's files never change."""
+    """One lake by its root folder. Readers need no lock: the files of a snapshot never change."""
 
     root: Path
 
     def snapshot(self) -> Snapshot:
-        """The last commit; an empty snapshot when there was none yet."""
+        """The last commit; an empty snapshot before the first commit."""
         path = self.root / "snapshot.json"
         try:
             snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
@@ -98,7 +98,7 @@ class Lake:
         return snapshot
 
     def commit(self, snapshot: Snapshot) -> None:
-        """Make `snapshot` the lake's content. Its files must be complete before."""
+        """Make `snapshot` the content of the lake. All its files must be complete."""
         self.root.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=self.root, prefix="snapshot-")
         with os.fdopen(handle, "wb") as file:
@@ -119,7 +119,7 @@ class Lake:
     def folders(
         self, dataset: str, parts: Parts, hours: Iterable[HourIndex] | None = None
     ) -> list[Path]:
-        """The folders of `parts` of `dataset`, in order of time; of `hours` only when given."""
+        """The folders of `parts` of `dataset`, in order of time; optionally of `hours` only."""
         wanted = parts.keys() if hours is None else parts.keys() & set(hours)
         return [
             self.dataset(dataset) / part_path(hour, run)
@@ -128,7 +128,7 @@ class Lake:
         ]
 
     def on_disk(self, dataset: str) -> Iterator[tuple[HourIndex, int, Path]]:
-        """Every hour and run of `dataset` that has a folder, whether it counts or not."""
+        """Every hour and run of `dataset` with a folder, valid or not."""
         for path in self.dataset(dataset).glob("day=*/hour=*/run=*"):
             found = _PART.search(path.as_posix())
             if found:
@@ -155,7 +155,7 @@ def hour_of(time_ms: int) -> HourIndex:
 
 
 def part_path(hour: HourIndex, run: int) -> str:
-    """The folder of one hour and run below its dataset."""
+    """The folder of an hour and run, relative to its dataset."""
     start = datetime.fromtimestamp(hour * 3600, UTC)
     return f"day={start:%Y-%m-%d}/hour={start:%H}/run={run}"
 
@@ -163,7 +163,7 @@ def part_path(hour: HourIndex, run: int) -> str:
 def replaced_parts(
     parts: Parts, run: int, written: Iterable[HourIndex], redone: Iterable[HourIndex]
 ) -> dict[HourIndex, list[int]]:
-    """`parts` after `run` did the hours `redone` anew and `written` of them had any rows."""
+    """`parts` after `run` replaced the hours `redone`, of which the hours `written` have rows."""
     gone = set(redone)
     kept = {hour: runs for hour, runs in parts.items() if hour not in gone}
     return kept | {hour: [run] for hour in written}
@@ -172,5 +172,5 @@ def replaced_parts(
 def extended_parts(
     parts: Parts, run: int, written: Iterable[HourIndex]
 ) -> dict[HourIndex, list[int]]:
-    """`parts` after `run` added rows to the hours `written`."""
+    """`parts` after `run` appended rows to the hours `written`."""
     return {**parts, **{hour: [*parts.get(hour, ()), run] for hour in written}}

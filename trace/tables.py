@@ -1,11 +1,11 @@
 """The tables of the trace lake: columns, types, units, meaning.
 
-Spark writes them and DuckDB reads them; both take names and types from here. A type is one that
-Spark and DuckDB call by the same name. Times are milliseconds since 1970 in UTC, durations are
-milliseconds, `bytes` are bytes of bodies before compression, other counts are pieces. Unknown is
-null, never 0 or "".
+Spark writes the tables and DuckDB reads them; both take names and types from this module. Spark and
+DuckDB use the same names for all types here. Times are milliseconds since 1970 in UTC, durations
+are milliseconds, `bytes` are bytes of bodies before compression, other counts are pieces. An
+unknown value is null, never 0 or "".
 
-Every table is cut into hours by its `time_column` (see `trace.lake` for the folders).
+`time_column` partitions every table into hours (see `trace.lake` for the folders).
 """
 
 from typing import Final, NamedTuple
@@ -15,13 +15,13 @@ from trace.codec import MessageType
 SLOW_REASON: Final = "slow"
 NEVER_CONSUMED_REASON: Final = "never_consumed"
 
-#: What there are percentiles and histograms of. send_cost: how long the producer waited for the
-#: broker. latency: from stored to the start of the group's first attempt. end_to_end: from the
-#: producer's call to the end of the group's first success.
+#: Measures with percentiles and histograms. send_cost: duration of the producer's call to the
+#: broker. latency: from the store time to the start of the group's first attempt. end_to_end: from
+#: the producer's call to the end of the group's first success.
 MEASURES: Final = ("send_cost", "latency", "end_to_end")
 LEVELS: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
-#: `msg_type` in words: normal, transaction_half, transaction_commit, delay, order.
+#: Names of `msg_type`: normal, transaction_half, transaction_commit, delay, order.
 MESSAGE_KINDS: Final = {int(kind): kind.name.lower() for kind in MessageType}
 
 
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
     @property
     def schema(self) -> str:
-        """`name type, …` as Spark and DuckDB write it."""
+        """`name type, …` in the syntax of Spark and DuckDB."""
         return ", ".join(f"{column.name} {column.type}" for column in self.columns)
 
     @property
@@ -51,7 +51,7 @@ class Table(NamedTuple):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """A line per column: name, type, meaning."""
+    """Parse one line per column: name, type, meaning."""
     lines = (line.split(None, 2) for line in text.splitlines() if line)
     return tuple(Column(name, kind, meaning) for name, kind, meaning in lines)
 
@@ -68,13 +68,13 @@ EVENTS: Final = Table(
     "event_ms",
     _columns(
         """
-broker             string   where the trace message was read
-queue_id           int      and in which queue
-queue_offset       bigint   and where
-record_index       int      place of the record in its trace message, from 0
-stored_ms          bigint   when the trace message was stored, by the broker's clock
+broker             string   broker of the trace message
+queue_id           int      queue of the trace message
+queue_offset       bigint   queue offset of the trace message
+record_index       int      index of the record in its trace message, from 0
+stored_ms          bigint   store time of the trace message, by the broker's clock
 kind               string   Pub, SubBefore, SubAfter, EndTransaction, Recall or Broken
-event_ms           bigint   timestamp_ms, or stored_ms when the client gave no believable time
+event_ms           bigint   timestamp_ms, or stored_ms without a plausible client time
 region_id          string   of the client
 group_name         string   the producer's group, or the consumer's
 topic              string   of the message
@@ -82,20 +82,20 @@ request_id         string   shared by the SubBefore and SubAfter of one attempt
 msg_id             string   of the message; all ids of a batch, joined by commas
 tags               string   of the message
 keys               string   of the message, joined by blanks
-store_host         string   broker the message was sent to
+store_host         string   broker that received the message
 offset_msg_id      string   the broker's id of the message
 client_host        string   of the producer
 transaction_id     string   of a half message
 transaction_state  string   COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW
-timestamp_ms       bigint   as the client wrote it
+timestamp_ms       bigint   as written by the client
 body_bytes         bigint   of the message
 cost_ms            bigint   of the send, or of the listener
 msg_type           bigint   ordinal of MessageType
 retry_times        bigint   0 at the first attempt
 context_code       bigint   ordinal of ConsumeReturnType
 success            boolean  whether the send, the listener or the recall succeeded
-from_transaction_check boolean whether the broker asked for the decision
-raw                string   text of a record that could not be read, cut off
+from_transaction_check boolean whether a transaction check caused the decision
+raw                string   text of a broken record, truncated
 """
     ),
 )
@@ -109,18 +109,18 @@ minute_ms          bigint   first millisecond of the minute
 """
         + _KEYS
         + """
-sends              bigint   messages a producer tried to send, every try counted
-send_failures      bigint   of these the tries that failed
+sends              bigint   attempts to send a message
+send_failures      bigint   failed attempts to send
 bytes              bigint   of the bodies sent
-attempts           bigint   calls of a listener that began in this minute
-successes          bigint   of these with a recorded success
-failures           bigint   of these with a recorded failure
-unfinished         bigint   of these without a recorded end
-retries            bigint   of these after the first try
-dead_letters       bigint   of these the failures after which the message is a dead letter
-deliveries         bigint   of these the first of their message in this group
-consumed           bigint   of these the first success of their message in this group
-success_rate       double   successes of successes and failures, 0 to 1; null without any
+attempts           bigint   listener calls that started in the minute
+successes          bigint   attempts with a recorded success
+failures           bigint   attempts with a recorded failure
+unfinished         bigint   attempts without a recorded end
+retries            bigint   attempts after the first attempt
+dead_letters       bigint   failures that made the message a dead letter
+deliveries         bigint   first attempts of a message in the group
+consumed           bigint   first successes of a message in the group
+success_rate       double   successes / (successes + failures), 0 to 1; null without attempts
 """
         + "".join(
             f"{measure}_{level} double of the minute, exact, in ms\n"
@@ -141,7 +141,7 @@ minute_ms          bigint   first millisecond of the minute
         + """
 measure            string   send_cost, latency or end_to_end
 bucket             int      see trace.latency
-count              bigint   how many fell into the bucket
+count              bigint   values in the bucket
 """
     ),
 )
@@ -155,14 +155,14 @@ hour_ms            bigint   first millisecond of the hour
 producer_group     string   null when the send was not recorded
 topic              string   null when the send was not recorded
 consumer_group     string   null: the edge from producer to topic; else from topic to group
-messages           bigint   messages sent with success; or messages the group had for the first time
+messages           bigint   messages sent with success; or first attempts of a message in the group
 bytes              bigint   of the bodies sent; 0 on edges to a group
-attempts           bigint   tries to send; or calls of a listener
-failures           bigint   of these the failed ones
+attempts           bigint   attempts to send; or listener calls
+failures           bigint   failed attempts
 dead_letters       bigint   0 on edges from a producer
-never_consumed     bigint   messages sent in this hour that the group never had; 0 from a producer
-first_ms           bigint   the first time in this hour
-last_ms            bigint   the last time in this hour
+never_consumed     bigint   messages of the hour that the group never consumed; 0 from a producer
+first_ms           bigint   first time in the hour
+last_ms            bigint   last time in the hour
 """
     ),
 )
@@ -172,13 +172,13 @@ SLOW: Final = Table(
     "at_ms",
     _columns(
         """
-at_ms              bigint   start of the group's first attempt; when stored, if there was none
+at_ms              bigint   start of the group's first attempt; store time when never consumed
 reason             string   slow or never_consumed
 """
         + _KEYS
         + """
 msg_id             string   of the message
-stored_ms          bigint   when the message was stored
+stored_ms          bigint   store time of the message
 start_ms           bigint   of the group's first attempt; null when never consumed
 latency_ms         bigint   from stored to start_ms; null when never consumed
 end_to_end_ms      bigint   from the producer's call to the group's first success; null without

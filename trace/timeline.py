@@ -1,17 +1,18 @@
-"""From the trace records of one message to what happened to it, when, and how it ended.
+"""Derive the timeline of one message from its trace records: events, times and outcome.
 
-Pure. The same derivation serves the trace page, the API and the checks of the Spark jobs.
+Pure. The trace page, the API and the checks of the Spark jobs share the derivation.
 
-What trace records are like, and what is done about it:
+Properties of trace records, and how the derivation handles them:
 
-- A retry carries the ORIGINAL unique key, so all attempts of all groups share one message id.
-  ``retry_times`` tells them apart, and the request id pairs a SubBefore with its SubAfter.
-- A dead letter that was sent again begins a new round of attempts, with retry 0 once more.
-- Records get lost. A start without an end is an attempt whose end was not recorded; an end
-  without a start has no retry count and is put in its place by its time.
-- Trace messages are delivered at least once: a repeated record is counted, not shown twice.
-- Clocks differ. Nothing starts before its cause: an attempt that claims so is moved to its cause,
-  and ``skew_ms`` says by how much. That is the least the clocks must differ, not a measurement.
+- A retry has the ORIGINAL unique key, so the attempts of all groups share one message id.
+  ``retry_times`` distinguishes the attempts, and the request id pairs a SubBefore with its
+  SubAfter.
+- A resent dead letter starts a new round of attempts at retry 0.
+- Records get lost. A start without an end is an attempt with an unrecorded end; an end without a
+  start has no retry count and is ordered by its time.
+- Trace messages are delivered at least once: a repeated record is counted, but shown once.
+- Clocks differ. An effect never starts before its cause: the derivation moves such an attempt to
+  its cause and stores the shift in ``skew_ms``. The shift is a lower bound of the clock difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Final, Protocol
 
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 
-#: Retries a group allows before the dead letter, unless the caller knows better.
+#: Default maximum of retries of a group before the dead letter.
 RETRY_TIMES_MAX_DEFAULT: Final = 16
 
 
@@ -40,12 +41,12 @@ class EventKind(StrEnum):
 class AttemptState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    #: No end was recorded: it still runs, its consumer died, or the record was lost.
+    #: No recorded end: the listener still runs, its consumer died, or the record was lost.
     UNFINISHED = "unfinished"
 
 
 class Outcome(StrEnum):
-    """How it stands. The last three are outcomes of a message only, never of a group."""
+    """Outcome of a message or a group. The last three values apply to messages only."""
 
     CONSUMED = "consumed"
     RETRYING = "retrying"
@@ -57,7 +58,7 @@ class Outcome(StrEnum):
 
 
 class StoredMessage(Protocol):
-    """What the timeline wants from the message itself; a MessageExt fits."""
+    """The attributes of the stored message that the timeline reads; a MessageExt fits."""
 
     @property
     def msg_id(self) -> str: ...
@@ -67,11 +68,11 @@ class StoredMessage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One delivery to one group's listener. Times are corrected for skew."""
+    """One delivery to the listener of one group. Times are corrected for clock skew."""
 
     group: str
     request_id: str
-    #: None when the record of the start was lost.
+    #: None when the SubBefore record was lost.
     retry_times: int | None
     state: AttemptState
     start_ms: int | None
@@ -88,7 +89,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A point of the timeline. ``at_ms`` is corrected; ``at_ms - skew_ms`` is what was recorded."""
+    """A point of the timeline. ``at_ms`` is corrected; ``at_ms - skew_ms`` is the recorded time."""
 
     kind: EventKind
     at_ms: int
@@ -101,7 +102,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Milliseconds; None where a record is missing, never a made-up 0."""
+    """Latencies, ms; None when a record is missing, never 0."""
 
     #: From the producer's call to the first start of a listener.
     send_to_consume_ms: int | None = None
@@ -124,10 +125,10 @@ class GroupJourney:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    #: In order of corrected time; a cause stands before its effect.
+    #: In order of corrected time; a cause precedes its effect.
     events: tuple[Event, ...]
     groups: tuple[GroupJourney, ...]
-    #: Of the message: the worst of its groups, so one dead letter is not hidden by a success.
+    #: The worst outcome of the groups, so that a success does not hide a dead letter.
     outcome: Outcome
     send_cost_ms: int | None
     duplicate_count: int
@@ -149,12 +150,11 @@ def build_timeline(
     retry_times_max: Mapping[str, int] | None = None,
     dead_letters: Mapping[str, Sequence[int]] | None = None,
 ) -> Timeline:
-    """Derive the journey of one message.
+    """Derive the timeline of one message.
 
-    Records of other messages are left out when ``msg_id`` or ``message`` tells which one is meant;
-    with neither, all records must be about one message.
-    ``retry_times_max`` gives the limit of groups that do not use 16; ``dead_letters`` tells when
-    the message was stored in the dead-letter topics of groups, where that is known.
+    ``msg_id`` or ``message`` selects the records of the message; without both, all records must
+    belong to one message. ``retry_times_max`` holds the limits of groups other than 16;
+    ``dead_letters`` holds the known store times of the message in the dead-letter topics of groups.
     """
     wanted = msg_id or (message.msg_id if message else None)
     about, duplicate_count = _distinct(records, wanted)
@@ -190,7 +190,9 @@ def build_timeline(
 
 
 def _distinct(records: Iterable[TraceRecord], msg_id: str | None) -> tuple[list[TraceRecord], int]:
-    """The records about the message, each once. Of two ends of one request the first counts."""
+    """The distinct records of the message. Of two SubAfter records of one request the first
+    counts.
+    """
     seen: dict[object, TraceRecord] = {}
     duplicate_count = 0
     for record in records:
@@ -207,12 +209,12 @@ def _distinct(records: Iterable[TraceRecord], msg_id: str | None) -> tuple[list[
 def _is_about(record: TraceRecord, msg_id: str) -> bool:
     if record.msg_id == msg_id:
         return True
-    # The Pub of a Java batch carries all its ids, joined by commas.
+    # The Pub of a Java batch holds the ids of all its messages, joined by commas.
     return isinstance(record, Pub) and msg_id in record.msg_id.split(",")
 
 
 def _estimated_store_ms(sends: list[Pub]) -> int | None:
-    """RocketMQ's own estimate: the middle of the send, when nobody asked the broker."""
+    """RocketMQ's estimate without a query to the broker: the middle of the send."""
     return next((send.timestamp_ms + send.cost_ms // 2 for send in sends if send.success), None)
 
 
@@ -232,7 +234,8 @@ def _attempt(request_id: str, before: SubBefore | None, after: SubAfter | None) 
     if after:
         state = AttemptState.SUCCEEDED if after.success else AttemptState.FAILED
         duration_ms = max(after.cost_ms, 0)
-        # Java divides the cost by the messages of the call; the two stamps, of one clock, do not.
+        # Java divides the cost by the number of messages; the difference of the two timestamps is
+        # exact.
         if before and after.timestamp_ms is not None:
             duration_ms = max(after.timestamp_ms - before.timestamp_ms, duration_ms)
         elif after.timestamp_ms is not None:
@@ -251,8 +254,7 @@ def _attempt(request_id: str, before: SubBefore | None, after: SubAfter | None) 
 def _rounds(
     attempts: list[Attempt], sent_ms: int | None, died_ms: Sequence[int]
 ) -> list[tuple[Attempt, ...]]:
-    """The attempts between one dead letter and the next; only the first attempt of a round can
-    tell that one has begun, for it is retry 0 again."""
+    """The attempts in rounds between dead letters. A round starts with an attempt at retry 0."""
     rounds, rest, cause_ms = [], attempts, sent_ms
     for at_ms in died_ms:
         firsts = (a.start_ms for a in rest if a.retry_times == 0 and (a.start_ms or 0) >= at_ms)
@@ -266,7 +268,7 @@ def _rounds(
 
 
 def _in_causal_order(attempts: list[Attempt], sent_ms: int | None) -> tuple[Attempt, ...]:
-    """Sort by retry, then time, and move what claims to start before its cause."""
+    """Sort by retry count, then time; move attempts that start before their cause."""
     ordered = sorted(
         (attempt for attempt in attempts if attempt.retry_times is not None),
         key=lambda attempt: (attempt.retry_times, attempt.start_ms),
@@ -295,7 +297,7 @@ def _in_causal_order(attempts: list[Attempt], sent_ms: int | None) -> tuple[Atte
 
 
 def _group_outcome(attempts: tuple[Attempt, ...], retry_times_max: int) -> Outcome:
-    """Judge by the attempts of the highest retry: earlier ones are history."""
+    """The outcome of the attempts with the highest retry count; earlier attempts do not matter."""
     level = attempts[-1].retry_times
     last = [attempt for attempt in attempts if attempt.retry_times == level]
     states = {attempt.state for attempt in last}
@@ -357,7 +359,7 @@ def _attempt_events(attempt: Attempt) -> Iterable[Event]:
 
 
 def _ordered(events: list[Event]) -> tuple[Event, ...]:
-    """By time; what happened in the same millisecond stays in causal order (the sort is stable)."""
+    """Sort by time; the stable sort keeps causal order within a millisecond."""
     return tuple(sorted(events, key=lambda event: event.at_ms))
 
 

@@ -1,4 +1,4 @@
-"""One Spark session per worker for all tests in this folder."""
+"""One Spark session per test worker, shared by all tests of the folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is in a lake, for comparisons."""
+"""The content of a lake, for comparisons."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from trace.lake import DATASETS, Lake
 
 
 def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """What counts in a lake, by dataset, in a fixed order."""
+    """The rows of the current snapshot, by dataset, in a fixed order."""
     lake = Lake(root)
     snapshot = lake.snapshot()
     found = {}

@@ -1,4 +1,4 @@
-"""Jobs that end in the middle."""
+"""Jobs that stop in the middle."""
 
 import io
 
@@ -10,7 +10,7 @@ class StopHere(Exception):
 
 
 class StopsAfter(Progress):
-    """Ends the job when it has entered so many stages, or parts of them."""
+    """Stops the job after a number of stages or parts of stages."""
 
     def __init__(self, stages: int | None) -> None:
         super().__init__(io.StringIO(), as_json=True)

@@ -1,4 +1,4 @@
-"""What pulls bring, turned into Arrow batches: the fast way and the general one give the same."""
+"""Pulled records converted to Arrow batches: the fast path and the slow path give equal batches."""
 
 import random
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SEED = 7
 
 
 def records(luck: random.Random, kinds: Sequence[int | None], topics: Sequence[str]) -> bytes:
-    """Fifty records; a kind is that of the compression."""
+    """Fifty records; `kinds` are compression types."""
     buffer = b""
     for number in range(50):
         kind = luck.choice(kinds)
@@ -99,7 +99,7 @@ def test_damaged_records_are_told_of_or_read_as_the_general_way_does(seed: int) 
     luck = random.Random(seed)
     damaged = bytearray(luck.choice((PLAIN, MIXED)))
     for _ in range(luck.randint(1, 4)):
-        # Mostly in the first records, where a length stands.
+        # Mostly in the first records, at a length field.
         damaged[luck.randrange(luck.choice((8, 92, len(damaged))))] = luck.randrange(256)
     buffer = bytes(damaged[: luck.choice((len(damaged), luck.randrange(len(damaged))))])
     results = []

@@ -1,4 +1,4 @@
-"""The data source `commitlog`: store folders as they are, cut, damaged and growing."""
+"""The data source `commitlog`: intact, truncated, damaged and growing store folders."""
 
 import asyncio
 import random
@@ -83,7 +83,7 @@ def rows(
 
 
 def copy_of(store: Path, folder: Path) -> list[Path]:
-    """The files of a copy that may be damaged."""
+    """The files of a copy, for tests with damage."""
     (folder / "commitlog").mkdir()
     for path in sorted((store / "commitlog").iterdir()):
         (folder / "commitlog" / path.name).write_bytes(path.read_bytes())
@@ -117,7 +117,7 @@ def test_topic_time_and_columns(store: Path) -> None:
 def test_damage_is_passed_over_and_counted(store: Path, tmp_path: Path) -> None:
     whole = rows(store)
     files = copy_of(store, tmp_path)
-    # A body that changed, a length that is nonsense, and the end of the log torn off.
+    # A changed body, an impossible length, and a torn tail.
     at = {row["physical_offset"]: number for number, row in enumerate(whole)}
     first = [p for p in at if 0 < p < SEGMENT_BYTES // 2]
     content = bytearray(files[0].read_bytes())

@@ -1,4 +1,4 @@
-"""The ingest as the console runs it: killed JVM, and the run after it."""
+"""The ingest job as the console runs it: a killed JVM, and the run after the kill."""
 
 import random
 import time
@@ -31,7 +31,7 @@ MESSAGES = 60
 def bodies(
     shared_cluster: Cluster, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[bytes]:
-    """Traces in a topic of their own, which the jobs of cluster `local` read."""
+    """Traces in a separate topic, which the jobs of cluster `local` read."""
     topic = f"trace-{uuid.uuid4().hex[:8]}"
     settings.GANTRY_HOME = tmp_path
     settings.CONSOLE_CLUSTERS = {"local": shared_cluster.namesrv_addr}
@@ -54,7 +54,7 @@ def run(tell: "Killer") -> Job:
 
 
 class Killer:
-    """Hears of every change of the job, and kills the JVM when it enters a stage."""
+    """Receives every change of the job, and kills the JVM when the job enters a stage."""
 
     def __init__(self, stage: str | None) -> None:
         self.stage = stage

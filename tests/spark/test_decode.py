@@ -1,4 +1,4 @@
-"""Bodies decoded in Spark are what `trace.codec` reads from the same bytes."""
+"""Spark decodes trace bodies to the same events as `trace.codec`."""
 
 import json
 import random
@@ -29,12 +29,12 @@ SEED = 20261105
 MESSAGE_SCHEMA = (
     "broker_name string, queue_id int, queue_offset bigint, store_timestamp timestamp, body binary"
 )
-# In the order of codec's own attributes; the names differ where a column serves several kinds.
+# Columns in the order of the codec's attributes; some columns serve several kinds of records.
 COLUMN_OF = {"group": "group_name"}
 
 
 def decoded(spark: SparkSession, bodies: list[bytes]) -> dict[int, list[Row]]:
-    """The events of each body, by its place in the list."""
+    """The events of each body, by its index in the list."""
     stored = datetime.fromtimestamp(NOW_MS / 1000, UTC)
     rows = [("broker-a", 0, place, stored, body) for place, body in enumerate(bodies)]
     events = decode_events(spark.createDataFrame(rows, MESSAGE_SCHEMA)).collect()
@@ -109,7 +109,7 @@ def sample_records() -> list[TraceRecord]:
 
 
 def old_and_odd_bodies() -> list[bytes]:
-    """Forms that other writers use, and what no writer should send."""
+    """Variants of other writers, and malformed records."""
     pub = "Pub\x011762300000000\x01r\x01g\x01t\x01m\x01null\x01k\x01h\x0112\x013\x010"
     after = "SubAfter\x01R\x01M\x014\x01true\x01k\x010"
     return [
@@ -152,7 +152,7 @@ def old_and_odd_bodies() -> list[bytes]:
 
 
 def mangled_bodies(count: int) -> list[bytes]:
-    """Good bodies with bytes replaced, cut out and put in, on a seed."""
+    """Valid bodies with bytes replaced, removed and inserted, on a seed."""
     luck = random.Random(SEED)
     good = encode_trace(sample_records())
     pool = [
@@ -178,7 +178,7 @@ def mangled_bodies(count: int) -> list[bytes]:
 
 
 def recorded_bodies() -> list[bytes]:
-    """What Java clients wrote; see tests/unit/trace/test_recorded_traces.py."""
+    """Bodies written by Java clients; see tests/unit/trace/test_recorded_traces.py."""
     files = sorted(RECORDED.glob("*.jsonl"))
     assert files
     lines = [line for file in files for line in file.read_text().splitlines()]

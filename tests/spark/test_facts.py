@@ -27,13 +27,13 @@ COLUMNS = [field.split()[0] for field in EVENT_SCHEMA.split(", ")]
 
 
 def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
-    """Events as `decode_events` makes them, each record in a trace message of its own."""
+    """Events as `decode_events` returns them, each record in a separate trace message."""
     rows = []
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         values: dict[str, Any] = {
             COLUMN_OF.get(name, name): getattr(record, name) for name in record.__struct_fields__
         }
-        values |= {"broker": "b", "queue_id": 0, "queue_offset": place, "record_index": 0}
+        values |= {"broker": "b", "queue_id": 0, "queue_offset": index, "record_index": 0}
         stored_ms = (record.timestamp_ms or START_MS) + 5000  # type: ignore[union-attr]
         values |= {"kind": type(record).__name__, "stored_ms": stored_ms}
         if "msg_type" in values:
@@ -99,7 +99,7 @@ def test_minutes_count_what_was_sent_and_consumed(spark: SparkSession) -> None:
         *consumed(61_102, "D2", "r4"),
         *consumed(5_000, "unknown", "r5"),
     ]
-    rows = minute_rows(spark, [*records, records[0], *records[5:7]])  # some came twice
+    rows = minute_rows(spark, [*records, records[0], *records[5:7]])  # with repeated records
 
     sends = rows[0, "orders", "shop", None]
     assert (sends.sends, sends.send_failures, sends.bytes) == (4, 1, 300)
@@ -148,7 +148,7 @@ def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
         expected[bucket_of(i * 100)] += 1
     assert by_measure["latency"] == expected
 
-    missed = missed_in(events, told_ms=START_MS + HOUR_MS)
+    missed = missed_in(events, watermark_ms=START_MS + HOUR_MS)
     slow = sorted(message_flow.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
     assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
     assert {(row.reason, row.at_ms - row.start_ms, row.attempts) for row in slow} == {
@@ -156,9 +156,9 @@ def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
     }
 
 
-def missed_in(events: DataFrame, told_ms: int) -> DataFrame:
+def missed_in(events: DataFrame, watermark_ms: int) -> DataFrame:
     origins, deliveries = facts.origins(facts.sends(events)), facts.deliveries(events)
-    return message_flow.never_consumed(events, origins, deliveries, [HOUR], told_ms)
+    return message_flow.never_consumed(events, origins, deliveries, [HOUR], watermark_ms)
 
 
 def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
@@ -187,7 +187,7 @@ def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
         sent(late, "fresh"),
     ]
     events = events_of(spark, records)
-    found = missed_in(events, told_ms=START_MS + late + 5_000)
+    found = missed_in(events, watermark_ms=START_MS + late + 5_000)
     assert sorted((row.msg_id, row.consumer_group) for row in found.collect()) == [
         ("batch1", "billing"),
         ("batch1", "mail"),
@@ -197,10 +197,10 @@ def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
         ("missed", "billing"),
         ("missed", "mail"),
     ]
-    # A group that was first heard of much later was not expected to have them.
+    # A group whose first event came much later was not expected to consume the messages.
     first_late = [*records, *consumed(late + 15_000, "had", "r9", group="new")]
     events = events_of(spark, first_late)
-    missed = missed_in(events, told_ms=START_MS + 2 * late)
+    missed = missed_in(events, watermark_ms=START_MS + 2 * late)
     assert {row.consumer_group for row in missed.collect() if row.msg_id == "missed"} == {
         "billing",
         "mail",
@@ -291,7 +291,7 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession,
             took = [row.end_to_end_ms for row in mine if row.end_to_end_ms is not None]
             expected = journey.latencies.end_to_end_ms
             assert took == ([] if expected is None else [expected]), (msg_id, records)
-            order = [row.retry_times for row in sorted(mine, key=lambda row: row.place)]
+            order = [row.retry_times for row in sorted(mine, key=lambda row: row.attempt_index)]
             assert order == [attempt.retry_times for attempt in journey.attempts]
             died = sum(row.is_dead_letter for row in mine)
             assert died == (journey.outcome is Outcome.DEAD_LETTERED), (msg_id, records)
@@ -318,19 +318,19 @@ def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSess
 
     begin, end = consumed(0, "A", "r1")
     retry = at(5, consumed(0, "A", "r2", retry_times=1))
-    # The end of an attempt that began in another hour, and the send of a message consumed before.
+    # The end of an attempt with a start in another hour, and the late send of a consumed message.
     assert hours(at(1, [end]), [begin]) == [0, 1]
     assert hours(at(3, [sent(0, "A")]), [begin, end, *retry]) == [0, 3, 5]
     assert hours(at(3, [sent(0, "A,B")]), [begin, end]) == [0, 3]
-    # A retry changes nothing before it; an earlier attempt takes the place of the first one.
+    # A retry changes no earlier hour; an earlier attempt replaces the first attempt.
     assert hours(retry, [begin, end]) == [5]
     assert hours([begin], retry) == [0, 5]
     assert hours(at(2, consumed(0, "B", "r9")), [begin, *retry]) == [2]
-    # What is neither sent nor consumed changes nothing but the fate of the message.
+    # A record other than send and consumption changes only the outcome of the message.
     recall = Recall(timestamp_ms=START_MS, group="g", topic="t", msg_id="A")
     assert hours([recall], [begin]) == []
     assert hours(at(2, [recall]), [sent(0, "A")]) == [0]
-    # A message that counted as never consumed no longer does.
+    # A message that counted as never consumed is consumed now.
     assert hours(at(4, consumed(0, "B", "r7")), [sent(0, "A,B"), sent(0, "C")]) == [0, 4]
 
 

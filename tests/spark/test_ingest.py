@@ -1,4 +1,4 @@
-"""The ingest job against a real broker: what it writes, in pieces, and after being killed."""
+"""The ingest job against a real broker: results, micro-batches, and runs after a kill."""
 
 import io
 import json
@@ -32,7 +32,7 @@ PROCESS_DEADLINE_S = 90.0
 
 
 class StopsAt(Progress):
-    """Ends the job when it enters a stage."""
+    """Stops the job when it enters a stage."""
 
     def __init__(self, stage: Stage | None) -> None:
         super().__init__(io.StringIO(), as_json=True)
@@ -111,7 +111,7 @@ def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
         ingest(
             spark, shared_cluster, tmp_path, topic, stop_at=Stage.ROLLUP, per_round=in_two_rounds
         )
-    # The events are there, and the tables of their hours wait to be made.
+    # The events are committed, and the tables of their hours are stale.
     records = sum(len(decode_trace(body).records) for body in bodies)
     between = content(tmp_path)
     assert (len(between[EVENTS]), between["minute"]) == (records, [])
@@ -125,7 +125,7 @@ def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
     assert snapshot.messages == len(bodies)
     assert snapshot.offsets == {"broker-a": {0: len(bodies)}}
 
-    # What does not count is cleared away with the next run.
+    # The next run deletes unreferenced folders.
     ingest(spark, shared_cluster, tmp_path, topic)
     for name in DATASETS:
         parts = snapshot.parts.get(name, {})

@@ -1,4 +1,4 @@
-"""Jobs that read nothing but the lake: tables made again, small files made one, old hours gone."""
+"""Jobs on the lake alone: derive tables again, compact small files, drop expired hours."""
 
 import random
 import time
@@ -55,7 +55,7 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     assert not any(scattered[name] for name in DERIVED)
     assert max(len(runs) for runs in lake.snapshot().parts[EVENTS].values()) == 2
 
-    # Each job makes its own tables of what is stale, and then has nothing to do.
+    # Each job derives its own stale tables; a second run finds no work.
     for name, datasets in TABLES_OF_JOB.items():
         assert job(name).hours
         assert all(content(tmp_path)[each] or each == "slow" for each in datasets)
@@ -63,7 +63,7 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
         assert again.note == "No hour has changed."
     made = content(tmp_path)
 
-    # Made again they are the same, and so they are from compacted events.
+    # Tables derived again are equal, also from compacted events.
     compact = Compact(tmp_path, retain_days=30, folders_max=1)
     done = run_compact(compact, runtime(spark))
     assert done.rows
@@ -75,7 +75,7 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     assert content(tmp_path) == made
     assert job("slow", range(10)).note == "No events in this time."
 
-    # What is past its time goes, files and all, one run later.
+    # Expired hours disappear; their files disappear one run later.
     past = Compact(tmp_path, retain_days=1)
     for _ in range(2):
         later = Runtime(StopsAfter(None), no_spark, lambda: now_ms() + 3 * DAY_MS)

@@ -1,4 +1,4 @@
-"""Reading slices of queues from a real broker, without Spark around it."""
+"""Read queue ranges from a real broker, without Spark."""
 
 import asyncio
 import random
@@ -95,7 +95,7 @@ def test_a_broker_that_is_lost_is_waited_for(
 ) -> None:
     monkeypatch.setattr(
         partition_reader, "OFFSETS_MAX", 300
-    )  # so far it reads ahead, with pulls under way
+    )  # limits the readahead of concurrent pulls
     send(cluster, "pull-lost", bodies(3000))
     part = QueueRange("broker-a", 0, 0, 3000)
     reading = read_range(options(cluster, "pull-lost"), part, NARROW)
@@ -158,7 +158,7 @@ def test_a_read_is_no_faster_than_asked_for(
     counts = [batch.num_rows for batch in read_range(slow, part, NARROW)]
     assert sum(counts) == 300
     assert max(counts) < 10 + pull_window.SPAN_OFFSETS_FIRST
-    # The sleeps do not pass here: each is what is left since the beginning.
+    # The sleeps return at once here: each argument is the time left since the start.
     assert slept[-1] > 20
 
 
@@ -173,14 +173,15 @@ def test_the_size_of_messages_decides_on_rows(shared_cluster: Cluster) -> None:
         read = [row for batch in batches for row in batch.to_pylist()]
         assert [row["queue_offset"] for row in read] == list(range(len(sent)))
         assert [row["body"] for row in read] == sent
-        # A batch ends with the answer that fills it, and an answer has a message at least.
+        # A batch ends with the result that reaches the limit, and a result has at least one
+        # message.
         assert max(batch.nbytes for batch in batches) < partition_reader.BATCH_BYTES + 1_500_000
 
 
 def test_a_reader_that_takes_its_time_is_not_a_lost_broker(
     shared_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pulls that were under way while nobody looked have run out of time, and are asked again."""
+    """Pulls that timed out while Spark processed a batch are retried."""
     monkeypatch.setattr(partition_reader, "OFFSETS_MAX", 100)
     send(shared_cluster, "pull-slowly", bodies(1000))
     part = QueueRange("broker-a", 0, 0, 1000)
@@ -196,7 +197,7 @@ def test_a_reader_that_takes_its_time_is_not_a_lost_broker(
 
 
 def stored(body: bytes, sys_flag: int) -> MessageExt:
-    """A message as a pull gives it."""
+    """A message as a pull returns it."""
     host = ("127.0.0.1", 10911)
     return MessageExt(
         "t", body, {"KEYS": "a b"}, 0, 1, 2, 3, 4, sys_flag, 5, host, 6, host, 7, 8, 9

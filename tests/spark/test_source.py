@@ -77,7 +77,7 @@ def test_a_stream_goes_on_where_its_checkpoint_is(
     tmp_path: Path,
 ) -> None:
     def run() -> list[int]:
-        """One query that reads what is there and ends; gives the rows of each micro-batch."""
+        """Run a query to the end of the topic; returns the row count of each micro-batch."""
         query = (
             spark.readStream.format("rocketmq")
             .option("namesrv", shared_cluster.namesrv_addr)

@@ -1,4 +1,6 @@
-"""The same job on a Spark cluster of its own: a master and two workers, from PySpark's own jars."""
+"""The ingest job on a standalone Spark cluster: a master and two workers, from PySpark's own
+jars.
+"""
 
 import os
 import re
@@ -37,7 +39,7 @@ EXECUTOR = {
 
 @contextmanager
 def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
-    """A master or a worker as a process; gives its log."""
+    """A master or a worker process; yields its log file."""
     java = java_for_spark(os.environ, folder)
     home = Path(pyspark.__file__).parent
     log = folder / f"{kind}-{len(list(folder.iterdir()))}.log"
@@ -45,7 +47,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(home),
-        # Without it a worker looks for the folders of Spark's own source tree.
+        # Otherwise a worker searches the folders of a Spark source tree.
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_WORKER_DIR": str(folder / "executors"),
         "PYTHONPATH": str(ROOT),
@@ -59,7 +61,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
             "-cp",
             f"{home}/jars/*",
         ),
-        # What Spark's own start script passes for Java 17 and later.
+        # Arguments of Spark's own start script for Java 17 and later.
         *(
             "--add-opens=java.base/java.lang=ALL-UNNAMED",
             "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -80,7 +82,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
 
 
 def logs(folder: Path) -> str:
-    """What master, workers and executors said last."""
+    """The last log lines of master, workers and executors."""
     found = [*folder.glob("cluster/*.log"), *folder.glob("cluster/executors/**/stderr")]
     return "".join(f"\n{path.name}: {path.read_text()[-1000:]}" for path in found)
 

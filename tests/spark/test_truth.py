@@ -1,6 +1,6 @@
-"""A world with known truth through the jobs: from a store folder, as a stream, and interrupted.
+"""A synthetic world with known truth through the jobs: store folder, stream, interrupted runs.
 
-`make trace-truth` does the same with 5 million records and real kills.
+`make trace-truth` runs the same check with 5 million records and real kills.
 """
 
 import random
@@ -45,7 +45,7 @@ def runtime(spark: SparkSession, stop_after: int | None = None) -> Runtime:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
-    """A store folder below the first, and what is true of it."""
+    """A folder with a store folder, and the expected truth of the world."""
     folder = tmp_path_factory.mktemp("world")
     made = make_world(SEED, RECORDS)
     fill(folder / "store", made, **SMALL)
@@ -66,7 +66,7 @@ def test_a_store_folder_tells_the_truth(
 ) -> None:
     folder, truth = world
     job = Ingest("", tmp_path, store=folder / "store", retry_times_max=LIMITS)
-    for _ in range(2):  # the second run finds nothing new
+    for _ in range(2):  # the second run finds no new messages
         run_ingest(job, runtime(spark))
         assert differences(tmp_path, truth) == []
 

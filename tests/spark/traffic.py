@@ -1,4 +1,4 @@
-"""Messages and traces sent to a real broker, for the tests of this folder."""
+"""Messages and traces sent to a real broker, for the tests of the folder."""
 
 import asyncio
 import random
@@ -14,9 +14,9 @@ SEND_TOGETHER = 50
 
 
 def send(cluster: Cluster, topic: str, bodies: Sequence[bytes], *, queues: int = 1) -> None:
-    """Send bodies in turn to the queues of a topic, which is made when it is not there.
+    """Send bodies round-robin to the queues of a topic; creates a missing topic.
 
-    Within a queue their order is kept.
+    Keeps the order within a queue.
     """
 
     async def go() -> None:
@@ -38,7 +38,9 @@ def send(cluster: Cluster, topic: str, bodies: Sequence[bytes], *, queues: int =
 
 
 def trace_bodies(luck: random.Random, name: str, messages: int, begin_ms: int) -> list[bytes]:
-    """Traces of `messages` messages over three hours, told in pieces and not quite in order."""
+    """Traces of `messages` messages over three hours, in several bodies and slightly out of
+    order.
+    """
     told: list[tuple[int, TraceRecord]] = []
     for number in range(messages):
         msg_id, at_ms = f"{name}-{number}", begin_ms + luck.randrange(3 * 3600_000)

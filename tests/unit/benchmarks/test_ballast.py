@@ -1,4 +1,4 @@
-"""The ballast reads as long as free memory shrinks by it, and no further."""
+"""The ballast grows while free memory shrinks by the same amount, and stops then."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ TOTAL_PIECES = 64
 
 
 class Machine:
-    """A machine whose free memory goes down by a piece with each look at it, down to nothing."""
+    """A machine whose free memory shrinks by a step with each poll, down to zero."""
 
     def __init__(self) -> None:
         self.free_pieces = 0
@@ -38,7 +38,7 @@ def test_it_reads_what_is_free(tmp_path: Path, machine: Machine, pieces: int) ->
     machine.free_pieces = pieces
     assert made.fill() == (pieces + 1) * PIECE_BYTES
     assert made.fill() == PIECE_BYTES
-    assert made.path.stat().st_blocks == 0  # a hole: nothing of it is on the disk
+    assert made.path.stat().st_blocks == 0  # a sparse file without disk blocks
     made.close()
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""The synthetic lake: every table is there, adds up, and a month is read from few files."""
+"""The synthetic lake: all tables exist and agree, and a query over a month reads few files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The load generator says what a client would say, and counts what the server confirms."""
+"""The load generator sends valid requests, and counts confirmed messages."""
 
 import asyncio
 import shutil
@@ -27,7 +27,9 @@ BACKLOG = 100
 
 
 class FakeBroker:
-    """Takes every message and holds a backlog of 100; runs on a loop in a thread of its own."""
+    """Accepts every message and holds a backlog of 100; runs on an event loop in a separate
+    thread.
+    """
 
     def __init__(self) -> None:
         self.port = 0

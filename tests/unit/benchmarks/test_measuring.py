@@ -1,4 +1,4 @@
-"""A run ends when consumers can have what was sent, not when the last answer has come."""
+"""A run ends when consumers can read all sent messages, not with the last response."""
 
 import asyncio
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ ASKED = RequestCode.GET_BROKER_RUNTIME_INFO
 
 
 def behind(count: int) -> Handler:
-    """A broker says that it is so many bytes behind."""
+    """A broker that reports a dispatch lag of `count` bytes."""
 
     def answer(_: RemotingCommand) -> RemotingCommand:
         return ok(body=encode_body(KVTable(table={measuring.BEHIND: str(count)})))
@@ -27,7 +27,7 @@ def behind(count: int) -> Handler:
 
 
 async def measured(broker: ScriptedPeer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What is found when the load generator has sent 1,000 messages in 0.1 s."""
+    """The metrics of a run in which the load generator sent 1,000 messages in 0.1 s."""
     load = {"messages": MESSAGES, "seconds": SECONDS, "rate": round(MESSAGES / SECONDS)}
     monkeypatch.setattr(measuring, "run", lambda *_, **__: dict(load))
     cpu = iter((1.0, 1.05))

@@ -1,4 +1,4 @@
-"""The page of figures, from figures as the programs write them."""
+"""The performance page, from results as the benchmarks write them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is printed of a flame graph."""
+"""The text summary of a flame graph."""
 
 from benchmarks.profile import widest
 

@@ -1,4 +1,4 @@
-"""The scenarios of the store run, and say what they measured."""
+"""The store scenarios run and return their measurements."""
 
 import argparse
 from pathlib import Path

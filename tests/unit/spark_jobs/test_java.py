@@ -1,4 +1,4 @@
-"""Which Java is taken, with small programs that answer like one."""
+"""The choice of a Java, with small scripts in place of java."""
 
 import importlib.util
 import subprocess
@@ -11,7 +11,7 @@ from spark_jobs.spark.java import SparkUnavailableError, choose_java, unfit_reas
 
 
 def fake_java(folder: Path, version: str, *, module: bool = True) -> Path:
-    """A JAVA_HOME whose java answers the two questions that are asked."""
+    """A JAVA_HOME whose java answers the two probes."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     listing = java.VECTOR_MODULE if module else "java.base"

@@ -1,4 +1,4 @@
-"""What a round keeps of the lake's table of contents."""
+"""Merged offsets and retained hours of a snapshot."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From offsets asked for and queue bounds to ranges and slices."""
+"""From requested offsets and queue bounds to ranges and partitions."""
 
 from itertools import pairwise
 
@@ -47,7 +47,7 @@ def test_what_is_no_offset_is_refused_by_name(text: str) -> None:
         ({"broker-a": {1: 200}}, {"other": {0: 1}}, (100, 500, 0)),
         ({"broker-a": {0: 300}}, {"broker-a": {0: 200}}, (300, 300, 0)),
         ({"broker-a": {0: 200}}, {"broker-a": {0: 9_999}}, (200, 500, 0)),
-        ({"broker-a": {0: 501}}, LATEST, (100, 500, 0)),  # the queue was made anew
+        ({"broker-a": {0: 501}}, LATEST, (100, 500, 0)),  # the queue was recreated
         ({"broker-a": {0: EARLIEST}}, {"broker-a": {0: LATEST}}, (100, 500, 0)),
     ],
 )

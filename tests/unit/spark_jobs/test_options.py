@@ -1,4 +1,4 @@
-"""Options of the data source: what is accepted, and what the refusals say."""
+"""Options of the data source: accepted values, and the errors for wrong values."""
 
 from pathlib import Path
 

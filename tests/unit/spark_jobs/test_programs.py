@@ -1,4 +1,4 @@
-"""`python -m spark_jobs` from outside: what it says and with which code it ends."""
+"""`python -m spark_jobs` from outside: output and exit codes."""
 
 import json
 import os

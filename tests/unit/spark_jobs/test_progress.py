@@ -1,4 +1,4 @@
-"""What a job says while it runs."""
+"""The progress reports of a job."""
 
 import io
 import json

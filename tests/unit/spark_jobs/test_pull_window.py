@@ -1,4 +1,4 @@
-"""Several questions at once, put in order again, with answers that come when and as they like."""
+"""Concurrent pulls delivered in offset order, with results of random sizes and delays."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ FAR = 10**9
 
 
 class Taken:
-    """Keeps what it is given: a record is a byte."""
+    """Records the delivered offsets: a record is one byte."""
 
     def __init__(self) -> None:
         self.offsets: list[int] = []
@@ -24,7 +24,7 @@ class Taken:
 
 
 class Broker:
-    """Answers as much as it likes, after as many turns as it likes, and counts."""
+    """Returns random counts after random delays, and counts concurrent pulls."""
 
     def __init__(self, luck: random.Random, most: int, turns: int = 5) -> None:
         self.luck = luck
@@ -48,7 +48,7 @@ class Broker:
 async def read_all(
     reading: PullWindow, luck: random.Random | None = None
 ) -> tuple[list[int], list[tuple[int, int, int]]]:
-    """All offsets, and of each batch the limits and what it has."""
+    """All offsets, and for each batch its limit, count and bytes."""
     offsets: list[int] = []
     batches = []
     while not reading.is_finished:
@@ -71,7 +71,7 @@ def test_everything_comes_once_and_in_order(seed: int) -> None:
         reading = PullWindow(broker.ask, start, end, ahead_offsets=luck.choice((1, 64, FAR)))
         offsets, batches = await read_all(reading, luck)
         assert offsets == list(range(start, end))
-        # A batch ends with the answer that reaches the limit.
+        # A batch ends with the result that reaches the limit.
         assert all(count < most + broker.most for most, count, _ in batches)
 
     asyncio.run(go())
@@ -113,7 +113,7 @@ def test_who_is_far_ahead_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         filling = asyncio.ensure_future(reading.fill(taken, offsets_max=FAR, bytes_max=FAR))
         for _ in range(100):
             await asyncio.sleep(0)
-        # One answer more for each lane, at most.
+        # At most one more pull per task.
         assert (
             len(asked) <= pull_window.CONCURRENT_PULLS + 100 // pull_window.SPAN_OFFSETS_FIRST + 1
         )
@@ -176,7 +176,7 @@ def test_a_taker_that_refuses_ends_the_read() -> None:
 
 
 def test_what_is_not_there_is_passed_over() -> None:
-    """An answer may go on far behind what was asked for, without any bytes."""
+    """A result may end far behind the requested range, without any bytes."""
 
     async def ask(start: int, end: int) -> PulledRange:
         if 100 <= start < 700:

@@ -1,6 +1,6 @@
-"""What the Java clients of both lines wrote into a trace topic, read to the last field.
+"""Trace messages recorded from Java clients of both versions, decoded field by field.
 
-`python -m tests.compat.record_traces` records the files anew, and says what happens in them.
+`python -m tests.compat.record_traces` records the files again and documents their content.
 """
 
 import json
@@ -31,7 +31,7 @@ def bodies(name: str) -> list[str]:
 
 @pytest.fixture(params=FILES)
 def records(request: pytest.FixtureRequest) -> list[TraceRecord]:
-    """All records of one file; none of them is broken."""
+    """All records of one file, without any broken record."""
     decoded = [decode_trace(body) for body in bodies(request.param)]
     assert [each.broken_count for each in decoded] == [0] * len(decoded)
     return [record for each in decoded for record in each.records]
@@ -44,7 +44,7 @@ def test_both_lines_are_recorded() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_in_the_text_is_lost(name: str) -> None:
     for body in bodies(name):
-        # Java writes null for a text that is not there.
+        # Java writes null for an absent text.
         assert encode_trace(decode_trace(body).records).decode() == body.replace("null", "")
 
 

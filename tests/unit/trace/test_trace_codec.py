@@ -1,4 +1,4 @@
-"""trace/codec.py against the recorded shapes of Java 4.9 and 5.x, and against any bytes."""
+"""trace/codec.py against the recorded formats of Java 4.9 and 5.x, and against random bytes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The trace hook: what it writes, in which portions, and what it does when it cannot."""
+"""The trace hook: records, batches, and dropped records after failures."""
 
 from collections.abc import AsyncIterator
 

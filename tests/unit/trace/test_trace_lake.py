@@ -1,4 +1,4 @@
-"""The lake's table of contents: atomic, tolerant of absence, strict about nonsense."""
+"""The snapshot of the lake: atomic commits, missing files, malformed files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stopping a trace hook while one of its batches is under way loses no record."""
+"""Stopping a trace hook during the send of a batch loses no record."""
 
 import asyncio
 from typing import Any, cast
@@ -12,7 +12,7 @@ CALLS = CALLS_PER_BATCH + 5
 
 
 class SlowProducer:
-    """Takes a message only when the test lets it."""
+    """Accepts a message only when the test allows it."""
 
     def __init__(self) -> None:
         self.under_way = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The lake's tables mean the same to Spark and to DuckDB."""
+"""Spark and DuckDB read the same columns and types from the lake's tables."""
 
 import duckdb
 import msgspec

@@ -1,4 +1,4 @@
-"""trace/timeline.py: one message's records in, its journey out."""
+"""trace/timeline.py: from the records of one message to its timeline."""
 
 from dataclasses import dataclass
 from itertools import permutations

@@ -1,20 +1,22 @@
 """`make bench`: measure the broker from outside and its store alone; writes a table and bench.json.
 
-The load generator is a process of its own. CPU time is that of the broker alone, from /proc. Data
-lie on disk under ./var/bench and are removed afterwards. Figures, not assertions: the exit code is
-0 unless something breaks.
+The load generator is a separate process. CPU time is the broker's alone, from /proc. Data lie on
+disk under ./var/bench and are removed afterwards. The benchmark measures and asserts nothing: the
+exit code is 0 unless a scenario fails.
 """
 
-import argparse
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import click
 
 from benchmarks import bare, crowds, store, traces
 from benchmarks.cold import cold_pull
@@ -27,48 +29,58 @@ from benchmarks.tables import print_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
-#: Scenarios with brokers of their own: a folder and seconds in, figures out.
+#: Scenarios that start their own brokers: folder and seconds in, metrics out.
 OWN = {"mixed": mixed, "cold-pull": cold_pull, **crowds.BY_NAME}
 
 
-def main() -> None:
-    """Run all scenarios, or those that the command line names."""
-    options = parse_options()
+CHOICES = (*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of the command line."""
+
+    #: Duration of a scenario.
+    seconds: float
+    #: Messages stored before the memory is measured.
+    messages: int
+    #: Scenarios to run; all when empty.
+    only: tuple[str, ...]
+    #: Log size of store-recovery, MiB.
+    log_mib: int
+    #: Indexed messages of store-key-query.
+    keys: int
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--seconds", type=float, default=10, help="Duration of a scenario.")
+@click.option(
+    "--messages", type=int, default=1_000_000, help="Messages stored before memory is measured."
+)
+@click.option(
+    "--only", type=click.Choice(CHOICES), multiple=True, help="Run this scenario only; repeatable."
+)
+@store.store_options
+@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench.json")
+def main(output: Path, **options: Any) -> None:
+    """Run all scenarios, or the scenarios of --only."""
     home = ROOT / "var" / "bench"
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=home))
     began = time.perf_counter()
     try:
-        figures = {"machine": facts(folder), **measure_all(folder, options)}
+        figures = {"machine": facts(folder), **measure_all(folder, Options(**options))}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     figures["seconds"] = round(time.perf_counter() - began, 1)
-    options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    output.write_text(json.dumps(figures, indent=2) + "\n")
     print_table(figures)
-    print(f"\nwritten to {options.json}")
+    print(f"\nwritten to {output}")
 
 
-def parse_options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="per scenario (%(default)s)")
-    parser.add_argument(
-        "--messages",
-        type=int,
-        default=1_000_000,
-        help="messages stored before memory is read (%(default)s)",
-    )
-    choices = [*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS]
-    parser.add_argument("--only", choices=choices, nargs="+", help="leave others out")
-    store.add_options(parser)
-    parser.add_argument("--json", type=Path, default=ROOT / "bench.json", help="(%(default)s)")
-    return parser.parse_args()
-
-
-def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Return all figures that are asked for."""
-    usual = [*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS]
-    wanted = set(options.only or usual)
+def measure_all(folder: Path, options: Options) -> dict[str, Any]:
+    """Run the selected scenarios; returns their metrics."""
+    wanted = set(options.only or CHOICES)
     figures: dict[str, Any] = {"scenarios": {}}
     if "start" in wanted:
         figures["start"] = measure_start(folder)
@@ -108,8 +120,8 @@ def measure_all(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
-def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of a running broker."""
+def measure_broker(folder: Path, wanted: set[str], options: Options) -> dict[str, Any]:
+    """Run the scenarios on one running broker; returns their metrics."""
     figures: dict[str, Any] = {"scenarios": {}}
     data = folder / "data"
     data.mkdir()
@@ -138,8 +150,8 @@ def measure_broker(folder: Path, wanted: set[str], options: argparse.Namespace) 
     return figures
 
 
-def measure_store(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Run one scenario of the store in a process of its own."""
+def measure_store(name: str, folder: Path, options: Options) -> dict[str, Any]:
+    """Run one scenario of the store in a separate process."""
     say(name)
     command = ["-m", "benchmarks.store", name, str(folder), "--seconds", str(options.seconds)]
     command += ["--log-mib", str(options.log_mib), "--keys", str(options.keys)]
@@ -152,7 +164,7 @@ def measure_store(name: str, folder: Path, options: argparse.Namespace) -> dict[
 
 
 def measure_start(folder: Path) -> dict[str, float]:
-    """Start both processes on empty folders several times."""
+    """Start name server and broker on empty folders several times."""
     say(f"starting {STARTS} times")
     both, namesrv = [], []
     for number in range(STARTS):
@@ -169,7 +181,7 @@ def measure_start(folder: Path) -> dict[str, float]:
 
 
 def say(line: str) -> None:
-    """Tell on the error output what is going on."""
+    """Report progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,11 +1,10 @@
-"""Free memory filled with page cache: the state of a machine on which a broker has run for a while.
+"""Fill free memory with page cache: the state of a machine after hours of broker traffic.
 
-A virtual machine may give free memory back to its host (free page reporting). Who then writes a
-page of it first waits for the host: 10 µs a page of 4 KiB were seen, where a page that the system
-takes from its oldest page cache costs 0.8 µs. A log that grows by a gigabyte a second measures the
-host then. A broker that has been up for some hours has no free memory left, so before each
-measurement a hole of a file is read until the system takes pages back by itself; no disk does
-anything for that.
+A virtual machine may return free memory to its host (free page reporting). The next write to such a
+page waits for the host: 10 µs per 4 KiB page were measured, against 0.8 µs for a page reclaimed
+from the oldest page cache. A benchmark with a log growth of 1 GB/s then measures the host. A broker
+with hours of uptime has no free memory, so each measurement first reads a hole of a sparse file
+until the kernel reclaims pages by itself; reading a hole needs no disk.
 """
 
 import os
@@ -15,14 +14,15 @@ from typing import Final
 MEMINFO: Final = Path("/proc/meminfo")
 PAGE_BYTES: Final = 4096
 PIECE_BYTES: Final = 4 * 1024**2
-#: Free memory is looked at after so many pieces.
+#: Pieces read between two polls of free memory.
 STEP_PIECES: Final = 64
-#: The file is this many times the memory, so that what is read again was taken back long ago.
+#: File size as a multiple of the memory, so that pages were reclaimed before the file is read
+#: again.
 FILE_SHARE: Final = 2
 
 
 class Ballast:
-    """One sparse file in a folder; whoever makes it closes it."""
+    """One sparse file in a folder; the creator closes it."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "ballast"
@@ -34,9 +34,9 @@ class Ballast:
         os.ftruncate(self._fd, self._file_bytes)
 
     def fill(self) -> int:
-        """Read until free memory hardly shrinks any more; answers how many bytes that took.
+        """Read until free memory hardly shrinks any more; returns the number of bytes read.
 
-        It ends after as many bytes as the machine has, whatever that says of its memory.
+        Reads at most the size of the machine's memory.
         """
         filled = 0
         free = memory_bytes("MemFree")
@@ -50,12 +50,12 @@ class Ballast:
         return filled
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Delete the file and free the memory."""
         os.close(self._fd)
         self.path.unlink(missing_ok=True)
 
 
 def memory_bytes(name: str) -> int:
-    """One of the figures of /proc/meminfo; KeyError where there is none of that name."""
+    """A value of /proc/meminfo in bytes; KeyError for an unknown name."""
     figures = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
     return int(figures[name].split()[0]) * 1024

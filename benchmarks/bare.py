@@ -1,15 +1,14 @@
-"""Sends to the broker, and to its kernel under a bare loop in C (`bare_loop.pyx`).
+"""Compare sends to the broker with sends to its kernel under a bare C loop (`bare_loop.pyx`).
 
-What the broker reaches of the bare loop is what its Python costs, so all else is the same: both
-live side by side, each with its files in memory where the machine has such a file system (the disk
-is no part of the question), and get the same number of messages from the same generator in turns,
-the one first that was second before. Each round gives a ratio, and the median of them counts.
+The difference is the cost of the broker's Python code, so everything else is equal: both servers
+run side by side with their files on a memory file system where available (the disk is not under
+test), and get the same number of messages from the same generator. The servers alternate, and the
+order changes every round. The result is the median of the ratios of all rounds.
 
-Where the generator takes more of a core than a server, both wait for it and reach nearly the same:
-then the CPU time for a message tells more than the rate.
+When the generator uses more CPU than a server, both servers wait for the generator and reach nearly
+equal rates: CPU time per message is then the better measure.
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -23,6 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import click
+
 from benchmarks.load import SCENARIOS, run
 from benchmarks.processes import Measured, running
 from benchmarks.requests import QUEUES, TOPIC
@@ -30,7 +31,7 @@ from benchmarks.requests import QUEUES, TOPIC
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("bare_loop.pyx")
 BUILD = ROOT / "var" / "bench" / "bare"
-#: What both get in each round, some two seconds of it.
+#: Messages per server and round, about two seconds of load.
 MESSAGES = {
     "send-64x1": 200_000,
     "send-1x64": 400_000,
@@ -40,7 +41,7 @@ MESSAGES = {
 NAMES = tuple(MESSAGES)
 ROUNDS = 7
 RUN_SECONDS_MAX = 60
-#: A file system in memory.
+#: Memory file system.
 MEMORY = Path("/dev/shm")
 LOG_BYTES = 256 << 20
 ZEROS = bytes(1 << 20)
@@ -50,14 +51,14 @@ BORN_MS = 1_700_000_000_000
 
 
 class Queue:
-    """Units go to memory, and are forgotten when there are many."""
+    """Keeps consume-queue units in memory; drops them beyond a limit."""
 
     def __init__(self) -> None:
         self.next_offset = 0
         self._units = bytearray()
 
     def take(self, units: bytes) -> None:
-        """Add units."""
+        """Append units."""
         self._units += units
         self.next_offset += len(units) // 20
         if len(self._units) > len(ZEROS):
@@ -65,27 +66,27 @@ class Queue:
 
 
 class Shell:
-    """What the kernel asks of a broker: here there is always room."""
+    """The interface of a broker for the kernel, with unlimited capacity."""
 
     def __init__(self, topic: Callable[[bytes, int], Any]) -> None:
         self.position = 0
         self._topic = topic
 
     def begin(self) -> tuple[int, int, int, float, int]:
-        """Where sends of this turn go."""
+        """Write position and limits for the sends of one event-loop iteration."""
         return self.position, LOG_BYTES, BORN_MS, 1e9, 1 << 30
 
     def topic(self, name: bytes) -> Any:
-        """The one topic."""
+        """The topic of the benchmark; None for other names."""
         return self._topic(name, QUEUES) if name == TOPIC.encode() else None
 
     def queue(self, name: bytes, queue_id: int) -> Queue:
-        """A queue of it."""
+        """A queue of the topic."""
         return Queue()
 
 
 class Endpoint:
-    """What the kernel needs of a server."""
+    """The interface of a server for the kernel."""
 
     def __init__(self) -> None:
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
@@ -93,7 +94,7 @@ class Endpoint:
 
 
 def compile_loop() -> Any:
-    """Compile the loop unless it is newer than its source, and import it."""
+    """Compile the loop, unless the binary is newer than the source, and import it."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
@@ -116,7 +117,7 @@ def compile_loop() -> Any:
 
 
 def serve(folder: Path) -> None:
-    """Run the bare loop until the process is ended; prints its port first."""
+    """Run the bare loop until the process is killed; prints the port first."""
     from core_broker.config import BrokerConfig
     from core_broker.kernel.fast_path import FastPath
     from core_broker.kernel.queues import SendTopic
@@ -148,7 +149,7 @@ def serve(folder: Path) -> None:
 
 
 class Figures(NamedTuple):
-    """Messages a second, and what each cost the server and the generator."""
+    """Messages per second, and CPU time per message of server and generator."""
 
     rate: float
     cpu_us: float
@@ -156,7 +157,7 @@ class Figures(NamedTuple):
 
 
 def measure(server: Measured, name: str, addr: str, messages: int) -> Figures:
-    """Load a server once."""
+    """Run the load generator against a server once."""
     before = server.cpu_seconds()
     figures = run(SCENARIOS[name], addr, seconds=RUN_SECONDS_MAX, messages_max=messages)
     count = max(1, figures["messages"])
@@ -166,7 +167,7 @@ def measure(server: Measured, name: str, addr: str, messages: int) -> Figures:
 
 @contextmanager
 def running_bare(folder: Path) -> Iterator[tuple[Measured, str]]:
-    """Start the bare loop, and end it; gives its address too."""
+    """Start the bare loop; yields the process and its address, and kills the process at the end."""
     command = [sys.executable, "-m", "benchmarks.bare", "--serve", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stdout is not None
@@ -177,7 +178,7 @@ def running_bare(folder: Path) -> Iterator[tuple[Measured, str]]:
 
 
 def compare(folder: Path, rounds: int = ROUNDS, names: Sequence[str] = NAMES) -> dict[str, Any]:
-    """Measure both in turns."""
+    """Measure both servers alternately."""
     compile_loop()
     return {name: _compare(folder, name, rounds) for name in names}
 
@@ -196,7 +197,7 @@ def _compare(folder: Path, name: str, rounds: int) -> dict[str, Any]:
             for kind in sorted(servers, reverse=bool(number % 2)):
                 server, addr = servers[kind]
                 figures = measure(server, name, addr, MESSAGES[name])
-                if number:  # the first round warms both up
+                if number:  # the first round is a warm-up
                     runs[kind].append(figures)
     ratios = [
         mine.rate / bare.rate for mine, bare in zip(runs["broker"], runs["bare"], strict=True)
@@ -219,7 +220,7 @@ def _compare(folder: Path, name: str, rounds: int) -> dict[str, Any]:
 
 
 def lines(figures: dict[str, Any]) -> Iterator[str]:
-    """Say for people what was found."""
+    """The results as text lines."""
     for name, each in figures.items():
         bare, broker = each["bare"], each["broker"]
         yield (
@@ -230,18 +231,17 @@ def lines(figures: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def main() -> None:
-    """Measure both in turns and print the ratios; or serve, as this program asks itself to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bare", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="(%(default)s)")
-    parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES)
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve is not None:
-        serve(options.serve)
+@click.command(context_settings={"show_default": True})
+@click.option("--rounds", type=int, default=ROUNDS)
+@click.option("--only", type=click.Choice(NAMES), multiple=True, help="Repeatable; default: all.")
+@click.option("--serve", "served", type=click.Path(path_type=Path), hidden=True)
+def main(rounds: int, only: tuple[str, ...], served: Path | None) -> None:
+    """Measure both servers alternately and print the ratios."""
+    if served is not None:
+        serve(served)
         return
     BUILD.mkdir(parents=True, exist_ok=True)
-    figures = compare(BUILD, options.rounds, options.only)
+    figures = compare(BUILD, rounds, only or NAMES)
     sys.stdout.write("\n".join((*lines(figures), json.dumps(figures))) + "\n")
 
 

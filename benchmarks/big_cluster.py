@@ -1,9 +1,9 @@
-"""A store with thousands of topics and groups, and messages, clients and lag in them.
+"""A store with thousands of topics and groups, with messages, clients and lag.
 
-The tables are written before the broker starts; messages are sent in batches, one per queue.
+The tables are written before the broker starts; messages are sent in batches, one batch per queue.
 
     topic-00000 …    queues with messages; every tenth group has dead letters
-    group-00000 …    reads the topic of its number; every third one is behind
+    group-00000 …    consumes the topic with the same number; every third group has lag
 """
 
 import asyncio
@@ -46,7 +46,7 @@ HEARTBEAT_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything; messages are spread evenly over the topics."""
+    """Numbers of topics, groups and messages; the topics have equal shares of the messages."""
 
     topics: int = 5_000
     groups: int = 5_000
@@ -68,12 +68,12 @@ class Size:
 
     @property
     def connected(self) -> int:
-        """Groups that have a client while `clients` is open."""
+        """Groups with a connected client while `clients` is open."""
         return min(self.groups, CLIENTS * GROUPS_PER_CLIENT)
 
 
 def write_tables(folder: Path, size: Size) -> None:
-    """Write the tables of topics, groups and offsets for a store that is not open."""
+    """Write the tables of topics, groups and offsets of a closed store."""
     topics, groups, offsets = TopicTable(), GroupTable(), ConsumerOffsets()
     now_ms = time.time_ns() // 1_000_000
     extra = [dlq_topic(size.group(number)) for number in size.with_dead_letters]
@@ -96,7 +96,7 @@ def write_tables(folder: Path, size: Size) -> None:
 
 
 async def send_messages(addr: str, size: Size) -> None:
-    """Fill every queue, and give some groups a dead letter."""
+    """Fill every queue, and store dead letters for some groups."""
     requests = _batches(size)
     client = RemotingClient(name="big-cluster")
 
@@ -114,7 +114,7 @@ async def send_messages(addr: str, size: Size) -> None:
 
 @asynccontextmanager
 async def clients(addr: str, size: Size) -> AsyncIterator[None]:
-    """Connections that stand for the consumers of the first groups, and a producer."""
+    """Connect the consumers of the first groups, and a producer."""
     beats = [
         (RemotingClient(name="big-cluster"), _beat(size, number))
         for number in range(0, size.connected, GROUPS_PER_CLIENT)

@@ -1,14 +1,14 @@
-"""Pulls of what has left the memory, and what they cost those who ask for what is in it.
+"""Pulls from disk, and their effect on sends and pulls from memory.
 
-A data set larger than this machine's memory would take a large disk and long, so the memory is
-made small instead. `accessMessageInMemoryMaxRatio` lets the broker count on half a GiB, an eighth
-of what is stored, as on a machine of that size: of what lies further back it hands out fewer
-messages at a time. And the system is told again and again to forget its pages of all segments but
-the newest (posix_fadvise, POSIX_FADV_DONTNEED), so that pulls wait for the disk; what the broker
-then reads from it, as /proc tells, is among the figures.
+A data set larger than the machine's memory would need a large disk and much time, so the benchmark
+makes the memory small instead. `accessMessageInMemoryMaxRatio` limits the broker to half a GiB, an
+eighth of the stored data, as on a machine of that size: older messages are returned in smaller
+batches. The benchmark also evicts the pages of all segments but the newest again and again
+(posix_fadvise, POSIX_FADV_DONTNEED), so that pulls wait for the disk; the metrics include the bytes
+read from disk, from /proc.
 
-Eight consumers pull the old messages, as fast as they get them. Sends to another topic, and pulls
-of its messages, go on at a steady rate in an open loop: first without the eight, then beside them.
+Eight consumers pull the old messages at full speed. Sends to another topic and pulls of its
+messages run at a steady rate in an open loop: first without the eight consumers, then beside them.
 """
 
 import os
@@ -28,7 +28,7 @@ FORGET_SECONDS: Final = 0.3
 HOT_TOPIC: Final = "Bench-hot"
 SENDS_PER_SECOND: Final = 2_000
 PULLS_PER_SECOND: Final = 500
-#: What a message of the load generator takes in the log, at least.
+#: Minimum size of a load generator's message in the log, bytes.
 RECORD_BYTES: Final = 1_150
 FILL_SECONDS_MAX: Final = 600
 
@@ -39,7 +39,7 @@ HOT_PULLS: Final = Scenario(16, 1, lambda number: pull_template(number, HOT_TOPI
 
 
 class Forgetting:
-    """While it lasts, the system keeps nothing of the older segments of a store in memory."""
+    """A context that keeps evicting the older segments of a store from the page cache."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -47,7 +47,7 @@ class Forgetting:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> None:
-        os.sync()  # it keeps what is not on the disk yet
+        os.sync()  # dirty pages cannot be evicted
         self._forget()
         self._thread.start()
 
@@ -60,7 +60,8 @@ class Forgetting:
             self._forget()
 
     def _forget(self) -> None:
-        old = sorted(self._log.iterdir())[:-2]  # the newest, and the one prepared behind it
+        # all but the newest segment and the prepared next segment
+        old = sorted(self._log.iterdir())[:-2]
         for path in old:
             fd = os.open(path, os.O_RDONLY)
             try:
@@ -70,7 +71,7 @@ class Forgetting:
 
 
 def cold_pull(folder: Path, seconds: float) -> dict[str, Any]:
-    """Measure hot sends and pulls, then the same while consumers pull what is cold."""
+    """Measure hot sends and pulls, first alone, then beside consumers of cold messages."""
     memory = psutil.virtual_memory().total
     ratio = max(1, round(MEMORY_BYTES * 100 / memory))
     with running(folder, f"accessMessageInMemoryMaxRatio={ratio}\n") as cluster:

@@ -1,7 +1,7 @@
 """Brokers side by side on one machine: Gantry, with and without its kernel, and Apache RocketMQ.
 
-Java runs with the options of RocketMQ's own script, but for a heap of 2 GiB instead of 8, and not
-touched in advance: its memory figures are what it came to use.
+Java runs with the options of RocketMQ's own script, except a heap of 2 GiB instead of 8 GiB without
+pre-touch: the memory metrics show the memory in use.
 """
 
 import time
@@ -20,20 +20,20 @@ JVM: Final = (
     *("-XX:SoftRefLRUPolicyMSPerMB=0", "-XX:MaxDirectMemorySize=4g"),
 )
 NAMESRV_JVM: Final = ("-server", "-Xms512m", "-Xmx512m")
-#: RocketMQ's defaults, where the tests that share this broker class have smaller ones.
+#: RocketMQ's defaults, in place of the smaller test defaults of the broker class.
 DEFAULTS: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 1024**3,
     "mapped_file_size_consume_queue": 6_000_000,
     "max_hash_slot_num": 5_000_000,
     "max_index_num": 20_000_000,
-    # Under full load requests wait; what a broker sheds is not what is measured here.
+    # Requests queue under full load; the benchmark does not measure rejected requests.
     "wait_time_mills_in_send_queue": 60_000,
 }
 
 
 @contextmanager
 def running_java(version: str, folder: Path, **settings: Any) -> Iterator[Cluster]:
-    """Start a Java name server and broker with their data in `folder`, and stop them in the end."""
+    """Start a Java name server and broker with their data in `folder`; stops them at the end."""
     (port,) = free_ports(1)
     addr = f"127.0.0.1:{port}"
     namesrv = JavaProgram(

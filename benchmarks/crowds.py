@@ -1,7 +1,7 @@
-"""Scenarios about many peers; each returns figures with their units in the names.
+"""Scenarios with many peers; each returns metrics with the unit in the name.
 
-idle-10000   10,000 connections that say nothing, and what they cost the others
-routes       a name server with 100,000 routes, 1,000 brokers that register and 10,000 clients
+idle-10000   10,000 idle connections, and their cost for active connections routes       a name
+server with 100,000 routes, 1,000 registering brokers and 10,000 clients
 """
 
 import asyncio
@@ -41,7 +41,7 @@ ANSWER_MS_MAX: Final = 20_000
 
 
 def idle(folder: Path, seconds: float) -> dict[str, Any]:
-    """Open 10,000 connections, and send beside them."""
+    """Open 10,000 idle connections, and send beside them."""
     allow_descriptors(IDLE_CONNECTIONS + 1_000)
     with running(folder) as cluster:
         alone = run(SCENARIOS["send-64x1"], cluster.broker_addr, seconds=seconds)
@@ -63,7 +63,7 @@ def idle(folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def routes(folder: Path, seconds: float) -> dict[str, Any]:
-    """Let 1,000 brokers register while 10,000 clients ask for routes."""
+    """Register 1,000 brokers while 10,000 clients request routes."""
     allow_descriptors(BROKERS + 1_000)
     with running_namesrv(folder) as (namesrv, addr):
         return asyncio.run(_with_brokers(namesrv, addr, max(seconds, REGISTER_SECONDS)))
@@ -121,7 +121,7 @@ async def _register(
 
 
 def _registration(number: int) -> tuple[RegisterBrokerRequestHeader, bytes]:
-    """What a broker says every 30 s: 200 topics, which it shares with one neighbour."""
+    """A broker's registration, sent every 30 s: 200 topics, shared with one other broker."""
     first = number // BROKERS_OF_A_TOPIC * TOPICS_OF_A_BROKER
     names = [f"Bench-{topic}" for topic in range(first, first + TOPICS_OF_A_BROKER)]
     table = {name: TopicConfig(topic_name=name) for name in names}
@@ -142,7 +142,7 @@ def _registration(number: int) -> tuple[RegisterBrokerRequestHeader, bytes]:
 
 
 def allow_descriptors(count: int) -> None:
-    """Raise this process's limit of open files; SystemExit names the limit that is in the way."""
+    """Raise the open-file limit of the process; SystemExit names the limit to raise."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count:
         raise SystemExit(f"This needs {count:,} open files; raise the hard limit (ulimit -Hn).")

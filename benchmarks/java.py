@@ -1,28 +1,30 @@
 """`make bench-java`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
 
-Each scenario goes round the brokers several times, and the medians are compared, but for the first
-round; while one is asked the others are held still. The JVMs are warmed up first, and before each
-run no memory is free (ballast.py). Writes bench-java.json, prints the ratios, and renders
-docs/performance.md from it.
+Each scenario runs on the brokers in turn, several rounds; the comparison uses medians without the
+first round. All brokers but the measured one are stopped (SIGSTOP) meanwhile. The JVMs get a
+warm-up, and each measurement starts without free memory (ballast.py). Writes bench-java.json,
+prints the ratios, and renders docs/performance.md.
 
     load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
-    offered load        latencies at half of what Java 5.3 reaches with 64 x 1; open loop
-    Java client         64 threads that share a producer, then a consumer of what they left
-    memory              after ten million messages; name server and broker, page cache aside
-    SYNC_FLUSH          64 x 1, with brokers of its own
+    offered load        latencies at half the rate of Java 5.3 with 64 x 1; open loop
+    Java client         64 threads with a shared producer, then a consumer of the backlog
+    memory              after ten million messages; name server and broker, without page cache
+    SYNC_FLUSH          64 x 1, with separate brokers
     bare loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)
 """
 
-import argparse
 import json
 import shutil
 import sys
 import tempfile
 import time
 from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+
+import click
 
 from benchmarks import bare, java_clients, page
 from benchmarks.ballast import PAGE_BYTES, Ballast
@@ -41,7 +43,7 @@ OLD, NEW = JAVA_VERSIONS
 STARTS: Final = 3
 FREE_BYTES_MIN: Final = 28 * 1024**3
 MEMORY_MESSAGES: Final = 10_000_000
-#: More than this is no longer in anybody's page cache, and fills the disk.
+#: Maximum messages of a batch run: more would exceed the page cache and fill the disk.
 MESSAGES_OF_A_RUN: Final = 700_000
 SMALL_BYTES: Final = 128
 WARM_UP: Final = (
@@ -57,16 +59,46 @@ SYNC: Final = {"flush_disk_type": "SYNC_FLUSH"}
 Figures = dict[str, Any]
 
 
-def main() -> None:
-    """Measure everything; SystemExit when Java's brokers cannot be had."""
-    options = parse_options()
-    home = options.home or ROOT / "var" / "bench"
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a measurement."""
+
+    #: Duration of a run.
+    seconds: float
+    #: Rounds of each scenario.
+    rounds: int
+    warm_up_seconds: float
+    #: Duration of a run of the Java client.
+    client_seconds: int
+    #: Messages stored before the memory is measured.
+    messages: int
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--seconds", type=float, default=4, help="Duration of a run.")
+@click.option("--rounds", type=int, default=3, help="Rounds of each scenario.")
+@click.option("--warm-up", "warm_up_seconds", type=float, default=60, help="Seconds.")
+@click.option("--client-seconds", type=int, default=40, help="Duration of a Java client's run.")
+@click.option(
+    "--messages", type=int, default=MEMORY_MESSAGES, help="Messages before memory is measured."
+)
+@click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench")
+@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-java.json")
+@click.option(
+    "--page",
+    "page_path",
+    type=click.Path(path_type=Path),
+    default=ROOT / "docs" / "performance.md",
+)
+def main(home: Path, output: Path, page_path: Path, **given: Any) -> None:
+    """Measure Gantry beside Apache RocketMQ; writes the results and docs/performance.md."""
+    options = Options(**given)
     home.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(home).free < FREE_BYTES_MIN:
-        sys.exit(f"This needs 28 GiB free below {home}; give another folder with --home.")
+        sys.exit(f"Less than 28 GiB are free below {home}; set --home to a folder with more space.")
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
-        figures: Figures = {"machine": facts(folder), "options": _described(options)}
+        figures: Figures = {"machine": facts(folder), "options": asdict(options)}
         with closing(Ballast(folder)) as ballast:
             figures["free_page_us"] = fill(ballast)
             figures["start_seconds"] = starts(folder / "starts")
@@ -76,44 +108,17 @@ def main() -> None:
             ballast.fill()
             figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
     except CannotInstall as reason:
-        sys.exit(f"Java's brokers are not here: {reason}")
+        sys.exit(f"Java's brokers cannot be installed: {reason}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    options.page.write_text(page.render(figures))
+    output.write_text(json.dumps(figures, indent=2) + "\n")
+    page_path.write_text(page.render(figures))
     print(page.ratios(figures))
-    print(f"\nwritten to {options.json} and {options.page}")
-
-
-def parse_options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.java", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4, help="of each run (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each scenario (%(default)s)")
-    parser.add_argument("--warm-up", type=float, default=60, help="seconds (%(default)s)")
-    parser.add_argument(
-        "--client-seconds", type=int, default=40, help="of each Java client (%(default)s)"
-    )
-    parser.add_argument(
-        "--messages", type=int, default=MEMORY_MESSAGES, help="before memory (%(default)s)"
-    )
-    parser.add_argument("--home", type=Path, help="where stores go (./var/bench)")
-    parser.add_argument("--json", type=Path, default=ROOT / "bench-java.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
-    return parser.parse_args()
-
-
-def _described(options: argparse.Namespace) -> Figures:
-    return {
-        "seconds": options.seconds,
-        "rounds": options.rounds,
-        "warm_up_seconds": options.warm_up,
-        "messages": options.messages,
-    }
+    print(f"\nwritten to {output} and {page_path}")
 
 
 def fill(ballast: Ballast) -> float:
-    """Take all memory that is free, and tell what a page of it cost, in µs."""
+    """Fill all free memory; returns the cost per page, µs."""
     say("filling the memory")
     began = time.perf_counter()
     pages = ballast.fill() / PAGE_BYTES
@@ -121,7 +126,7 @@ def fill(ballast: Ballast) -> float:
 
 
 def starts(folder: Path) -> dict[str, float]:
-    """How long each broker takes from nothing to ready, its name server before it; medians."""
+    """Seconds from the start of name server and broker to ready, for each broker; medians."""
     say(f"starting each {STARTS} times")
     seconds: dict[str, list[float]] = {OURS: [], PLAIN: [], OLD: [], NEW: []}
     for number in range(STARTS):
@@ -140,8 +145,8 @@ def _started(who: str, folder: Path) -> AbstractContextManager[Cluster]:
     return running_java(JAVA_VERSIONS[who], folder)
 
 
-def side_by_side(folder: Path, options: argparse.Namespace, ballast: Ballast) -> Figures:
-    """Everything that brokers with ASYNC_FLUSH are asked."""
+def side_by_side(folder: Path, options: Options, ballast: Ballast) -> Figures:
+    """All scenarios with ASYNC_FLUSH."""
     with ExitStack() as stack:
         clusters = {
             who: stack.enter_context(_started(who, _new(folder, who)))
@@ -151,7 +156,7 @@ def side_by_side(folder: Path, options: argparse.Namespace, ballast: Ballast) ->
         everybody = list(clusters.values())
         for name in (OLD, NEW):
             with alone(clusters[name], everybody):
-                warm_up(name, clusters[name], options.warm_up)
+                warm_up(name, clusters[name], options.warm_up_seconds)
         figures["scenarios"] = {
             name: alternate(
                 name,
@@ -174,13 +179,13 @@ def side_by_side(folder: Path, options: argparse.Namespace, ballast: Ballast) ->
     return figures
 
 
-def synchronous(folder: Path, options: argparse.Namespace, ballast: Ballast) -> Figures:
-    """SYNC_FLUSH, with brokers of its own."""
+def synchronous(folder: Path, options: Options, ballast: Ballast) -> Figures:
+    """The scenarios with SYNC_FLUSH, on separate brokers."""
     with ExitStack() as stack:
         ours = running(_new(folder, OURS), "flushDiskType=SYNC_FLUSH\n")
         java = running_java(JAVA_BROKER_VERSIONS[-1], _new(folder, NEW), **SYNC)
         clusters = {OURS: stack.enter_context(ours), NEW: stack.enter_context(java)}
-        warm_up(f"{NEW} with SYNC_FLUSH", clusters[NEW], options.warm_up)
+        warm_up(f"{NEW} with SYNC_FLUSH", clusters[NEW], options.warm_up_seconds)
         everybody = list(clusters.values())
         figures = {"sync-64x1": alternate("send-64x1", clusters, everybody, options, ballast)}
     shutil.rmtree(folder)
@@ -191,13 +196,13 @@ def alternate(
     name: str,
     clusters: dict[str, Cluster],
     everybody: list[Cluster],
-    options: argparse.Namespace,
+    options: Options,
     ballast: Ballast,
     rate: int = 0,
 ) -> Figures:
-    """Ask the brokers in turn, some rounds of it; the medians of each, but for a first round.
+    """Measure the brokers in turn, several rounds; returns medians without the first round.
 
-    That one is for what a scenario needs once: code to be compiled, memory to be mapped.
+    The first round pays one-time costs of a scenario: JIT compilation, memory mapping.
     """
     say(f"{name}{f' at {rate:,} a second' if rate else ''}: {', '.join(clusters)}")
     runs: dict[str, list[Figures]] = {who: [] for who in clusters}
@@ -217,14 +222,14 @@ def alternate(
 
 
 def warm_up(name: str, cluster: Cluster, seconds: float) -> None:
-    """Let a JVM compile what will be measured."""
+    """Let a JVM compile the code of the scenarios."""
     say(f"warming up {name} for {seconds:.0f} s")
     for scenario, share in WARM_UP:
         measure(cluster, scenario, seconds=max(1, seconds * share))
 
 
-def clients(who: str, cluster: Cluster, options: argparse.Namespace) -> Figures:
-    """The Java client's producer, then its consumer on what that left."""
+def clients(who: str, cluster: Cluster, options: Options) -> Figures:
+    """Run the Java client's producer, then its consumer on the backlog."""
     say(f"the Java client against {who}")
     topic = f"Load{int(time.time())}"
     sent = java_clients.produce(cluster.namesrv_addr, topic, options.client_seconds)
@@ -233,7 +238,7 @@ def clients(who: str, cluster: Cluster, options: argparse.Namespace) -> Figures:
 
 
 def memory(who: str, cluster: Cluster, messages: int) -> Figures:
-    """Resident memory after so many more messages."""
+    """Resident memory after another `messages` messages."""
     say(f"{messages:,} messages into {who}")
     measure(cluster, FILLING, seconds=3_600, messages_max=messages)
     return cluster.memory_mb()
@@ -263,7 +268,7 @@ def _new(folder: Path, name: str) -> Path:
 
 
 def say(line: str) -> None:
-    """Tell on the error output what is going on."""
+    """Report progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,8 +1,8 @@
-"""Load by the Java client, as most users have it: 64 threads that share a producer, one consumer.
+"""Load by the Java client in its typical form: 64 threads with a shared producer, one consumer.
 
-The programs have the shape of RocketMQ's own benchmark, whose classes are in no package registry:
-Producer with 64 threads and bodies of 128 bytes, Consumer with 20 threads. The first seconds are
-the JVM's warm-up and do not count.
+The programs resemble RocketMQ's own benchmark, whose classes are in no package registry: Producer
+with 64 threads and bodies of 128 bytes, Consumer with 20 threads. The first seconds are the JVM's
+warm-up and do not count.
 """
 
 import os
@@ -19,21 +19,23 @@ SOURCE: Final = Path(__file__).parent / "java_client" / "Load.java"
 PRODUCER_THREADS: Final = 64
 CONSUMER_THREADS: Final = 20
 BODY_BYTES: Final = 128
-#: What of a run is measured; the rest comes before.
+#: Measured share of a run, at its end; the rest is warm-up.
 MEASURED_SHARE: Final = 0.5
 JVM: Final = ("-server", "-Xms512m", "-Xmx512m")
 EXIT_SECONDS_MAX: Final = 60
 
 
 def produce(namesrv_addr: str, topic: str, seconds: int) -> int:
-    """Messages a second that the Java producer sends."""
+    """Messages per second sent by the Java producer."""
     rates = _run(namesrv_addr, "produce", topic, PRODUCER_THREADS, seconds)
     return int(median(rates[-int(seconds * MEASURED_SHARE) :]))
 
 
 def consume(namesrv_addr: str, topic: str, seconds: int) -> int:
-    """Messages a second that the Java consumer takes of a backlog; seconds after its end, or when
-    it waits for its first queues, do not count."""
+    """Messages per second consumed by the Java consumer from a backlog.
+
+    Seconds before the first queues are assigned and after the end of the backlog do not count.
+    """
     rates = [
         rate for rate in _run(namesrv_addr, "consume", topic, CONSUMER_THREADS, seconds) if rate
     ]

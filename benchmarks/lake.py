@@ -1,12 +1,11 @@
-"""`make bench-lake`: how fast the analytics pages and resources answer over a large lake.
+"""`make bench-lake`: response times of the analytics pages and resources over a large lake.
 
-DuckDB makes a lake of a month of traffic with known shape (40 topics, 60 consumer groups, every
-table of `trace.tables`), then every page and resource is asked over every range by Django's test
-client, each time with another scope so that nothing can be kept. It prints p50 and p95 of each.
-The lake stays in ./var/bench-lake and is used again; `--fresh` makes it anew.
+DuckDB creates a lake with a month of synthetic traffic (40 topics, 60 consumer groups, every table
+of `trace.tables`). Django's test client then requests every page and resource for every range, with
+different scopes, so that no cached response fits. Prints p50 and p95 of each. The lake stays in
+./var/bench-lake for the next run; `--fresh` creates a new lake.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import quantiles
 from typing import Final
+
+import click
 
 from benchmarks.lake_sql import DAY_MS, fill_day
 from trace.lake import DATASETS, HOUR_MS, Lake, Snapshot
@@ -26,30 +27,30 @@ SCOPES: Final = ("", "topic=topic-1", "group=group-3-0", "kind=order")
 CLUSTER: Final = "bench"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lake", description=__doc__)
-    parser.add_argument("--events", type=int, default=100_000_000, help="(%(default)s)")
-    parser.add_argument("--home", type=Path, default=ROOT / "var" / "bench-lake")
-    parser.add_argument("--fresh", action="store_true", help="make the lake anew")
-    parser.add_argument("--rounds", type=int, default=5, help="per question (%(default)s)")
-    parser.add_argument("--json", type=Path, default=ROOT / "bench-lake.json")
-    options = parser.parse_args()
-    lake = Lake(options.home / "lake" / CLUSTER)
+@click.command(context_settings={"show_default": True})
+@click.option("--events", type=int, default=100_000_000)
+@click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench-lake")
+@click.option("--fresh", is_flag=True, help="Create a new lake.")
+@click.option("--rounds", type=int, default=5, help="Rounds of each request.")
+@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-lake.json")
+def main(events: int, home: Path, fresh: bool, rounds: int, output: Path) -> None:
+    """Measure the analytics pages over a large lake."""
+    lake = Lake(home / "lake" / CLUSTER)
     end_ms = int(time.time() * 1000) // HOUR_MS * HOUR_MS
-    if options.fresh:
+    if fresh:
         shutil.rmtree(lake.root, ignore_errors=True)
     if not lake.snapshot().run:
-        begun = time.perf_counter()
-        make_lake(lake, options.events, end_ms)
-        print(f"made a lake of {options.events:,} events in {time.perf_counter() - begun:.0f} s")
-    figures = measure(options.home, lake.snapshot().committed_ms, options.rounds)
+        begin_s = time.perf_counter()
+        make_lake(lake, events, end_ms)
+        print(f"made a lake of {events:,} events in {time.perf_counter() - begin_s:.0f} s")
+    figures = measure(home, lake.snapshot().committed_ms, rounds)
     for name, figure in figures.items():
         print(f"{name:44} p50 {figure['p50_ms']:7.0f} ms   p95 {figure['p95_ms']:7.0f} ms")
-    options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    output.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def make_lake(lake: Lake, events: int, end_ms: int, days: int = DAYS) -> None:
-    """A lake of about so many events in the days before `end_ms`, committed as one run."""
+    """Create a lake of about `events` events in the days before `end_ms`, committed as one run."""
     lake.root.mkdir(parents=True, exist_ok=True)
     begin_ms = end_ms - days * DAY_MS
     counted = 0
@@ -72,7 +73,7 @@ def make_lake(lake: Lake, events: int, end_ms: int, days: int = DAYS) -> None:
 
 
 def questions(end_ms: int) -> Iterator[tuple[str, str]]:
-    """Name and address of all that is asked."""
+    """Name and URL of every request."""
     page = f"/clusters/{CLUSTER}/analytics"
     api = f"/api/v1/clusters/{CLUSTER}/analytics"
     places = {
@@ -95,7 +96,7 @@ def questions(end_ms: int) -> Iterator[tuple[str, str]]:
 
 
 def measure(home: Path, end_ms: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Ask everything `rounds` times; milliseconds by question."""
+    """Send every request `rounds` times; returns response times in ms by name."""
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "console.settings",
         "GANTRY_HOME": str(home),
@@ -113,7 +114,7 @@ def measure(home: Path, end_ms: int, rounds: int) -> dict[str, dict[str, float]]
     from console.services.analytics.summaries import summarise
 
     call_command("migrate", verbosity=0)
-    summarise(CLUSTER, lambda: None)  # as every job does in the end
+    summarise(CLUSTER, lambda: None)  # as at the end of every job
     user, _made = User.objects.get_or_create(username="bench")
     client = Client(headers={"host": "localhost"})
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
@@ -124,7 +125,7 @@ def measure(home: Path, end_ms: int, rounds: int) -> dict[str, dict[str, float]]
             answer = client.get(path)
             seconds = time.perf_counter() - begun
             assert answer.status_code == 200, (path, answer.content[:500])
-            if number:  # the first round warms the files up
+            if number:  # the first round is a warm-up
                 took.setdefault(name, []).append(seconds * 1000)
     return {
         name: {

@@ -1,8 +1,8 @@
-"""A day of synthetic traffic as the tables of a trace lake, made by DuckDB.
+"""A day of synthetic traffic as tables of a trace lake, created by DuckDB.
 
-A message is a row of `message`, a delivery to a group a row of `delivery`; the events are what both
-would have written, and the tables what Spark would have made of those. Everything follows from the
-row's number and the seed.
+A row of `message` is a message, a row of `delivery` a delivery to a group; the events are the
+records of both, and the tables are Spark's results for these events. Every value follows from the
+row number and the seed.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from trace.tables import TABLES, Table
 
 DAY_MS: Final = 86_400_000
 TOPICS: Final = 40
-#: One of the send, and on average three of deliveries.
+#: One event of the send, and three events of deliveries on average.
 EVENTS_PER_MESSAGE: Final = 4
 SLOW_PER_HOUR: Final = 100
 
@@ -143,7 +143,7 @@ def fill_day(root: Path, begin_ms: int, events: int, *, seed: int) -> int:
         given = {"seed": seed, "messages": messages}
         connection.execute(_MESSAGES, {**given, "begin": begin_ms, "topics": TOPICS})
         connection.execute(_DELIVERIES, {"seed": seed})
-        # What was consumed after midnight belongs to the next day, whose files are not these.
+        # Deliveries after midnight belong to the files of the next day.
         end = {"end": begin_ms + DAY_MS}
         connection.execute("DELETE FROM delivery WHERE start_ms >= $end", end)
         for name, select in _SELECTS.items():
@@ -158,7 +158,7 @@ def fill_day(root: Path, begin_ms: int, events: int, *, seed: int) -> int:
 
 
 def _write(connection: duckdb.DuckDBPyConnection, root: Path, table: Table, select: str) -> None:
-    """One file per hour, with every column of the table in its type."""
+    """Write one file per hour, with all columns of the table in their types."""
     types = {"bigint": "BIGINT", "int": "INTEGER", "string": "VARCHAR"}
     connection.execute(f"CREATE OR REPLACE TEMP VIEW made AS {select}")
     there = {row[0] for row in connection.execute("DESCRIBE made").fetchall()}

@@ -1,7 +1,7 @@
-"""Load on a broker: what each scenario asks, and the load generator that asks it.
+"""Load scenarios, and the load generator that runs them.
 
 The generator is loadgen.c, one thread with one epoll, compiled on first use; it needs a C compiler.
-Requests are made here once and sent as they are, with another unique key each.
+This module builds the requests once; the generator replaces only their unique keys.
 """
 
 import json
@@ -20,7 +20,7 @@ from benchmarks.requests import QUEUES, Template, batch_template, pull_template,
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("loadgen.c")
 PROGRAM = ROOT / "var" / "bench" / "loadgen"
-#: More than any run sends.
+#: Maximum messages of a run: no limit in practice.
 MESSAGES_MAX = 10**12
 
 _LENGTHS = struct.Struct(">II")
@@ -28,7 +28,7 @@ _LENGTHS = struct.Struct(">II")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """How many connections ask what, and how many requests each keeps in flight."""
+    """Number of connections, their requests, and requests in flight per connection."""
 
     connections: int
     in_flight: int
@@ -44,7 +44,7 @@ SCENARIOS = {
     "pull-32": Scenario(16, 1, pull_template),
     "topics-1000": Scenario(64, 1, lambda number: send_template(number, f"Bench-{number}"), 1_000),
 }
-#: The same questions to a broker with other settings.
+#: Scenarios with other broker settings.
 VARIANTS = {
     "sync-64x1": ("send-64x1", "flushDiskType=SYNC_FLUSH\n"),
     "plain-64x1": ("send-64x1", "kernelEnable=false\n"),
@@ -52,7 +52,9 @@ VARIANTS = {
 
 
 def compile_generator() -> Path:
-    """Compile the generator unless it is newer than its source; exits when there is no compiler."""
+    """Compile the generator unless the binary is newer than the source; exits without a C
+    compiler.
+    """
     if not PROGRAM.exists() or PROGRAM.stat().st_mtime < SOURCE.stat().st_mtime:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
@@ -72,22 +74,22 @@ def run(
     messages_max: int = MESSAGES_MAX,
     rate: int = 0,
 ) -> dict[str, Any]:
-    """Load a broker until the time or the number of messages is reached, and return the figures.
+    """Run the load until the time or the number of messages is reached; returns the metrics.
 
-    With a rate, in requests a second, it is an open loop; see loadgen.c. Exits when the broker
-    refuses anything.
+    With a rate, requests per second, the load is an open loop; see loadgen.c. Exits when the broker
+    refuses a request.
     """
     return begin(scenario, addr, seconds=seconds, messages_max=messages_max, rate=rate).figures()
 
 
 class Running:
-    """A load generator at work."""
+    """A running load generator."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
 
     def figures(self) -> dict[str, Any]:
-        """Wait for its end and return what it measured."""
+        """Wait for the end of the run; returns its metrics."""
         output, errors = self._process.communicate()
         if self._process.returncode != 0:
             sys.exit(f"The load generator broke:\n{errors[-2000:].decode(errors='replace')}")
@@ -103,7 +105,7 @@ def begin(
     messages_max: int = MESSAGES_MAX,
     rate: int = 0,
 ) -> Running:
-    """Start to load a broker; parameters as in `run`."""
+    """Start a load; parameters as in `run`."""
     host, _, port = addr.rpartition(":")
     shape = (scenario.connections, scenario.in_flight, seconds, messages_max, rate)
     process = subprocess.Popen(
@@ -113,7 +115,7 @@ def begin(
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    # One that ends before it has read everything says why in its figures.
+    # a generator that exits early reports the reason in its metrics
     with suppress(BrokenPipeError):
         for each in range(scenario.templates):
             process.stdin.write(_packed(scenario.template(each)))

@@ -1,4 +1,4 @@
-"""What a figure was measured on; without it a figure means nothing."""
+"""Facts about the machine of a measurement, recorded with every result."""
 
 import importlib.metadata
 import os
@@ -11,7 +11,7 @@ import psutil
 
 
 def facts(data_folder: Path) -> dict[str, object]:
-    """Return the machine, the interpreter, the file system and the state of the source."""
+    """The machine, the interpreter, the file system and the state of the source."""
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),

@@ -1,4 +1,4 @@
-"""One load on one broker, with what it cost that broker."""
+"""Measure one load on one broker, with the broker's CPU time."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from benchmarks.load import MESSAGES_MAX, Scenario, run
 from benchmarks.processes import Cluster
 from core_broker.client import AdminClient
 
-#: RocketMQ's name for what is in the log and not yet in consume queues and index.
+#: RocketMQ's name for the bytes in the log that are missing in consume queues and index.
 BEHIND: Final = "dispatchBehindBytes"
 LOOK_SECONDS: Final = 0.02
 CATCH_UP_SECONDS_MAX: Final = 120
@@ -25,9 +25,10 @@ def measure(
 ) -> dict[str, Any]:
     """Run the load generator once; adds the broker's CPU time per message and share of a core.
 
-    What earlier loads left to be written goes to the disk first. The run ends when consumers can
-    have all that was sent: RocketMQ's broker answers before that, and would leave the work to be
-    done where nobody measures. `rate` is of the whole run, `answered_rate` that of the answers.
+    Flushes dirty pages of earlier loads first. The run ends when consumers can read all sent
+    messages: RocketMQ's broker responds before its dispatch, and the rest of the work would go
+    unmeasured. `rate` is the rate of the whole run, `answered_rate` the rate until the last
+    response.
     """
     os.sync()
     before = cluster.broker.cpu_seconds()
@@ -46,7 +47,7 @@ def measure(
 
 
 async def _catch_up_seconds(cluster: Cluster) -> float:
-    """Wait until everything is in the consume queues; how long, or 0 if it was there at once."""
+    """Wait until the dispatch has caught up; returns the seconds, 0 when there is no backlog."""
     began = time.perf_counter()
     waited = 0.0
     async with AdminClient(cluster.namesrv_addr) as admin:

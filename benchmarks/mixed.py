@@ -1,10 +1,10 @@
-"""Producers at 70 % of what they reach at most, and consumers that follow them, as long as wanted.
+"""Producers at 70 % of their peak rate, with consumers that keep up, for any duration.
 
-The peak is that of 64 connections with one request in flight each, measured first and with the
-consumers at work. Then as many connections send in an open loop, so that latencies count from the
-moment when a request was due. A message's way from there to its consumer is measured too. Bodies
-have 1 KiB; the store keeps no segment longer than it must (`fileReservedTime` 0, at every hour), so
-a run of ten minutes needs some 3 GiB of disk, and has segments that end, begin and are removed.
+The peak is the rate of 64 connections with one request in flight each, measured first and beside
+consumers. The same number of connections then send in an open loop, so a latency starts when its
+request is due. The time from there to the consumer is measured, too. Bodies have 1 KiB; the store
+deletes segments as early as possible (`fileReservedTime` 0, at every hour), so a run of ten minutes
+needs some 3 GiB of disk, and includes segments that end, begin and are deleted.
 """
 
 import time
@@ -18,9 +18,9 @@ from benchmarks.requests import QUEUES, send_template, tail_template
 PEAK_SECONDS: Final = 10
 PEAK_SHARE: Final = 0.7
 LOOK_SECONDS: Final = 5
-#: When its memory is shown, in percent of the time; growth that does not end shows at the end.
+#: Times of memory samples, percent of the run; endless growth is visible at the end.
 MEMORY_AT: Final = (0, 25, 50, 75, 100)
-#: So many requests of a connection may wait for their answers.
+#: Maximum requests in flight per connection.
 IN_FLIGHT: Final = 64
 SEGMENT_BYTES: Final = 1024**3
 SETTINGS: Final = (
@@ -33,13 +33,13 @@ FOLLOWING: Final = Scenario(QUEUES, 1, tail_template)
 
 
 def mixed(folder: Path, seconds: float) -> dict[str, Any]:
-    """Send at 70 % of the peak while consumers follow, and watch latencies and memory."""
+    """Send at 70 % of the peak beside consumers; measures latencies and memory."""
     with running(folder, SETTINGS) as cluster:
-        run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)  # makes the topic
+        run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)  # creates the topic
         following = begin(FOLLOWING, cluster.broker_addr, seconds=PEAK_SECONDS)
         peak = run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS)["rate"]
         following.figures()
-        # Who comes late reads the backlog first, and is behind for a moment only.
+        # Late consumers read the backlog first, so their lag is temporary.
         following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + LOOK_SECONDS)
         time.sleep(LOOK_SECONDS)
         before = cluster.store_figures()
@@ -68,7 +68,7 @@ def mixed(folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def _memory_meanwhile(cluster: Cluster, seconds: float) -> list[float]:
-    """The broker's own memory, again and again until the load is over."""
+    """Sample the broker's own memory until the end of the load."""
     seen = []
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

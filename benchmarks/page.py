@@ -1,4 +1,4 @@
-"""docs/performance.md and the table of ratios, made from what `make bench-java` measured."""
+"""Render docs/performance.md and the table of ratios from the results of `make bench-java`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison: what, the figure of a broker, the aim, and whether less is better."""
+    """One comparison: title, metric of a broker, target, and whether less is better."""
 
     title: str
     unit: str
@@ -21,7 +21,7 @@ class Row:
     ours: str = OURS
 
     def ratio(self, figures: Figures) -> float | None:
-        """How many times better Gantry is than Java 5.3; None when a figure is missing."""
+        """Gantry's advantage over Java 5.3 as a factor; None when a metric is missing."""
         mine, other = self.figure(figures, self.ours), self.figure(figures, JAVA)
         if not mine or not other:
             return None
@@ -62,7 +62,7 @@ ROWS: Final = (
     Row("memory after {messages:,} messages", "MB", _memory, 10, less_is_better=True),
 )
 
-#: What the table of all figures has of each scenario and broker, in its order.
+#: Columns of the table with all metrics of each scenario and broker, in order.
 LOAD_FIGURES: Final = (
     "rate",
     "answered_rate",
@@ -159,7 +159,7 @@ def _ratio_lines(figures: Figures) -> list[str]:
 
 
 def _bare_lines(figures: Figures) -> list[str]:
-    """How near the broker comes to what its kernel could do without Python around it."""
+    """The broker's rate relative to its kernel without Python."""
     bare = figures.get("bare_loop")
     if bare is None:
         return []
@@ -202,7 +202,7 @@ def _other_lines(figures: Figures) -> list[str]:
 
 
 def ratios(figures: Figures) -> str:
-    """The same ratios for a terminal."""
+    """The ratios for a terminal."""
     lines = [f"{'':<40}{'gantry':>12}{'java 5.3.3':>12}{'ratio':>8}{'aim':>6}"]
     for row in ROWS:
         ratio = row.ratio(figures)

@@ -1,4 +1,4 @@
-"""The processes under measurement: a name server and a broker, and what /proc says about them."""
+"""The processes under measurement, name server and broker, with metrics from /proc."""
 
 import json
 import os
@@ -23,22 +23,22 @@ COMMON = "bindAddress=127.0.0.1\n"
 
 @dataclass(slots=True)
 class Measured:
-    """A running process and how long it took to its ready line."""
+    """A running process and its time to the ready line."""
 
     process: "subprocess.Popen[Any]"
     start_seconds: float
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time used so far, user and system."""
+        """CPU time used so far, user and system."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
     def disk_bytes_read(self) -> int:
-        """Return how many bytes the system has read from disks for it."""
+        """Bytes read from disks for the process."""
         return int(psutil.Process(self.process.pid).io_counters().read_bytes)
 
     def memory_mb(self) -> dict[str, float]:
-        """Return resident memory: what is its own, what belongs to files, and both."""
+        """Resident memory: anonymous, file-backed, and the sum."""
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         kib = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
         total, own = kib["Rss"], kib["Anonymous"]
@@ -49,15 +49,15 @@ class Measured:
         }
 
     def rest(self) -> None:
-        """Hold it still, so that it takes nothing from the others."""
+        """Stop the process (SIGSTOP), so that it takes no CPU time from others."""
         self.process.send_signal(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """Let it go on."""
+        """Continue the process (SIGCONT)."""
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End it in order; kill it when it does not obey."""
+        """Terminate the process; kill it after a timeout."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(STOP_SECONDS_MAX)
@@ -75,22 +75,22 @@ class Cluster:
     broker: Measured
     broker_addr: str
     namesrv_addr: str
-    #: Where the broker tells of itself, "" for one that does not.
+    #: Address of the broker's side port, "" for a broker without side port.
     side_addr: str = ""
 
     def store_figures(self) -> dict[str, Any]:
-        """What a broker of Gantry says of its store."""
+        """The store's values in /varz of a Gantry broker."""
         with urllib.request.urlopen(f"http://{self.side_addr}/varz", timeout=10) as answer:
             figures: dict[str, Any] = json.load(answer)["store"]
         return figures
 
     @property
     def start_seconds(self) -> float:
-        """Return how long both took, one after the other."""
+        """Start time of name server and broker, one after the other."""
         return self.namesrv.start_seconds + self.broker.start_seconds
 
     def memory_mb(self) -> dict[str, dict[str, float]]:
-        """Return the resident memory of both processes and of both together."""
+        """Resident memory of each process and of both together."""
         each = {"namesrv": self.namesrv.memory_mb(), "broker": self.broker.memory_mb()}
         both = {
             kind: round(sum(process[kind] for process in each.values()), 1)
@@ -101,7 +101,7 @@ class Cluster:
 
 @contextmanager
 def alone(cluster: Cluster, all_of_them: Iterable[Cluster]) -> Iterator[None]:
-    """Let the others rest meanwhile."""
+    """Stop all other clusters during the block."""
     others = [each for each in all_of_them if each is not cluster]
     resting = [process for each in others for process in (each.broker, each.namesrv)]
     for process in resting:
@@ -115,9 +115,9 @@ def alone(cluster: Cluster, all_of_them: Iterable[Cluster]) -> Iterator[None]:
 
 @contextmanager
 def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
-    """Start both on free ports with their data in `folder`, and stop them in the end.
+    """Start both on free ports with their data in `folder`; stops them at the end.
 
-    `settings` are more lines of the broker's settings file.
+    `settings` are additional lines of the broker's settings file.
     """
     with running_namesrv(folder) as (namesrv, namesrv_addr):
         port, side_port = free_ports(2)
@@ -125,7 +125,7 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
         conf.write_text(
             f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
             f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
-            # Under full load requests wait; what a broker sheds is not what is measured here.
+            # Requests queue under full load; the benchmark does not measure rejected requests.
             f"waitTimeMillsInSendQueue=60000\n{settings}"
         )
         broker = _start("core_broker", conf)
@@ -138,7 +138,7 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
 
 @contextmanager
 def running_namesrv(folder: Path) -> Iterator[tuple[Measured, str]]:
-    """Start a name server alone, and stop it in the end; gives its address too."""
+    """Start a name server; yields the process and its address, and stops it at the end."""
     (port,) = free_ports(1)
     conf = folder / "namesrv.conf"
     conf.write_text(f"{COMMON}httpPort=0\nlistenPort={port}\nkvConfigPath={folder}/kvConfig.json\n")
@@ -171,7 +171,7 @@ def _start(module: str, conf: Path) -> Measured:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment."""
+    """Ports without a listener at the moment."""
     holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [holder.getsockname()[1] for holder in holders]
     for holder in holders:

@@ -1,10 +1,9 @@
-"""`make profile SCENARIO=send-64x1`: where the broker's time goes under a load, as a flame graph.
+"""`make profile SCENARIO=send-64x1`: the broker's CPU time under a load, as a flame graph.
 
-py-spy looks at the running broker from outside, Python and compiled code alike, so the broker need
-not know. The graph is an SVG for a browser; the widest frames of its event loop are printed too.
+py-spy samples the running broker from outside, Python and compiled code alike, without changes in
+the broker. The graph is an SVG for a browser; the widest frames of the event loop are printed, too.
 """
 
-import argparse
 import html
 import re
 import shutil
@@ -15,17 +14,19 @@ import time
 from pathlib import Path
 from typing import Final
 
+import click
+
 from benchmarks.load import SCENARIOS, VARIANTS, begin, run
 from benchmarks.processes import running
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RATE_HZ: Final = 500
-#: So long the load runs before and after the look.
+#: Seconds of load before and after the sampling.
 MARGIN_SECONDS: Final = 2
-#: What pulls read.
+#: Backlog for pulls, messages.
 BACKLOG_MESSAGES: Final = 200_000
 SHOWN: Final = 25
-#: Everything that the event loop does is above this frame; other threads mostly wait.
+#: Frame of the event loop: all its work is above. Other threads mostly wait.
 LOOP: Final = "run (core_broker/program.py:"
 _FRAME: Final = re.compile(
     r"<title>(.+?) \([\d,]+ samples, [\d.]+%\)</title><rect [^>]*"
@@ -33,16 +34,17 @@ _FRAME: Final = re.compile(
 )
 
 
-def main() -> None:
-    """Load a broker and look at it meanwhile; SystemExit when py-spy may not."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("scenario", choices=[*SCENARIOS, *VARIANTS])
-    parser.add_argument("--seconds", type=int, default=10, help="to look (%(default)s)")
-    parser.add_argument("--output", type=Path, help="(./var/profile-SCENARIO.svg)")
-    options = parser.parse_args()
-    output = options.output or ROOT / "var" / f"profile-{options.scenario}.svg"
+@click.command(context_settings={"show_default": True})
+@click.argument("scenario", type=click.Choice([*SCENARIOS, *VARIANTS]))
+@click.option("--seconds", type=int, default=10, help="Duration of the sampling.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Default: ./var/profile-SCENARIO.svg."
+)
+def main(scenario: str, seconds: int, output: Path | None) -> None:
+    """Sample a broker under load, and write a flame graph."""
+    output = output or ROOT / "var" / f"profile-{scenario}.svg"
     output.parent.mkdir(exist_ok=True)
-    profile(options.scenario, options.seconds, output)
+    profile(scenario, seconds, output)
     for share, frame in widest(output.read_text()):
         print(f"{share:6.1f} %  {frame}")
     print(f"\nwritten to {output}; open it in a browser")
@@ -63,7 +65,7 @@ def profile(name: str, seconds: int, output: Path) -> None:
         load.figures()
     if done.returncode != 0:
         sys.exit(
-            f"py-spy could not look at the broker: {done.stderr.strip()[-500:]}\n"
+            f"py-spy could not sample the broker: {done.stderr.strip()[-500:]}\n"
             "It needs the right to trace: run as root, or set kernel.yama.ptrace_scope to 0."
         )
 
@@ -71,7 +73,7 @@ def profile(name: str, seconds: int, output: Path) -> None:
 def widest(svg: str) -> list[tuple[float, str]]:
     """The frames with the largest shares of the event loop's thread, each named once.
 
-    Those around all of it are left out.
+    Frames that enclose the whole loop are omitted.
     """
     frames = [(html.unescape(name), int(x), int(width)) for name, x, width in _FRAME.findall(svg)]
     loops = [(width, x) for name, x, width in frames if name.startswith(LOOP)]

@@ -1,4 +1,4 @@
-"""The requests of the load generator, with places for what differs from one to the next."""
+"""The requests of the load generator, with placeholders for the varying fields."""
 
 from typing import NamedTuple
 
@@ -16,26 +16,26 @@ QUEUES = 8
 BODY_BYTES = 1024
 PULL_COUNT = 32
 
-# Of fixed width, and unlike any other text in a frame; loadgen.c knows them too.
+# Fixed width, and unlike any other text in a frame; loadgen.c searches for the same text.
 _KEY = "KEYKEYKEYKEYKEYK"
 _OFFSET = 987_654_321_987_654_321
 _SUBSCRIPTION_IN_REQUEST = 4
 
 
-#: In place of the number of messages: a pull that stays at the end of its queue.
+#: Value in place of the number of messages: a pull that stays at the end of its queue.
 TAIL = 0xFFFFFFFF
 _SUSPEND_IN_REQUEST = 2
 
 
 class Template(NamedTuple):
-    """One request and how many messages it sends; 0 for a pull, TAIL for one at the end."""
+    """One request and its number of messages; 0 for a pull, TAIL for a pull at the end."""
 
     frame: bytes
     messages: int
 
 
 def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES) -> Template:
-    """One message with a unique key and a key."""
+    """A send of one message with a unique key and a key."""
     properties = f"KEYS\x01{_KEY}\x02UNIQ_KEY\x01{_KEY}"
     header = _send_header(number, topic, properties, is_batch=False)
     code = RequestCode.SEND_MESSAGE_V2
@@ -45,7 +45,7 @@ def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES)
 def batch_template(
     number: int, messages: int, body_bytes: int = BODY_BYTES, topic: str = TOPIC
 ) -> Template:
-    """Several messages, each with a unique key and a key."""
+    """A send of several messages, each with a unique key and a key."""
     body = encode_batch(
         Message(topic, b"x" * body_bytes, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
         for _ in range(messages)
@@ -56,19 +56,19 @@ def batch_template(
 
 
 def route_template(number: int, topics: int) -> Template:
-    """The route of one of so many topics, as a client asks the name server."""
+    """A route request for one of `topics` topics, as a client sends it."""
     header = GetRouteInfoRequestHeader(topic=f"{TOPIC}-{number % topics}")
     request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
     return Template(request.encode(), 1)
 
 
 def tail_template(number: int) -> Template:
-    """The next messages of one queue, waiting for them where there are none."""
+    """A pull of the next messages of one queue with long polling."""
     return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST | _SUSPEND_IN_REQUEST), TAIL)
 
 
 def pull_template(number: int, topic: str = TOPIC) -> Template:
-    """The next messages of one queue."""
+    """A pull of the next messages of one queue."""
     return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST, topic), 0)
 
 

@@ -1,15 +1,14 @@
 """The store alone, without a network: `python -m benchmarks.store SCENARIO FOLDER [--…]`.
 
-    store-append-100    messages with bodies of 100 bytes, ASYNC_FLUSH, 64 in a turn of the loop
+    store-append-100    bodies of 100 bytes, ASYNC_FLUSH, 64 messages per event-loop iteration
     store-append-1024   the same with 1 KiB
-    store-group-commit  SYNC_FLUSH, so many clients waiting for the disk, each with one message
-    store-recovery      the start after a kill, and with queues and index built again from the log
-    store-key-query     queries by key among so many indexed messages: from memory, then from disk
+    store-group-commit  SYNC_FLUSH, clients with one message each in flight
+    store-recovery      start after a kill, and with queues and index rebuilt from the log
+    store-key-query     queries by key among many indexed messages: from memory, then from disk
 
-Each is a process of its own that prints one JSON object.
+Each scenario is a separate process that prints one JSON object.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -20,8 +19,11 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import click
 
 from core_broker.config import BrokerConfig
 from core_broker.message.model import MessageInner
@@ -36,7 +38,7 @@ QUEUES = 8
 MIB = 1024 * 1024
 PER_TURN = 64
 CLIENTS = (1, 4, 16, 64, 256)
-#: One stored message stands for so many indexed ones; the others' items have neighbours' offsets.
+#: Indexed keys per stored message; all keys point to the offset of the stored message.
 KEYS_PER_MESSAGE = 100
 QUERIES = 5_000
 COLD_QUERIES = 300
@@ -44,7 +46,7 @@ KILLED = 9
 
 
 def store_config(folder: Path, **changes: Any) -> BrokerConfig:
-    """RocketMQ's defaults, in a folder."""
+    """RocketMQ's defaults, with the store in a folder."""
     return BrokerConfig(store_path_root_dir=str(folder), **changes)
 
 
@@ -63,7 +65,7 @@ def inner(number: int, body: bytes) -> MessageInner:
 
 
 def opened(config: BrokerConfig) -> MessageStore:
-    """A store that serves on the running loop."""
+    """An open store on the running event loop."""
     store = MessageStore(config)
     store.load()
     store.start(asyncio.get_running_loop())
@@ -71,7 +73,7 @@ def opened(config: BrokerConfig) -> MessageStore:
 
 
 async def append(store: MessageStore, body: bytes, stop: Callable[[int], bool]) -> int:
-    """Put messages, some in each turn of the loop; return how many."""
+    """Put messages, several per event-loop iteration; returns their number."""
     number = 0
     while not stop(number):
         for number in range(number, number + PER_TURN):  # noqa: B020 - goes on where it was
@@ -83,7 +85,7 @@ async def append(store: MessageStore, body: bytes, stop: Callable[[int], bool]) 
 
 
 async def measure_append(folder: Path, size: int, seconds: float) -> dict[str, Any]:
-    """How fast one writer appends."""
+    """Throughput of one writer."""
     store = opened(store_config(folder))
     started = time.perf_counter()
     deadline = started + seconds
@@ -103,7 +105,7 @@ async def measure_append(folder: Path, size: int, seconds: float) -> dict[str, A
 
 
 class Clients:
-    """Clients that each wait for the disk before they send the next message."""
+    """Clients that each wait for the flush before the next message."""
 
     def __init__(self, store: MessageStore, count: int, seconds: float) -> None:
         self.latencies: list[int] = []
@@ -114,7 +116,7 @@ class Clients:
         self._waiting: list[asyncio.Future[bool]] = []
 
     async def run(self) -> None:
-        """Let all of them send until the time is over."""
+        """Run all clients until the deadline."""
         await asyncio.gather(*(self._client(number) for number in range(self._count)))
 
     async def _client(self, number: int) -> None:
@@ -145,7 +147,7 @@ class Clients:
 
 
 async def measure_group_commit(folder: Path, seconds: float) -> dict[str, Any]:
-    """What so many waiting clients get out of one disk."""
+    """Throughput and latency for each number of waiting clients."""
     store = opened(store_config(folder, flush_disk_type="SYNC_FLUSH"))
     figures: dict[str, Any] = {}
     for count in CLIENTS:
@@ -158,21 +160,21 @@ async def measure_group_commit(folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def percentiles(latencies_ns: list[int]) -> dict[str, Any]:
-    """The median and the slowest hundredth, in microseconds."""
+    """The median and the 99th percentile, microseconds."""
     latencies_ns.sort()
     last = len(latencies_ns) - 1
     return {f"p{each}_us": latencies_ns[last * each // 100] // 1000 for each in (50, 99)}
 
 
 async def fill(folder: Path, mib: int) -> None:
-    """Write so much log and end without closing anything; run in a process of its own."""
+    """Write `mib` MiB of log and exit without closing anything; runs in a separate process."""
     store = opened(store_config(folder))
     await append(store, b"x" * 1024, lambda number: store.max_offset_physical >= mib * MIB)
     os._exit(KILLED)
 
 
 def measure_recovery(folder: Path, mib: int) -> dict[str, Any]:
-    """How long a start takes, for each GiB of log."""
+    """Start time per GiB of log."""
     command = [sys.executable, "-m", "benchmarks.store", "fill", str(folder), "--log-mib", str(mib)]
     done = subprocess.run(command, check=False)
     if done.returncode != KILLED:
@@ -192,7 +194,7 @@ def measure_recovery(folder: Path, mib: int) -> dict[str, Any]:
 
 
 def timed_load(folder: Path) -> float:
-    """Load a store, and close it in order."""
+    """Load a store, and close it properly."""
     store = MessageStore(store_config(folder))
     began = time.perf_counter()
     store.load()
@@ -202,7 +204,7 @@ def timed_load(folder: Path) -> float:
 
 
 async def measure_key_query(folder: Path, keys: int) -> dict[str, Any]:
-    """How long a query by key takes among so many indexed messages."""
+    """Latency of a query by key among `keys` indexed messages."""
     began = time.perf_counter()
     count = keys // KEYS_PER_MESSAGE
     await store_keyed(folder, count)
@@ -224,7 +226,7 @@ async def measure_key_query(folder: Path, keys: int) -> dict[str, Any]:
 
 
 async def store_keyed(folder: Path, count: int) -> None:
-    """Store messages with the keys that will be asked for, without index."""
+    """Store the messages that will be queried, without index."""
     store = opened(store_config(folder, message_index_enable=False))
     for number in range(count):
         store.put(inner(number * KEYS_PER_MESSAGE, b"x" * 100))
@@ -237,7 +239,7 @@ async def store_keyed(folder: Path, count: int) -> None:
 
 
 def build_index(folder: Path, count: int) -> None:
-    """Index all keys with the store's own index, as if each had a message."""
+    """Index all keys with the store's own index, as if each key had a message."""
     config = store_config(folder)
     files = DiskFiles()
     index = KeyIndex(files, folder / "index", config.max_hash_slot_num, config.max_index_num)
@@ -269,7 +271,7 @@ def build_index(folder: Path, count: int) -> None:
 
 
 async def query(store: MessageStore, number: int) -> int:
-    """Ask for one message by its key; return the nanoseconds that took."""
+    """Query one message by its key; returns nanoseconds."""
     began = time.perf_counter_ns()
     found = await store.query(TOPIC, f"key-{number * KEYS_PER_MESSAGE}", 32, 0, 1 << 62)
     took = time.perf_counter_ns() - began
@@ -279,7 +281,7 @@ async def query(store: MessageStore, number: int) -> int:
 
 
 def drop_from_memory(path: Path) -> None:
-    """Let the operating system forget what it has of a file."""
+    """Evict a file from the page cache."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -288,7 +290,20 @@ def drop_from_memory(path: Path) -> None:
         os.close(fd)
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a scenario."""
+
+    scenario: str
+    folder: Path
+    seconds: float
+    #: Log size of store-recovery, MiB.
+    log_mib: int
+    #: Indexed messages of store-key-query.
+    keys: int
+
+
+def run(options: Options) -> dict[str, Any]:
     """Run one scenario."""
     folder, seconds = options.folder, options.seconds
     match options.scenario:
@@ -317,7 +332,7 @@ SCENARIOS = (
 
 
 def lines(name: str, figures: dict[str, Any]) -> list[str]:
-    """Say for people what the figures of a scenario are."""
+    """The metrics of a scenario as text lines."""
     match name:
         case "store-group-commit":
             return [
@@ -347,24 +362,24 @@ def lines(name: str, figures: dict[str, Any]) -> list[str]:
             ]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what these scenarios can be told."""
-    parser.add_argument(
-        "--log-mib", type=int, default=1024, help="log to recover, MiB (%(default)s)"
-    )
-    parser.add_argument(
-        "--keys", type=int, default=10_000_000, help="indexed messages (%(default)s)"
-    )
+def store_options(command: click.decorators.FC) -> click.decorators.FC:
+    """The options of the store scenarios."""
+    command = click.option(
+        "--keys", type=int, default=10_000_000, help="Indexed messages of store-key-query."
+    )(command)
+    return click.option(
+        "--log-mib", type=int, default=1024, help="Log size of store-recovery, MiB."
+    )(command)
 
 
-def main() -> None:
-    """Run the scenario that the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.store", description=__doc__)
-    parser.add_argument("scenario", choices=[*SCENARIOS, "fill"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=5, help="(%(default)s)")
-    add_options(parser)
-    print(json.dumps(run(parser.parse_args())))
+@click.command(context_settings={"show_default": True})
+@click.argument("scenario", type=click.Choice([*SCENARIOS, "fill"]))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--seconds", type=float, default=5)
+@store_options
+def main(**options: Any) -> None:
+    """Run one scenario of the store, and print one JSON object."""
+    print(json.dumps(run(Options(**options))))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Printing figures for people: what bench.json says, as tables."""
+"""Print the metrics of bench.json as tables."""
 
 from typing import Any
 
 from benchmarks import bare, store
 
-# What the foundation promises; shown beside the figures.
+# Targets, printed beside the metrics.
 AIMS = {
     "send-64x1": "at least 20,000/s",
     "start": "under 0.7 s",
@@ -13,7 +13,7 @@ AIMS = {
 
 
 def print_table(figures: dict[str, Any]) -> None:
-    """Print everything that was measured."""
+    """Print all metrics."""
     if figures.get("scenarios"):
         print_scenarios(figures["scenarios"])
     if "start" in figures:
@@ -39,7 +39,7 @@ def print_table(figures: dict[str, Any]) -> None:
 
 
 def print_scenarios(scenarios: dict[str, Any]) -> None:
-    """Print what a broker did under load."""
+    """Print the metrics of a broker under load."""
     print(
         f"\n{'scenario':<12}{'msg/s':>10}{'us/msg':>9}{'p50 us':>9}{'p99 us':>9}{'broker':>8}  aim"
     )
@@ -53,7 +53,7 @@ def print_scenarios(scenarios: dict[str, Any]) -> None:
 
 
 def print_traces(figures: dict[str, Any]) -> None:
-    """Print how fast traces are read, brought into the lake and rolled up."""
+    """Print the rates of reading traces, ingest and rollup."""
     print(f"{figures['records']:,} trace records in {figures['messages']:,} messages")
     for name, each in figures.items():
         if isinstance(each, dict):
@@ -62,7 +62,7 @@ def print_traces(figures: dict[str, Any]) -> None:
 
 
 def print_memory(figures: dict[str, Any]) -> None:
-    """Print what both processes took."""
+    """Print the memory of both processes."""
     print(f"\n{'memory, MB':<36}{'anon':>8}{'file':>8}{'total':>8}")
     stored = figures["memory_mb"]["after_messages"]
     for title, memories in (
@@ -79,7 +79,7 @@ def print_memory(figures: dict[str, Any]) -> None:
 
 
 def print_lines(figures: dict[str, Any]) -> None:
-    """Print figures by name, one a line."""
+    """Print metrics by name, one per line."""
     for name, value in figures.items():
         text = f"{value:,}" if isinstance(value, int | float) else str(value)
         print(f"  {name:<32}{text}")

@@ -1,4 +1,4 @@
-"""Whether a lake says what the world knows: counts exactly, percentiles within 1 %."""
+"""Compare a lake with the truth of a world: counts exactly, percentiles within 1 %."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ _CONSUMED: Final = (
 
 
 def differences(root: Path, truth: Truth) -> list[str]:
-    """What the lake says wrongly, at most DIFFERENCES_MAX of it; empty when all is right."""
+    """The differences, at most DIFFERENCES_MAX; empty when the lake is right."""
     wrong = []
     for difference in _all(Lake(root), truth):
         wrong.append(difference)
@@ -50,7 +50,7 @@ def _all(lake: Lake, truth: Truth) -> Iterator[str]:
 
 
 def rows(lake: Lake, dataset: str, sql: str) -> list[tuple[Any, ...]]:
-    """Run `sql` with {} for the table."""
+    """Run `sql`, with {} as the table."""
     folders = lake.folders(dataset, lake.snapshot().parts.get(dataset, {}))
     files = [str(path) for folder in folders for path in sorted(folder.glob("*.parquet"))]
     if not files:
@@ -103,7 +103,7 @@ def _compare(
 
 
 def _histograms(lake: Lake, truth: Truth) -> Iterator[str]:
-    """Percentiles over everything, which only the histograms can give."""
+    """Percentiles over all hours, from the histograms."""
     known: dict[str, list[int]] = {measure: [] for measure in MEASURES}
     for sends in truth.sends.values():
         known["send_cost"] += sends.costs
@@ -134,7 +134,7 @@ def _from_buckets(buckets: Iterable[tuple[int, int]], rank: float) -> float | No
 
 
 def percentile(ordered: Sequence[int], level: float) -> float | None:
-    """By linear interpolation, as SQL's percentile_cont; None of nothing."""
+    """Percentile by linear interpolation, as SQL's percentile_cont; None without values."""
     if not ordered:
         return None
     place = level * (len(ordered) - 1)

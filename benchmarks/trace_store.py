@@ -1,4 +1,4 @@
-"""The trace messages of a world in a store folder, as a broker would have written them."""
+"""Write the trace messages of a world to a store folder, as a broker would."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ PER_TURN = 64
 
 
 def fill(folder: Path, world: World, **settings: Any) -> None:
-    """Append the world's messages to a store in `folder`, each at its own time."""
+    """Append the world's messages to a store in `folder`, each with its own store time."""
     asyncio.run(_fill(BrokerConfig(store_path_root_dir=str(folder), **settings), world))
 
 
@@ -38,7 +38,7 @@ async def _fill(config: BrokerConfig, world: World) -> None:
 def _message(number: int, now_ms: int, body: bytes) -> MessageInner:
     return MessageInner(
         TRACE_TOPIC,
-        0,  # a broker gives the topic one queue
+        0,  # a broker creates the topic with one queue
         body,
         {"UNIQ_KEY": f"7F0000010000{number:020X}"},
         born_timestamp=now_ms,

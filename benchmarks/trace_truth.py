@@ -1,16 +1,15 @@
-"""`make trace-truth`: does the lake say what really happened?
+"""`make trace-truth`: compare lakes with a world of known truth.
 
-A seeded world (`benchmarks.trace_world`) writes its traces into a store folder. They go into lakes
-in three ways, and each lake must have exactly the known counts, and percentiles within 1 %:
+A seeded world (`benchmarks.trace_world`) writes its traces into a store folder. Three modes bring
+the traces into lakes, and each lake must have exactly the known counts, and percentiles within 1 %:
 
     batch    one run of the job over the store folder, without a broker
-    stream   `ingest --follow` from a broker that serves the folder
-    kill     runs of `ingest` from the broker that are killed at random points, until one ends
+    stream   `ingest --follow` from a broker with the store folder
+    kill     runs of `ingest` from the broker, killed at random points, and a last complete run
 
 Exit code 0 when all lakes are right.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -22,7 +21,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import click
 
 from benchmarks.processes import Cluster, running
 from benchmarks.trace_check import differences
@@ -33,51 +36,61 @@ from trace.lake import Lake, LakeError
 
 ROOT = Path(__file__).resolve().parents[1]
 HOURS = 6
-WAYS = ("batch", "stream", "kill")
+MODES = ("batch", "stream", "kill")
 STREAM_SECONDS_MAX = 1800.0
 LINES_BEFORE_KILL_MAX = 12
 
 
-def main() -> int:
-    """Run the ways that the command line names."""
-    options = parse_options()
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of the command line."""
+
+    records: int
+    seed: int
+    #: Killed runs before the last run.
+    kills: int
+    #: Modes to run; all when empty.
+    only: tuple[str, ...]
+    #: Spark master.
+    master: str
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--records", type=int, default=5_000_000, help="Minimum number of trace records.")
+@click.option("--seed", type=int, default=20261121, help="Seed of the world.")
+@click.option("--kills", type=int, default=4, help="Killed runs before the last run.")
+@click.option(
+    "--only", type=click.Choice(MODES), multiple=True, help="Run this mode only; repeatable."
+)
+@click.option("--master", default="local[2]", help="Spark master.")
+def main(**options: Any) -> None:
+    """Compare lakes with a world of known truth; exit code 0 when all lakes are right."""
     home = ROOT / "var" / "bench"
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
-        return run(folder, options)
+        sys.exit(run(folder, Options(**options)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def parse_options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.trace_truth", description=__doc__)
-    parser.add_argument("--records", type=int, default=5_000_000, help="at least (%(default)s)")
-    parser.add_argument("--seed", type=int, default=20261121, help="of the world (%(default)s)")
-    parser.add_argument("--kills", type=int, default=4, help="before a run may end (%(default)s)")
-    parser.add_argument("--only", choices=WAYS, nargs="+", default=WAYS, help="leave others out")
-    parser.add_argument("--master", default="local[2]", help="of Spark (%(default)s)")
-    return parser.parse_args()
-
-
-def run(folder: Path, options: argparse.Namespace) -> int:
-    """Make the world and the lakes; tells what is wrong."""
+def run(folder: Path, options: Options) -> int:
+    """Create the world and the lakes; reports differences. Returns the exit code."""
     world = make_world(options.seed, options.records)
     began = time.monotonic()
     fill(folder / "store", world)
     truth = world.truth
     say(f"{truth.records:,} records in {truth.bodies:,} messages", began)
-    ways: dict[str, Callable[[Path, Path, argparse.Namespace, World], None]] = {
+    modes: dict[str, Callable[[Path, Path, Options, World], None]] = {
         "batch": batch,
         "stream": stream,
         "kill": kill,
     }
     is_right = True
-    for name in options.only:
+    for name in options.only or MODES:
         began = time.monotonic()
         lake = folder / f"lake-{name}"
-        ways[name](folder, lake, options, world)
+        modes[name](folder, lake, options, world)
         wrong = differences(lake, truth)
         say(f"{name}: {'right' if not wrong else 'WRONG'}", began)
         print(*(f"    {line}" for line in wrong), sep="\n", end="\n" if wrong else "")
@@ -87,20 +100,20 @@ def run(folder: Path, options: argparse.Namespace) -> int:
 
 
 def make_world(seed: int, records: int) -> World:
-    """A world with at least so many records, over the last hours."""
+    """A world with at least `records` records, over the last hours."""
     begin_ms = (time.time_ns() // 1_000_000 // HOUR_MS - HOURS - 1) * HOUR_MS
     return World(seed, -(-records // int(RECORDS_PER_MESSAGE)), begin_ms, HOURS * HOUR_MS)
 
 
-def batch(folder: Path, lake: Path, options: argparse.Namespace, _: World) -> None:
+def batch(folder: Path, lake: Path, options: Options, _: World) -> None:
     """One run over the store folder."""
     limits = [f"--retry-times-max={group}={times}" for group, times in LIMITS.items()]
     source = ["--store", str(folder / "store"), *limits]
     subprocess.run(command(folder, lake, options, source), check=True, cwd=ROOT)
 
 
-def stream(folder: Path, lake: Path, options: argparse.Namespace, world: World) -> None:
-    """Follow the topic until everything is in the lake."""
+def stream(folder: Path, lake: Path, options: Options, world: World) -> None:
+    """Follow the topic until the lake is complete."""
     with serving(folder) as cluster:
         source = ["-n", cluster.namesrv_addr, "--follow", "1", "--messages-per-round", "50000"]
         with subprocess.Popen(
@@ -109,13 +122,15 @@ def stream(folder: Path, lake: Path, options: argparse.Namespace, world: World) 
             deadline = time.monotonic() + STREAM_SECONDS_MAX
             while not is_complete(lake, world.truth.bodies):
                 if job.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("the stream did not bring everything into the lake")
+                    raise SystemExit(
+                        "the lake of the stream is incomplete after STREAM_SECONDS_MAX"
+                    )
                 time.sleep(1)
             os.killpg(job.pid, signal.SIGKILL)
 
 
-def kill(folder: Path, lake: Path, options: argparse.Namespace, world: World) -> None:
-    """Kill runs after a random number of the lines they say, and let the last one end."""
+def kill(folder: Path, lake: Path, options: Options, world: World) -> None:
+    """Kill runs after a random number of output lines, then let a run finish."""
     luck = random.Random(options.seed)
     with serving(folder) as cluster:
         rounds = str(world.truth.bodies // 5 + 1)
@@ -128,7 +143,7 @@ def kill(folder: Path, lake: Path, options: argparse.Namespace, world: World) ->
 
 
 def kill_after(arguments: Sequence[str], lines: int) -> None:
-    """Start a job and kill it when it has said so many lines."""
+    """Start a job and kill it after `lines` lines of output."""
     with subprocess.Popen(
         arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as job:
@@ -139,10 +154,8 @@ def kill_after(arguments: Sequence[str], lines: int) -> None:
                 os.killpg(job.pid, signal.SIGKILL)
 
 
-def command(
-    folder: Path, lake: Path, options: argparse.Namespace, source: Sequence[str]
-) -> list[str]:
-    """The job as a program."""
+def command(folder: Path, lake: Path, options: Options, source: Sequence[str]) -> list[str]:
+    """The command line of the job."""
     return [
         *(sys.executable, "-m", "spark_jobs", "ingest", *source, "--lake", str(lake)),
         *("--run-dir", str(folder / "run"), "--master", options.master),
@@ -152,7 +165,7 @@ def command(
 
 @contextmanager
 def serving(folder: Path, settings: str = "") -> Iterator[Cluster]:
-    """A broker on the store folder, that knows the world's groups."""
+    """A broker on the store folder, with the groups of the world."""
 
     async def tell(cluster: Cluster) -> None:
         async with AdminClient(cluster.namesrv_addr) as admin:
@@ -166,7 +179,7 @@ def serving(folder: Path, settings: str = "") -> Iterator[Cluster]:
 
 
 def is_complete(lake: Path, messages: int) -> bool:
-    """Whether all messages are in the lake, and all tables made."""
+    """Whether the lake has all messages and all tables."""
     try:
         snapshot = Lake(lake).snapshot()
     except LakeError:
@@ -175,10 +188,10 @@ def is_complete(lake: Path, messages: int) -> bool:
 
 
 def say(line: str, began: float | None) -> None:
-    """Tell what was done, and how long it took."""
+    """Report a step and its duration."""
     took = "" if began is None else f"  ({time.monotonic() - began:.0f} s)"
     print(line + took, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,9 +1,9 @@
-"""A seeded world of producers and consumers, its trace messages, and what a lake must say of them.
+"""A seeded world of producers and consumers: trace messages, and the expected content of a lake.
 
-Every message has a journey: sends that fail and are repeated, groups that consume it, fail, retry,
-give up or never see it, consumers with wrong clocks. Its records are written as clients write them,
-some get lost, some trace messages come twice, some hold rubbish. What the surviving records tell is
-counted here, by the journeys themselves and not by reading the records back.
+Every message has a history: failed and repeated sends, groups that consume, fail, retry, exhaust
+their retries or never consume, consumers with wrong clocks. Records are written as clients write
+them; some records get lost, some trace messages are duplicated, some contain garbage. The world
+counts the expected values during generation and never reads the records back.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from trace.timeline import RETRY_TIMES_MAX_DEFAULT
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 RECORDS_PER_BODY: Final = 20
-#: A client writes its records this long after they happened.
+#: Delay between an event and its trace message, ms.
 TOLD_AFTER_MS: Final = 4_000
 NEVER_AFTER_MS: Final = 10 * MINUTE_MS
 
@@ -29,10 +29,10 @@ GROUPS: Final = {
 }
 TOPICS: Final = tuple(GROUPS)
 LIMITS: Final = {"mailer": 3}
-#: How wrong the clocks of a group's consumers are.
+#: Clock errors of a group's consumers, ms.
 SKEWS_MS: Final = (0, 0, 0, 40, -700, 1500)
 NORMAL, HALF, DELAY, ORDER = 0, 1, 3, 4
-#: About so many survive of each; sizes the world.
+#: Expected surviving records per message; determines the size of the world.
 RECORDS_PER_MESSAGE: Final = 4.2
 
 #: Minute, topic, msg_type.
@@ -43,7 +43,7 @@ ConsumeKey = tuple[int, str | None, str, int | None]
 
 @dataclass(slots=True)
 class Sends:
-    """What `minute` must say of one minute's sends."""
+    """Expected values of `minute` for the sends of one minute."""
 
     sends: int = 0
     send_failures: int = 0
@@ -53,7 +53,7 @@ class Sends:
 
 @dataclass(slots=True)
 class Consumption:
-    """What `minute` must say of one minute's attempts."""
+    """Expected values of `minute` for the attempts of one minute."""
 
     attempts: int = 0
     successes: int = 0
@@ -68,7 +68,7 @@ class Consumption:
 
 
 class Missed(NamedTuple):
-    """A message that a group never had, as far as the records tell."""
+    """A message without a recorded attempt of a group."""
 
     stored_ms: int
     topic: str
@@ -77,7 +77,7 @@ class Missed(NamedTuple):
 
 @dataclass(slots=True)
 class Truth:
-    """What the lake must hold when all bodies were read."""
+    """Expected content of the lake after all bodies were read."""
 
     bodies: int = 0
     records: int = 0
@@ -89,13 +89,13 @@ class Truth:
 
     @property
     def never_consumed(self) -> int:
-        """Of the missed ones those that waited long enough."""
+        """The missed messages old enough to count as never consumed."""
         due_ms = self.told_until_ms - NEVER_AFTER_MS
         return sum(missed.stored_ms <= due_ms for missed in self.missed)
 
 
 class Attempt(NamedTuple):
-    """What the records tell of one call of a listener."""
+    """The recorded values of one listener call."""
 
     start_ms: int
     retry: int | None
@@ -104,7 +104,7 @@ class Attempt(NamedTuple):
 
 
 class World:
-    """Run it once: `bodies` gives (time stored, body); `truth` is complete afterwards."""
+    """A world for one run: `bodies` yields (store time, body); `truth` is complete afterwards."""
 
     def __init__(self, seed: int, messages: int, begin_ms: int, span_ms: int) -> None:
         self.truth = Truth()
@@ -116,7 +116,7 @@ class World:
         self._number = 0
 
     def bodies(self) -> Iterator[tuple[int, bytes]]:
-        """The trace messages in the order in which a broker stores them."""
+        """The trace messages in the order of their store times."""
         waiting: list[str] = []
         now_ms = self._begin_ms
         for number in range(self._messages):
@@ -137,7 +137,7 @@ class World:
 
     def _body(self, now_ms: int, records: list[str]) -> Iterator[tuple[int, bytes]]:
         truth, body = self.truth, "".join(records).encode()
-        # A producer that got no answer sends its trace message again.
+        # A producer without a response sends its trace message again.
         for _ in range(2 if self._luck.random() < 0.01 else 1):
             truth.bodies += 1
             truth.records += len(records)
@@ -175,8 +175,11 @@ class World:
     def _sends(
         self, msg_id: str, topic: str, kind: int, at_ms: int
     ) -> tuple[int | None, int | None, int] | None:
-        """The tries to send: when the first one is told to have begun, when the message is told
-        to be stored, and when it really was; None when no try succeeded."""
+        """Write the attempts to send; returns recorded start, recorded store time and true store
+        time.
+
+        None when no attempt succeeded.
+        """
         luck = self._luck
         size = 50 + int(luck.random() * 900)
         first_told_ms = None
@@ -215,7 +218,7 @@ class World:
         counted.costs.append(cost_ms)
 
     def _decision(self, msg_id: str, topic: str, stored_ms: int) -> str:
-        """How the transaction ended, as told: a lost record leaves it open."""
+        """The recorded end of the transaction: a lost record leaves the transaction open."""
         state = "COMMIT" if self._luck.random() < 0.9 else "ROLLBACK"
         is_told = self._is_told()
         if is_told:
@@ -228,7 +231,7 @@ class World:
         return state if is_told or state == "ROLLBACK" else "OPEN"
 
     def _attempts(self, msg_id: str, group: str, stored_ms: int) -> list[Attempt]:
-        """The attempts of one group that the records tell of."""
+        """The recorded attempts of one group."""
         luck = self._luck
         is_poison = luck.random() < 0.001
         limit = LIMITS.get(group, RETRY_TIMES_MAX_DEFAULT)
@@ -249,7 +252,7 @@ class World:
         return told
 
     def _attempt(self, msg_id: str, group: str, attempt: Attempt) -> Attempt | None:
-        """Write the records of one attempt; returns what the surviving ones tell."""
+        """Write the records of one attempt; returns the values in the surviving records."""
         start_ms, retry, success, took_ms = attempt
         end_ms = start_ms + took_ms
         request = f"{msg_id[:20]}{group[:3]}{retry}{msg_id[20:]}"
@@ -282,7 +285,9 @@ class World:
         sent_ms: int | None,
         stored_ms: int | None,
     ) -> None:
-        """Retries are so far apart that no clock here is wrong enough to change their order."""
+        """The intervals of retries exceed every clock error here, so the order of retries is
+        stable.
+        """
         is_known = sent_ms is not None
         succeeded = False
         for place, (start_ms, retry, success, took_ms) in enumerate(attempts):

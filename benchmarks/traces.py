@@ -1,18 +1,17 @@
 """Trace analytics: `python -m benchmarks.traces [--records N]`, or `measure` from `make bench`.
 
-    decode-python    bodies decoded by `trace.codec`, one process, nothing written
-    pull-bare        pulls of the trace topic by one process, bodies not looked at
-    source-read      the data source's reader alone, one process, Arrow batches thrown away
+    decode-python    bodies decoded by `trace.codec`, one process, without output
+    pull-bare        pulls of the trace topic by one process, bodies unread
+    source-read      the data source's reader alone, one process, Arrow batches discarded
     ingest           `spark_jobs ingest --events-only` on local[2], from the broker
     rollup           `spark_jobs rollup` on local[2] over the same lake
     duckdb-rollup    the counts and percentiles per minute by DuckDB alone on the same Parquet
     appearance       from a message's consumption to its row in the table `minute`
 
-Rates are trace records per second (pulls: messages per second). Spark's start is not part of them:
-its seconds stand beside.
+Rates are trace records per second (pulls: messages per second). Spark's start is excluded and
+reported separately, in seconds.
 """
 
-import argparse
 import asyncio
 import json
 import mmap
@@ -25,6 +24,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import click
 
 from benchmarks.processes import Cluster
 from benchmarks.trace_check import rows
@@ -51,7 +52,7 @@ NARROW: Final = ("broker_name", "queue_id", "queue_offset", "store_timestamp", "
 
 
 def measure(folder: Path, records: int = RECORDS) -> dict[str, Any]:
-    """All figures, from a world of its own in `folder`."""
+    """All metrics, from a new world in `folder`."""
     world = make_world(SEED, records)
     fill(folder / "store", world)
     truth = world.truth
@@ -59,7 +60,7 @@ def measure(folder: Path, records: int = RECORDS) -> dict[str, Any]:
     figures["decode-python"] = decode_python(folder, truth.records)
     with serving(folder) as cluster:
         figures["pull-bare"] = timed(truth.bodies, lambda: asyncio.run(pull_bare(cluster)))
-        source_read(cluster)  # Arrow is loaded, as in a worker that has read before
+        source_read(cluster)  # imports Arrow, as a warm worker has
         figures["source-read"] = timed(truth.bodies, lambda: source_read(cluster))
         lake = folder / "lake"
         source = ("ingest", "-n", cluster.namesrv_addr, "--events-only")
@@ -79,7 +80,7 @@ def timed(count: int, work: Callable[[], object]) -> dict[str, float]:
 
 
 def decode_python(folder: Path, records: int) -> dict[str, float]:
-    """One process, the plain codec, bodies already in memory."""
+    """One process with the Python codec, bodies in memory."""
     bodies = []
     for part in log_slices(folder / "store", SLICE_BYTES):
         with Path(part.path).open("rb") as file:
@@ -90,7 +91,7 @@ def decode_python(folder: Path, records: int) -> dict[str, float]:
 
 
 async def pull_bare(cluster: Cluster) -> None:
-    """What one core can pull when it does nothing with it."""
+    """The pull rate of one core without any processing."""
     async with AdminClient(cluster.namesrv_addr) as admin:
         (queue,) = await topic_ends(admin, cluster)
         step = PULL_COUNT * PULLS_TOGETHER
@@ -106,13 +107,13 @@ async def pull_bare(cluster: Cluster) -> None:
 
 
 async def topic_ends(admin: AdminClient, cluster: Cluster) -> list[int]:
-    """One after the last offset of each queue."""
+    """The next offset of each queue."""
     stats = await admin.topic_stats(cluster.broker_addr, TRACE_TOPIC)
     return [offsets.max_offset for offsets in stats.values()]
 
 
 def source_read(cluster: Cluster) -> None:
-    """The reader as a Spark worker runs it."""
+    """The reader as in a Spark worker."""
     options = ReadOptions(cluster.namesrv_addr, TRACE_TOPIC)
     for queue in fetch_bounds(cluster.namesrv_addr, TRACE_TOPIC):
         part = QueueRange(queue.broker_name, queue.queue_id, queue.offset_min, queue.offset_max)
@@ -121,7 +122,7 @@ def source_read(cluster: Cluster) -> None:
 
 
 def spark_job(folder: Path, lake: Path, records: int, *arguments: str) -> dict[str, float]:
-    """A job as a program; the time from its first stage after the start of Spark."""
+    """A job as a program; the time counts from the first stage after the start of Spark."""
     command = [
         *(sys.executable, "-m", "spark_jobs", *arguments, "--lake", str(lake)),
         *("--run-dir", str(folder / "run"), "--master", MASTER, "--progress-json"),
@@ -144,7 +145,7 @@ def spark_job(folder: Path, lake: Path, records: int, *arguments: str) -> dict[s
 
 
 def duckdb_rollup(lake: Path) -> None:
-    """The same figures without Spark; it does not write them."""
+    """The same aggregates by DuckDB, without writing them."""
     rows(Lake(lake), EVENTS, DUCKDB_SENDS)
     rows(Lake(lake), EVENTS, DUCKDB_CONSUMPTION)
 
@@ -180,8 +181,10 @@ DUCKDB_CONSUMPTION: Final = """
 
 
 def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
-    """Follow the topic, tell of one consumption, and wait for its minute; the time that a client
-    keeps its records back (5 s at most) is not part of it."""
+    """Follow the topic, send the records of a consumption, and wait for its row in `minute`.
+
+    The delay of a client before it sends its records (5 s at most) is not included.
+    """
     lake = folder / "lake-follow"
     command = [
         *(sys.executable, "-m", "spark_jobs", "ingest", "-n", cluster.namesrv_addr),
@@ -204,13 +207,13 @@ def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
 
 
 def has_group(lake: Path, group: str | None) -> bool:
-    """Whether the table of minutes has a row about a consumer group."""
+    """Whether the table `minute` has a row of a consumer group."""
     found = rows(Lake(lake), MINUTE, "SELECT DISTINCT consumer_group FROM {}")
     return (group,) in found
 
 
 async def tell(cluster: Cluster, group: str) -> None:
-    """The records of one message that was sent and consumed now."""
+    """Send the records of one message, produced and consumed now."""
     now_ms = time.time_ns() // 1_000_000
     name = f"message-of-{group}"
     body = encode_trace(
@@ -233,23 +236,23 @@ async def tell(cluster: Cluster, group: str) -> None:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Look until it is so."""
+    """Poll until the condition holds."""
     deadline = time.monotonic() + APPEARANCE_SECONDS_MAX * 5
     while not is_so():
         if time.monotonic() > deadline:
-            raise SystemExit("what was consumed did not appear")
+            raise SystemExit("the consumption did not appear in the table minute")
         time.sleep(0.05)
 
 
-def main() -> None:
-    """Measure and print one JSON object."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.traces", description=__doc__)
-    parser.add_argument("--records", type=int, default=RECORDS, help="at least (%(default)s)")
+@click.command(context_settings={"show_default": True})
+@click.option("--records", type=int, default=RECORDS, help="Minimum number of trace records.")
+def main(records: int) -> None:
+    """Measure trace analytics, and print one JSON object."""
     home = ROOT / "var" / "bench"
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
-        print(json.dumps(measure(folder, parser.parse_args().records), indent=2))
+        print(json.dumps(measure(folder, records), indent=2))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

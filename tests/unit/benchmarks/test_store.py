@@ -1,17 +1,15 @@
 """The store scenarios run and return their measurements."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.store import CLIENTS, KEYS_PER_MESSAGE, SCENARIOS, lines, run
+from benchmarks.store import CLIENTS, KEYS_PER_MESSAGE, SCENARIOS, Options, lines, run
 
 
 def measured(name: str, folder: Path) -> dict[str, Any]:
-    options = argparse.Namespace(scenario=name, folder=folder, seconds=0.2, log_mib=1, keys=2_000)
-    return run(options)
+    return run(Options(scenario=name, folder=folder, seconds=0.2, log_mib=1, keys=2_000))
 
 
 @pytest.mark.parametrize("name", ["store-append-100", "store-append-1024"])

@@ -27,6 +27,7 @@ import click
 from benchmarks.load import SCENARIOS, run
 from benchmarks.processes import Measured, running
 from benchmarks.requests import QUEUES, TOPIC
+from core_broker.limits import MESSAGE_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("bare_loop.pyx")
@@ -138,7 +139,7 @@ def serve(folder: Path) -> None:
         answer_parts=answer_parts(BrokerConfig()),
         is_indexing=True,
         is_sync=False,
-        body_max=4 << 20,
+        body_max=MESSAGE_BYTES_MAX,
     )
     path = FastPath(Endpoint(), {310: kernel, 320: kernel})
     loop = compile_loop()

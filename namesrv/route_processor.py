@@ -5,13 +5,13 @@ is encoded once per change and JSON dialect; later responses use the encoded byt
 """
 
 import logging
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import RequestRefused
+from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
     DataVersion,
     Dialect,
@@ -97,7 +97,7 @@ class RouteProcessor:
         """103: add or refresh a broker; the response to a slave has the master."""
         header = request.header(RegisterBrokerRequestHeader)
         # A checksum of 0 means that the broker did not compute one.
-        if header.body_crc32 and header.body_crc32 != zlib.crc32(request.body) & 0x7FFFFFFF:
+        if header.body_crc32 and header.body_crc32 != body_crc(request.body):
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, "crc32 not match")
         identity = BrokerIdentity(
             header.cluster_name, header.broker_name, header.broker_id, header.broker_addr

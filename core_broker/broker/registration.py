@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from zlib import crc32
 
 import msgspec
 
 from core_broker.broker.namesrv_link import RETRY_MS, NamesrvLink
 from core_broker.config import PERM_READ_WRITE, BrokerConfig
 from core_broker.errors import GantryError
+from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
     MASTER_ID,
     PERM_WRITE,
@@ -46,7 +46,6 @@ CHANGE_WAIT_S = 1.0
 #: Timeout of the unregistration at one name server.
 UNREGISTER_TIMEOUT_MS = 1_000
 
-_BODY_CRC_MASK = 0x7FFFFFFF
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +173,7 @@ class Registration:
             ha_server_addr=f"{config.broker_ip2}:{config.ha_listen_port}",
             broker_id=MASTER_ID,
             compressed=config.compressed_register,
-            body_crc32=crc32(body) & _BODY_CRC_MASK,
+            body_crc32=body_crc(body),
         )
         return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
 

@@ -6,9 +6,9 @@ from typing import Final
 from core_broker.client.sending import (
     COMPRESS_OVER_BYTES,
     DEFAULT_TOPIC_QUEUE_NUMS,
-    MESSAGE_BYTES_MAX,
     CompressionType,
 )
+from core_broker.limits import MESSAGE_BYTES_MAX
 from core_broker.message.compression import COMPRESS_LEVEL
 from core_broker.remoting.codes import ResponseCode
 

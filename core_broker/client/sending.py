@@ -12,13 +12,13 @@ from typing import Final
 from core_broker.client.answers import refusal
 from core_broker.client.results import SendResult, SendStatus
 from core_broker.errors import ClientError
+from core_broker.limits import MESSAGE_BYTES_MAX, PROPERTIES_BYTES_MAX
 from core_broker.message import sysflag
-from core_broker.message.batch import encode_batch
+from core_broker.message.batch import BATCHED_BYTES_MIN, encode_batch
 from core_broker.message.compression import COMPRESS_LEVEL, compress
 from core_broker.message.model import Message
 from core_broker.message.properties import (
     NAME_VALUE_SEPARATOR,
-    PROPERTIES_BYTES_MAX,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_MESSAGE_TYPE,
@@ -40,7 +40,6 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHeader
 
 DEFAULT_TOPIC_QUEUE_NUMS: Final = 4
-MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 COMPRESS_OVER_BYTES: Final = 4096
 
 REPLY_TYPE: Final = "reply"
@@ -56,7 +55,7 @@ class CompressionType(IntEnum):
 
 _SEPARATORS: Final = frozenset({NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR})
 #: Bytes of a batch entry besides body and properties: fixed fields, and the added unique key.
-_BATCH_OVERHEAD_BYTES: Final = 22 + 48
+_BATCH_OVERHEAD_BYTES: Final = BATCHED_BYTES_MIN + 48
 
 _STATUSES: Final[dict[int, SendStatus]] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,

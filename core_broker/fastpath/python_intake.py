@@ -3,17 +3,18 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from struct import Struct
 
 from core_broker.fastpath.python_sends import BEGINNINGS, PythonSends
 from core_broker.message.hosts import packed_address
-from core_broker.remoting.command import HEADER_BYTES_MAX, RemotingCommand
+from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Endpoint
-
-_head = Struct(">II").unpack_from
-_HEAD_BYTES = 8
-_LENGTH_BYTES = 4
+from core_broker.remoting.frame_layout import (
+    FRAME_HEAD_BYTES,
+    HEADER_BYTES_MAX,
+    LENGTH_BYTES,
+    unpack_frame_head,
+)
 
 
 class PythonConnection(Connection):
@@ -59,7 +60,11 @@ class PythonConnection(Connection):
         Returns how many bytes they had.
         """
         data = bytes(view)
-        if not data.startswith(BEGINNINGS, _HEAD_BYTES) or self._stalled or not self.peer_record:
+        if (
+            not data.startswith(BEGINNINGS, FRAME_HEAD_BYTES)
+            or self._stalled
+            or not self.peer_record
+        ):
             return 0
         sends = self._sends
         room = self._write_high_water_bytes - self._out_bytes
@@ -69,16 +74,16 @@ class PythonConnection(Connection):
         answers: list[bytes] = []
         start, end = 0, len(data)
         try:
-            while end - start >= _HEAD_BYTES:
-                length, word = _head(data, start)
-                body_at = start + _HEAD_BYTES + word
-                stop = start + _LENGTH_BYTES + length
+            while end - start >= FRAME_HEAD_BYTES:
+                length, word = unpack_frame_head(data, start)
+                body_at = start + FRAME_HEAD_BYTES + word
+                stop = start + LENGTH_BYTES + length
                 if word > HEADER_BYTES_MAX or length > self._frame_bytes_max:
                     break
                 if not body_at <= stop <= end:
                     break
                 answer = sends.take(
-                    self.peer_record, data[start + _HEAD_BYTES : body_at], data[body_at:stop]
+                    self.peer_record, data[start + FRAME_HEAD_BYTES : body_at], data[body_at:stop]
                 )
                 if answer is None:
                     break

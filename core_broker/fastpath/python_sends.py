@@ -8,15 +8,17 @@ is touched of it here. All three give the same bytes: tests/unit/kernel holds th
 The formats are in message/record.py, message/batch.py and remoting/command.py.
 """
 
-from struct import Struct, error
+from struct import error
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
+from core_broker.limits import BATCH_MESSAGES_MAX, PROPERTIES_BYTES_MAX
+from core_broker.message.batch import BATCHED_HEAD
+from core_broker.message.layout import SHORT
 from core_broker.message.properties import (
     NAME_VALUE_SEPARATOR,
-    PROPERTIES_BYTES_MAX,
     PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MSG_REGION,
@@ -26,18 +28,24 @@ from core_broker.message.properties import (
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from core_broker.message.record import CRC_MASK, RECORD_BYTES_MIN, RECORD_MAGIC_V1
+from core_broker.message.record_layout import (
+    BODY_LENGTH_AT,
+    CRC_MASK,
+    HEAD,
+    RECONSUME_TIMES_AT,
+    RECORD_BYTES_MIN,
+    RECORD_MAGIC_V1,
+)
 from core_broker.message.topics import TOPIC_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
+from core_broker.remoting.frame_layout import LENGTH_BYTES, pack_frame_head
 from core_broker.remoting.headers import SendMessageRequestHeaderV2
-from core_broker.store.consume_queue import UNIT, ConsumeQueue
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.key_hash import KeyBatch, KeyHasher
 from core_broker.store.tags_codes import TagsCodes
-
-#: A batch may hold so many messages.
-BATCH_MESSAGES_MAX = 32_768
+from core_broker.store.unit_layout import UNIT
 
 _CODES = (RequestCode.SEND_MESSAGE_V2.value, RequestCode.SEND_BATCH_MESSAGE.value)
 #: How all clients but the oldest begin the header of a send.
@@ -52,14 +60,16 @@ _DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
 _UNUSUAL = frozenset(_DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""})
 _WAIT = PROPERTY_WAIT_STORE_MSG_OK + NAME_VALUE_SEPARATOR
 _pack_unit = UNIT.pack
-_pack_head = Struct(">II").pack
 #: A record up to its body: its hosts ready made, and no prepared transaction or earlier delivery.
-_pack_record = Struct(">IIIiiqqiq8sq20sI").pack
-_NEVER_FAILED = bytes(12)
-_SHORT = Struct(">H")
-_BATCHED = Struct(">I8xiI")
-_BATCHED_BYTES = 20
-_LENGTH_BYTES = 4
+_pack_record = (
+    HEAD.merge("born_host", "born_address", "born_port")
+    .merge("from_store_host", "store_address", "prepared_transaction_offset")
+    .struct.pack
+)
+#: Reconsume times and prepared transaction offset.
+_NEVER_FAILED = bytes(BODY_LENGTH_AT - RECONSUME_TIMES_AT)
+_BATCHED = BATCHED_HEAD.select("size", "flag", "body_bytes")
+_BATCHED_BYTES = BATCHED_HEAD.size
 
 #: The size of a record, its body, flag and properties as they are stored, and what these are.
 _Message = tuple[int, bytes, int, bytes, dict[str, str]]
@@ -294,7 +304,7 @@ class PythonSends:
         answer = (
             f"{start}{opaque}{to_ids}{ids}{to_queue}{hot.queue_id}{to_offset}{first}{end}".encode()
         )
-        return _pack_head(_LENGTH_BYTES + len(answer), len(answer)) + answer
+        return pack_frame_head(LENGTH_BYTES + len(answer), len(answer)) + answer
 
     def _touch(self, topic: PythonTopic, queue_id: int) -> PythonQueue:
         """The queue that is going to get a message."""
@@ -322,11 +332,11 @@ class PythonSends:
             while at < len(batch):
                 size, flag, body_bytes = _BATCHED.unpack_from(batch, at)
                 body_end = at + _BATCHED_BYTES + body_bytes
-                (properties_bytes,) = _SHORT.unpack_from(batch, body_end)
-                end = body_end + _SHORT.size + properties_bytes
+                (properties_bytes,) = SHORT.unpack_from(batch, body_end)
+                end = body_end + SHORT.size + properties_bytes
                 if end - at != size or end > len(batch):
                     return None
-                text = batch[body_end + _SHORT.size : end].decode("utf-8", "replace")
+                text = batch[body_end + SHORT.size : end].decode("utf-8", "replace")
                 parts = text.split(PROPERTY_SEPARATOR)
                 properties = _usual(parts)
                 if properties is None:
@@ -369,7 +379,7 @@ class PythonSends:
             self._host,
             len(body),
         )
-        record = b"".join((head, body, topic.text_with_length, _SHORT.pack(len(stored)), stored))
+        record = b"".join((head, body, topic.text_with_length, SHORT.pack(len(stored)), stored))
         code = self._tags_code(topic.text, properties, now) if PROPERTY_TAGS in properties else 0
         unit = _pack_unit(position, size, code)
         # Whatever may fail came before whatever is kept.

@@ -10,15 +10,21 @@ broker adds to each message's own. Compatible with RocketMQ's MessageDecoder.enc
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from struct import Struct, error
+from struct import error
 
 from core_broker.errors import ProtocolError
+from core_broker.message.layout import SHORT, Layout
 from core_broker.message.model import Message
 from core_broker.message.properties import decode_properties, encode_properties
 
-_HEAD = Struct(">IIIiI")
-_SHORT = Struct(">H")
-_MESSAGE_BYTES_MIN = _HEAD.size + _SHORT.size
+#: What stands before the body of each message.
+BATCHED_HEAD = Layout(
+    ("size", "I"), ("magic", "I"), ("body_crc", "I"), ("flag", "i"), ("body_bytes", "I")
+)
+#: Size of a message without body and properties, bytes.
+BATCHED_BYTES_MIN = BATCHED_HEAD.size + SHORT.size
+
+_HEAD = BATCHED_HEAD.struct
 
 
 @dataclass(slots=True)
@@ -35,11 +41,11 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
     parts: list[bytes] = []
     for message in messages:
         properties = encode_properties(message.properties)
-        size = _MESSAGE_BYTES_MIN + len(message.body) + len(properties)
+        size = BATCHED_BYTES_MIN + len(message.body) + len(properties)
         parts += (
             _HEAD.pack(size, 0, 0, message.flag, len(message.body)),
             message.body,
-            _SHORT.pack(len(properties)),
+            SHORT.pack(len(properties)),
             properties,
         )
     return b"".join(parts)
@@ -53,14 +59,14 @@ def decode_batch(body: bytes) -> list[BatchedMessage]:
         while at < len(body):
             size, _, _, flag, body_bytes = _HEAD.unpack_from(body, at)
             body_end = at + _HEAD.size + body_bytes
-            (properties_bytes,) = _SHORT.unpack_from(body, body_end)
-            end = body_end + _SHORT.size + properties_bytes
+            (properties_bytes,) = SHORT.unpack_from(body, body_end)
+            end = body_end + SHORT.size + properties_bytes
             if end - at != size or end > len(body):
                 raise ProtocolError(
                     f"message {len(messages)} of a batch claims {size} bytes, its parts take "
                     f"{end - at} of {len(body) - at}"
                 )
-            properties = decode_properties(body[body_end + _SHORT.size : end])
+            properties = decode_properties(body[body_end + SHORT.size : end])
             messages.append(BatchedMessage(body[at + _HEAD.size : body_end], properties, flag))
             at = end
     except error as fault:

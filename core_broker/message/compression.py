@@ -9,10 +9,9 @@ import zlib
 from typing import Any
 
 from core_broker.errors import ClientError, ProtocolError
+from core_broker.limits import DECOMPRESSED_BYTES_MAX
 from core_broker.message import sysflag
 
-#: A body may not unpack to more than this, whatever a sender claims.
-DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 #: RocketMQ's default level.
 COMPRESS_LEVEL = 5
 

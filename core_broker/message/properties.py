@@ -10,9 +10,6 @@ MessageDecoder.messageProperties2String.
 
 from collections.abc import Mapping
 
-#: The length field of stored properties is a signed short.
-PROPERTIES_BYTES_MAX = 32767
-
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 KEY_SEPARATOR = " "

@@ -10,6 +10,7 @@ from core_broker.client import Message, Producer
 from core_broker.client.hooks import ClientHook
 from core_broker.client.results import SendResult
 from core_broker.errors import ClientError, GantryError
+from core_broker.limits import MESSAGE_BYTES_MAX
 from core_broker.message.topics import validate_topic
 from core_broker.mqadmin.command import command, flag, number, rounds, text
 from core_broker.mqadmin.java_texts import send_result_text
@@ -20,7 +21,7 @@ from core_broker.remoting.bodies import MessageQueue
 
 GROUP: Final = "PID_SMSC"
 AMOUNT_MAX: Final = 1_000_000
-SIZE_MAX: Final = 4 * 1024 * 1024
+SIZE_MAX: Final = MESSAGE_BYTES_MAX
 #: Body size of the first, unmeasured message, bytes; the first send opens the connection.
 FIRST_SIZE: Final = 16
 #: The time zone of RocketMQ's tlog lines.

@@ -10,16 +10,17 @@ import msgspec
 from core_broker.errors import ClientError, GantryError, ProtocolError
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
-from core_broker.message.record import RECORD_HEAD, decode_record
+from core_broker.message.record import decode_record
+from core_broker.message.record_layout import RECORD_START
 from core_broker.mqstore.folder import DataFile, StoreFolder, data_files, read_range
 from core_broker.mqstore.log_view import LogView, LogWalk
 from core_broker.mqstore.report import display_name
 from core_broker.mqstore.sizes import Sizes
 from core_broker.mqstore.verifying import Progress, no_progress
-from core_broker.store.consume_queue import UNIT, UNIT_BYTES
 from core_broker.store.index_layout import HEADER, ITEM, SLOT
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.segments import NAME_DIGITS
+from core_broker.store.unit_layout import UNIT, UNIT_BYTES
 
 #: Upper bound of --count: records, units or items.
 COUNT_MAX = 10_000
@@ -160,11 +161,11 @@ class Dumper:
         return self._read(offset)[1]
 
     def _read(self, offset: int) -> tuple[MessageExt, DumpedRecord]:
-        head = self._log.read(offset, RECORD_HEAD.size)
+        head = self._log.read(offset, RECORD_START.size)
         try:
-            if len(head) < RECORD_HEAD.size:
+            if len(head) < RECORD_START.size:
                 raise NotFound(f"offset {offset} is not in the log")
-            message = decode_record(self._log.read(offset, RECORD_HEAD.unpack(head)[0]))
+            message = decode_record(self._log.read(offset, RECORD_START.unpack(head)[0]))
         except ProtocolError:
             raise NotFound(f"no record begins at {offset}") from None
         return message, self._shown(message, offset)

@@ -20,10 +20,10 @@ from core_broker.mqstore.log_view import LogView
 from core_broker.mqstore.report import display_name, escaped
 from core_broker.mqstore.sizes import Sizes
 from core_broker.store.checkpoint import CHECKPOINT_BYTES, parse_checkpoint
-from core_broker.store.consume_queue import BLANK_SIZE, UNIT, UNIT_BYTES
 from core_broker.store.index_layout import HEADER
 from core_broker.store.log_scan import LogScan
 from core_broker.store.segments import NAME_DIGITS
+from core_broker.store.unit_layout import BLANK_SIZE, UNIT, UNIT_BYTES
 
 
 class SegmentInfo(msgspec.Struct, frozen=True, rename="camel"):

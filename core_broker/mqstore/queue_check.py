@@ -21,9 +21,9 @@ from core_broker.mqstore.folder import (
 )
 from core_broker.mqstore.log_view import Damage
 from core_broker.mqstore.report import Report, display_name
-from core_broker.store.consume_queue import BLANK_SIZE, UNIT, UNIT_BYTES
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.segments import NAME_DIGITS, segment_path
+from core_broker.store.unit_layout import BLANK_SIZE, UNIT, UNIT_BYTES, UNIT_LAYOUT
 
 #: Size of the read buffer of one queue, units.
 READ_UNITS = 256
@@ -33,6 +33,7 @@ MISSING_KEPT = 100
 EXT_ADDRESS_MAX = -(2**31) - 1
 
 _pack = UNIT.pack
+_TAGS_CODE_AT = UNIT_LAYOUT.at("tags_code")
 _unpack = UNIT.unpack
 
 
@@ -109,7 +110,7 @@ class QueueCheck:
         self.matched += 1
 
     def _mismatch(self, queue_offset: int, offset: int, actual: bytes, expected: bytes) -> None:
-        if len(actual) == UNIT_BYTES and actual[:12] == expected[:12]:
+        if len(actual) == UNIT_BYTES and actual[:_TAGS_CODE_AT] == expected[:_TAGS_CODE_AT]:
             code, of_record = _unpack(actual)[2], _unpack(expected)[2]
             if not (self._context.has_ext and code <= EXT_ADDRESS_MAX):
                 reason = f"the tags code is {code}, by the record it is {of_record}"

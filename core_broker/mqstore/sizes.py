@@ -16,9 +16,9 @@ from core_broker.config.property_files import parse_properties
 from core_broker.errors import SettingProblem, SettingsError
 from core_broker.message.delays import parse_delay_levels
 from core_broker.mqstore.folder import DataFile, StoreFolder, data_files
-from core_broker.store.consume_queue import UNIT_BYTES
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.segments import NAME_DIGITS
+from core_broker.store.unit_layout import UNIT_BYTES
 
 #: Queue folders sampled for the size of queue files.
 QUEUES_SAMPLED = 200

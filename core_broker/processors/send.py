@@ -15,6 +15,7 @@ some look-ups, one put and one answer. No step waits.
 from functools import partial
 
 from core_broker.errors import RequestRefused
+from core_broker.limits import BATCH_MESSAGES_MAX
 from core_broker.message import sysflag
 from core_broker.message.batch import decode_batch
 from core_broker.message.model import MessageInner
@@ -50,8 +51,6 @@ from core_broker.remoting.headers import SendMessageRequestHeader, SendMessageRe
 from core_broker.state.half_messages import make_half
 from core_broker.store import PutResult, PutStatus
 
-#: Maximum messages in one batch, so that one request does not block the event loop.
-BATCH_MESSAGES_MAX = 32_768
 #: First client version (3.4.9) that sends maxReconsumeTimes.
 VERSION_WITH_RECONSUME_LIMIT = 121
 

@@ -10,7 +10,6 @@ the value freely. The binary header (serialize type 1) is in `binary_header`. An
 encoding of its request. Compatible with RocketMQ's RemotingCommand.
 """
 
-from struct import Struct
 from typing import TypeVar
 
 import msgspec
@@ -29,9 +28,14 @@ from core_broker.remoting.ext_fields import (
     encode_fields,
     read_fields,
 )
-
-#: Maximum header length, bytes: the header word has 24 bits for the length.
-HEADER_BYTES_MAX = 0xFFFFFF
+from core_broker.remoting.frame_layout import (
+    FRAME_HEAD_BYTES,
+    HEADER_BYTES_MAX,
+    LENGTH_BYTES,
+    SERIALIZE_TYPE_SHIFT,
+    pack_frame_head,
+    unpack_frame_head,
+)
 
 _RESPONSE = 1
 _ONEWAY = 2
@@ -167,8 +171,8 @@ class RemotingCommand:
         size = len(header)
         if size > HEADER_BYTES_MAX:
             raise ProtocolError(f"a header of {size} bytes does not fit into a frame")
-        word = self.serialize_type << 24 | size
-        return _HEAD.pack(4 + size + len(self.body), word) + header
+        word = self.serialize_type << SERIALIZE_TYPE_SHIFT | size
+        return pack_frame_head(LENGTH_BYTES + size + len(self.body), word) + header
 
     def encode(self) -> bytes:
         """The whole frame."""
@@ -177,13 +181,15 @@ class RemotingCommand:
     @staticmethod
     def decode(frame: bytes) -> "RemotingCommand":
         """Decode exactly one whole frame; raises ProtocolError otherwise."""
-        if len(frame) < _HEAD.size:
+        if len(frame) < FRAME_HEAD_BYTES:
             raise ProtocolError(f"{len(frame)} bytes are no frame")
-        length, word = _HEAD.unpack_from(frame)
-        header_end = _HEAD.size + (word & HEADER_BYTES_MAX)
-        if length + 4 != len(frame) or header_end > len(frame):
+        length, word = unpack_frame_head(frame)
+        header_end = FRAME_HEAD_BYTES + (word & HEADER_BYTES_MAX)
+        if length + LENGTH_BYTES != len(frame) or header_end > len(frame):
             raise ProtocolError(f"lengths of the frame do not add up to its {len(frame)} bytes")
-        return decode_parts(word >> 24, frame[_HEAD.size : header_end], frame[header_end:])
+        return decode_parts(
+            word >> SERIALIZE_TYPE_SHIFT, frame[FRAME_HEAD_BYTES:header_end], frame[header_end:]
+        )
 
     def __repr__(self) -> str:
         kind = "answer" if self.is_response else "oneway" if self.is_oneway else "request"
@@ -212,7 +218,6 @@ class _JsonHeaderOut(
     remark: str | None = None
 
 
-_HEAD = Struct(">II")
 _decode_json = msgspec.json.Decoder(_JsonHeader, strict=False).decode
 _encode_json = msgspec.json.Encoder().encode
 

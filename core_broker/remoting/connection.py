@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from core_broker.errors import ClientError, ConnectionClosed, ProtocolError, RequestTimeout
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import CommandFlag, ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.frames import FRAME_BYTES_MAX, FrameSplitter
+from core_broker.remoting.frames import FrameSplitter
 from core_broker.remoting.kernel_age import KernelAge
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core_broker.errors import GantryError, RequestRefused
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.frames import FRAME_BYTES_MAX
 
 if TYPE_CHECKING:
     from core_broker.remoting.connection import Connection

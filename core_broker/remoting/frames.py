@@ -1,36 +1,30 @@
 """The frame layer of the remoting protocol: splits a byte stream into commands, without I/O.
 
-    4  total length      bytes after this field = 4 + header length + body length
-    4  header word       top byte: serialize type (0 JSON, 1 ROCKETMQ); low 24 bits: header length
-    n  header            JSON text or binary header, see `command`
-    m  body              the rest
-
-All integers are big-endian. Compatible with RocketMQ's NettyDecoder and RemotingCommand.
+The layout of a frame is in frame_layout.py. Compatible with RocketMQ's NettyDecoder.
 """
 
-from struct import Struct
-
 from core_broker.errors import ProtocolError
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.command import RemotingCommand, decode_parts
-
-#: Maximum bytes of a frame after its length field: NettyDecoder's default.
-FRAME_BYTES_MAX = 16 * 1024 * 1024
+from core_broker.remoting.frame_layout import (
+    FRAME_HEAD_BYTES,
+    HEADER_BYTES_MAX,
+    LENGTH_BYTES,
+    SERIALIZE_TYPE_SHIFT,
+    unpack_frame_head,
+)
 
 #: Maximum size of a frame, bytes, whose incomplete beginning is kept in the read buffer, so that
 #: the next read completes the frame.
 CUT_BYTES_MAX = 128 * 1024
 
-_HEAD = Struct(">II")
-_HEAD_BYTES = 8
-_LENGTH_BYTES = 4
-
 
 def is_short_begin(data: memoryview) -> bool:
     """True when `data` is an incomplete frame of at most CUT_BYTES_MAX bytes."""
     count = len(data)
-    if count < _LENGTH_BYTES:
+    if count < LENGTH_BYTES:
         return True
-    needed = int.from_bytes(data[:_LENGTH_BYTES], "big") + _LENGTH_BYTES
+    needed = int.from_bytes(data[:LENGTH_BYTES], "big") + LENGTH_BYTES
     return count < needed <= CUT_BYTES_MAX
 
 
@@ -47,7 +41,7 @@ class FrameSplitter:
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._rest = bytearray()
-        self._needed = _HEAD_BYTES
+        self._needed = FRAME_HEAD_BYTES
         self.fault: ProtocolError | None = None
         #: True when the fault is a frame longer than the limit.
         self.oversize = False
@@ -63,7 +57,7 @@ class FrameSplitter:
             return b""
         rest = bytes(self._rest)
         self._rest.clear()
-        self._needed = _HEAD_BYTES
+        self._needed = FRAME_HEAD_BYTES
         return rest
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
@@ -88,21 +82,23 @@ class FrameSplitter:
         commands: list[RemotingCommand] = []
         start, end = 0, len(view)
         try:
-            while end - start >= _HEAD_BYTES:
-                length, word = _HEAD.unpack_from(view, start)
-                stop = start + _LENGTH_BYTES + length
-                header_end = start + _HEAD_BYTES + (word & 0xFFFFFF)
+            while end - start >= FRAME_HEAD_BYTES:
+                length, word = unpack_frame_head(view, start)
+                stop = start + LENGTH_BYTES + length
+                header_end = start + FRAME_HEAD_BYTES + (word & HEADER_BYTES_MAX)
                 if header_end > stop or length > self._frame_bytes_max:
                     raise self._refusal(length, word)
                 if stop > end:
                     break
-                header = bytes(view[start + _HEAD_BYTES : header_end])
-                commands.append(decode_parts(word >> 24, header, bytes(view[header_end:stop])))
+                header = bytes(view[start + FRAME_HEAD_BYTES : header_end])
+                commands.append(
+                    decode_parts(word >> SERIALIZE_TYPE_SHIFT, header, bytes(view[header_end:stop]))
+                )
                 start = stop
         except ProtocolError as fault:
             self.fault = fault
             return commands, end
-        self._needed = stop - start if end - start >= _HEAD_BYTES else _HEAD_BYTES
+        self._needed = stop - start if end - start >= FRAME_HEAD_BYTES else FRAME_HEAD_BYTES
         return commands, start
 
     def _refusal(self, length: int, word: int) -> ProtocolError:
@@ -112,5 +108,5 @@ class FrameSplitter:
                 f"a frame of {length} bytes is longer than the limit of {self._frame_bytes_max}"
             )
         return ProtocolError(
-            f"a frame of {length} bytes cannot hold a header of {word & 0xFFFFFF} bytes"
+            f"a frame of {length} bytes cannot hold a header of {word & HEADER_BYTES_MAX} bytes"
         )

@@ -13,10 +13,12 @@ from typing import NoReturn
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
+from core_broker.limits import PROPERTIES_BYTES_MAX
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
-from core_broker.message.properties import PROPERTIES_BYTES_MAX, encode_properties
-from core_broker.message.record import BLANK_BYTES, TOPIC_BYTES_V1_MAX, encode_record
+from core_broker.message.properties import encode_properties
+from core_broker.message.record import encode_record
+from core_broker.message.record_layout import BLANK_BYTES, TOPIC_BYTES_V1_MAX
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, is_folder_name
 from core_broker.store.dispatcher import QUEUED, Dispatcher

@@ -15,14 +15,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
 
+from core_broker.message.layout import Layout
 from core_broker.store.files import Files, read_file, replace_file
 
 CHECKPOINT_BYTES = 4096
 #: RocketMQ's margin between the newest flushed message and where recovery may begin.
 MARGIN_MS = 3000
-_TIMES = Struct(">qqq")
+CHECKPOINT = Layout(
+    ("physic_msg_timestamp", "q"), ("logics_msg_timestamp", "q"), ("index_msg_timestamp", "q")
+)
+_TIMES = CHECKPOINT.struct
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, RECORD_HEAD
+from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, RECORD_START
 from core_broker.store.files import Buffer, Files
 from core_broker.store.log_maps import LogMaps
 from core_broker.store.segments import (
@@ -187,7 +187,7 @@ class CommitLog:
     def roll(self) -> None:
         """End the active segment with a blank record and go on in the next one."""
         following = self._spare.popleft() if self._spare else self._create(self.active.end)
-        self._staged.append(RECORD_HEAD.pack(self.active.end - self.position, BLANK_MAGIC))
+        self._staged.append(RECORD_START.pack(self.active.end - self.position, BLANK_MAGIC))
         self._rolled.append((self.active, self._staged_from, self._staged))
         self._writing.append(following)
         self._staged = []

@@ -12,17 +12,13 @@ derived from the log, so nothing is lost with them.
 
 from collections.abc import Iterator
 from pathlib import Path
-from struct import Struct
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import File, Files
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
+from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
 
-UNIT = Struct(">qiq")
-UNIT_BYTES = UNIT.size
-#: Size in a unit that stands for no message.
-BLANK_SIZE = 2**31 - 1
 _FIRST_BLANK = (0, BLANK_SIZE)
 #: Units in memory are written when there are so many bytes of them.
 TAIL_BYTES_MAX = 1000 * UNIT_BYTES
@@ -33,7 +29,6 @@ MAKING_COST = 20
 #: Recovery looks at so many files from the end, as RocketMQ does.
 RECOVERED_FILES = 3
 _CHUNK_UNITS = 3200
-_SIZE_AT = 8
 
 _pack = UNIT.pack
 
@@ -344,8 +339,8 @@ class ConsumeQueue:
 
 def _all_valid(units: bytes) -> bool:
     """Tell whether no offset is negative and every size positive, looking at all at once."""
-    signs = max(units[0::UNIT_BYTES]) | max(units[_SIZE_AT::UNIT_BYTES])
+    signs = max(units[0::UNIT_BYTES]) | max(units[SIZE_AT::UNIT_BYTES])
     sizes = 0
-    for byte in range(_SIZE_AT, _SIZE_AT + 4):
+    for byte in range(SIZE_AT, SIZE_AT + 4):
         sizes |= int.from_bytes(units[byte::UNIT_BYTES], "big")
     return signs < 0x80 and 0 not in sizes.to_bytes(len(units) // UNIT_BYTES, "big")

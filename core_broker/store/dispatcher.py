@@ -13,7 +13,7 @@ from typing import NamedTuple
 from core_broker.message import sysflag
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import decode_properties
-from core_broker.message.record import RECORD_BYTES_MIN
+from core_broker.message.record_layout import RECORD_BYTES_MIN
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues
 from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries

@@ -11,11 +11,23 @@ of storing. Compatible with RocketMQ's IndexFile and IndexHeader.
 """
 
 from dataclasses import dataclass
-from struct import Struct
 
-HEADER = Struct(">qqqqii")
-SLOT = Struct(">i")
-ITEM = Struct(">iqii")
+from core_broker.message.layout import Layout
+
+HEADER_LAYOUT = Layout(
+    ("begin_timestamp", "q"),
+    ("end_timestamp", "q"),
+    ("begin_offset", "q"),
+    ("end_offset", "q"),
+    ("slots_in_use", "i"),
+    ("next_item", "i"),
+)
+ITEM_LAYOUT = Layout(
+    ("key_hash", "i"), ("physical_offset", "q"), ("seconds", "i"), ("previous_item", "i")
+)
+HEADER = HEADER_LAYOUT.struct
+SLOT = Layout(("newest_item", "i")).struct
+ITEM = ITEM_LAYOUT.struct
 
 
 @dataclass(frozen=True, slots=True)

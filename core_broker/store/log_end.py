@@ -10,7 +10,7 @@ operating system. Holes are whole sectors of zeros, since segments are filled wi
 are written.
 """
 
-from core_broker.message.record import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_HEAD
+from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_START
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
 #: Damage is looked at in pieces of this size.
@@ -75,7 +75,7 @@ def _blank_record(log: ReadableLog, start: int, segment_end: int) -> int:
         hit = data.find(_BLANK_MAGIC, MAGIC_AT)
         while hit >= 0:
             blank = at + hit - MAGIC_AT
-            if RECORD_HEAD.unpack_from(data, hit - MAGIC_AT)[0] == segment_end - blank:
+            if RECORD_START.unpack_from(data, hit - MAGIC_AT)[0] == segment_end - blank:
                 return blank
             hit = data.find(_BLANK_MAGIC, hit + 1)
         at += max(1, len(data) - BLANK_BYTES)

@@ -8,20 +8,23 @@ of core_broker/message/record.py.
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from zlib import crc32
 
-from core_broker.message.record import (
+from core_broker.message.layout import INT, LONG, SHORT
+from core_broker.message.record_layout import (
     CRC_MASK,
+    HEAD,
     PHYSICAL_OFFSET_AT,
     RECORD_BYTES_MIN,
-    RECORD_HEAD,
     RECORD_MAGIC_V1,
-    RECORD_MAGIC_V2,
+    RECORD_MAGICS,
+    RECORD_START,
     STORE_TIMESTAMP_AT,
     SYS_FLAG_AT,
+    V6_EXTRA_BYTES,
+    V6_HOSTS,
 )
-from core_broker.message.sysflag import BORN_HOST_V6, STORE_HOST_V6
+from core_broker.message.sysflag import BORN_HOST_V6
 from core_broker.store.cold import ColdRead
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queue import ConsumeQueue
@@ -34,19 +37,15 @@ SPAN_BYTES_MAX = 1024 * 1024
 #: Queues of RocketMQ 5 whose units point to messages of other topics.
 LIGHT_QUEUE_PREFIX = "%LMQ%"
 
-_RECORD_MAGICS = frozenset({RECORD_MAGIC_V1, RECORD_MAGIC_V2})
-_LONG = Struct(">q")
-_SHORT = Struct(">H")
-_BODY_LENGTH = Struct(">I")
-#: Size, magic, body checksum, queue id, queue offset, physical offset, system flag; body length
-#: with IPv4 hosts.
-_IDENTITY = Struct(">IIIi4xqqi44xI")
-_BODY_AT = _IDENTITY.size
+#: The fields by which a record is checked; the body length as with IPv4 hosts.
+_IDENTITY = HEAD.select(
+    *("store_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset"),
+    *("sys_flag", "body_bytes"),
+)
+_BODY_AT = HEAD.size
 _identity = _IDENTITY.unpack_from
-_SHORT_BYTES = _SHORT.size
-_short = _SHORT.unpack_from
-_V6_HOSTS = BORN_HOST_V6 | STORE_HOST_V6
-_V6_EXTRA = 12
+_SHORT_BYTES = SHORT.size
+_short = SHORT.unpack_from
 
 
 #: One record as it lies in the log.
@@ -88,7 +87,7 @@ class Owner:
                 return False
             body_end = at + _BODY_AT + body
             left = end - body_end - topic_bytes - _SHORT_BYTES
-            if left < 0 or magic != RECORD_MAGIC_V1 or flags & _V6_HOSTS:
+            if left < 0 or magic != RECORD_MAGIC_V1 or flags & V6_HOSTS:
                 return False
             if not data.startswith(topic, body_end) or (left,) != _short(
                 data, end - left - _SHORT_BYTES
@@ -103,19 +102,19 @@ class Owner:
         if size < RECORD_BYTES_MIN or at + size > len(data):
             return False
         found_size, magic, crc, queue_id, found, physical, flags, body = _identity(data, at)
-        if found_size != size or physical != offset or magic not in _RECORD_MAGICS:
+        if found_size != size or physical != offset or magic not in RECORD_MAGICS:
             return False
         if queue_id != self._queue_id or found != logical:
             return self._is_light
         topic_at = at + _BODY_AT
-        if flags & _V6_HOSTS:
-            topic_at += _V6_EXTRA * (flags & _V6_HOSTS).bit_count()
-            (body,) = _BODY_LENGTH.unpack_from(data, topic_at - _BODY_LENGTH.size)
+        if flags & V6_HOSTS:
+            topic_at += V6_EXTRA_BYTES * (flags & V6_HOSTS).bit_count()
+            (body,) = INT.unpack_from(data, topic_at - INT.size)
         end = topic_at + body
         if not self._is_light:
             topic = self._topic if magic == RECORD_MAGIC_V1 else self._long_topic
-            left = at + size - end - len(topic) - _SHORT.size
-            if left < 0 or not data.startswith(topic + _SHORT.pack(left & 0xFFFF), end):
+            left = at + size - end - len(topic) - SHORT.size
+            if left < 0 or not data.startswith(topic + SHORT.pack(left & 0xFFFF), end):
                 return False
         return bool(crc32(memoryview(data)[topic_at:end]) & CRC_MASK == crc)
 
@@ -135,7 +134,7 @@ class LogReader:
             head = self._log.read(offset, RECORD_BYTES_MIN)
             if not is_record(head, offset):
                 return None
-            (size, _) = RECORD_HEAD.unpack_from(head)
+            (size, _) = RECORD_START.unpack_from(head)
         data = self._log.read(offset, size)
         return bytes(data) if len(data) == size and is_record(data, offset, size) else None
 
@@ -199,7 +198,7 @@ class LogReader:
         if end - start > SPAN_BYTES_MAX:
             # One large record, or a damaged unit that would have half the log read.
             head = self._log.read(start, RECORD_BYTES_MIN)
-            if not is_record(head, start) or RECORD_HEAD.unpack_from(head)[0] != end - start:
+            if not is_record(head, start) or RECORD_START.unpack_from(head)[0] != end - start:
                 self._report(owner.queue, wanted[0])
                 return
         data = self._log.read_span(start, end - start)
@@ -238,15 +237,15 @@ def is_record(data: bytes | bytearray, offset: int, size: int | None = None, at:
     """Tell whether a record that says it lies at `offset` begins at `at` of `data`."""
     if len(data) < at + (size or RECORD_BYTES_MIN):
         return False
-    actual, magic = RECORD_HEAD.unpack_from(data, at)
+    actual, magic = RECORD_START.unpack_from(data, at)
     return (
-        magic in _RECORD_MAGICS
+        magic in RECORD_MAGICS
         and (size is None or size == actual)
-        and _LONG.unpack_from(data, at + PHYSICAL_OFFSET_AT)[0] == offset
+        and LONG.unpack_from(data, at + PHYSICAL_OFFSET_AT)[0] == offset
     )
 
 
 def store_timestamp_in(head: bytes | bytearray) -> int:
     """Return the store time of a record from its first bytes."""
     is_v6 = head[SYS_FLAG_AT + 3] & BORN_HOST_V6
-    return int(_LONG.unpack_from(head, STORE_TIMESTAMP_AT + (_V6_EXTRA if is_v6 else 0))[0])
+    return int(LONG.unpack_from(head, STORE_TIMESTAMP_AT + (V6_EXTRA_BYTES if is_v6 else 0))[0])

@@ -7,22 +7,26 @@ CommitLog.checkMessageAndReturnSize, and stricter.
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from core_broker.message import sysflag
-from core_broker.message.record import (
+from core_broker.message.layout import INT, LONG, SHORT
+from core_broker.message.record_layout import (
     BLANK_BYTES,
     BLANK_MAGIC,
+    BODY_LENGTH_AT,
     CRC_MASK,
+    HEAD,
     MAGIC_AT,
     PHYSICAL_OFFSET_AT,
     RECORD_BYTES_MIN,
-    RECORD_HEAD,
     RECORD_MAGIC_V1,
-    RECORD_MAGIC_V2,
+    RECORD_MAGICS,
+    RECORD_START,
     STORE_TIMESTAMP_AT,
+    V6_EXTRA_BYTES,
+    V6_HOSTS,
 )
 from core_broker.store.consume_queues import is_folder_name
 
@@ -30,15 +34,12 @@ CHUNK_BYTES = 4 * 1024 * 1024
 #: The smallest piece that a disk writes whole or not at all.
 SECTOR = 512
 
-# Size, magic, body checksum, queue id, queue offset, physical offset, system flag.
-_START = Struct(">IIIi4xqqi")
-_LONG = Struct(">q")
-_INT = Struct(">I")
-_SHORT = Struct(">H")
-_RECORD_MAGICS = {RECORD_MAGIC_V1, RECORD_MAGIC_V2}
+_START = HEAD.select(
+    *("store_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset"),
+    "sys_flag",
+)
 #: What both magics begin with.
 _MAGIC_START = RECORD_MAGIC_V1.to_bytes(4, "big")[:3]
-_V6_EXTRA = 12
 
 
 class ReadableLog(Protocol):
@@ -83,20 +84,19 @@ def parse_record(data: bytes, at: int, offset: int, *, check_crc: bool) -> LogRe
         return Flaw(offset, f"a record of offset {physical} lies here")
     if queue_id < 0 or not 0 <= queue_offset <= offset // RECORD_BYTES_MIN:
         return Flaw(offset, f"it cannot be message {queue_offset} of queue {queue_id}")
-    stored_at = at + STORE_TIMESTAMP_AT + (_V6_EXTRA if flags & sysflag.BORN_HOST_V6 else 0)
-    (store_timestamp,) = _LONG.unpack_from(data, stored_at)
-    # Behind it: store host, reconsume times, prepared transaction offset.
-    body_at = stored_at + 28 + (_V6_EXTRA if flags & sysflag.STORE_HOST_V6 else 0)
+    stored_at = at + STORE_TIMESTAMP_AT + (V6_EXTRA_BYTES if flags & sysflag.BORN_HOST_V6 else 0)
+    (store_timestamp,) = LONG.unpack_from(data, stored_at)
+    body_at = at + BODY_LENGTH_AT + V6_EXTRA_BYTES * (flags & V6_HOSTS).bit_count()
     end = at + size
-    topic_at = body_at + 4 + _INT.unpack_from(data, body_at)[0]
+    topic_at = body_at + 4 + INT.unpack_from(data, body_at)[0]
     if topic_at + 3 > end:
         return Flaw(offset, "the body runs past the record")
     if magic == RECORD_MAGIC_V1:
         text_at, topic_bytes = topic_at + 1, data[topic_at]
     else:
-        text_at, topic_bytes = topic_at + 2, _SHORT.unpack_from(data, topic_at)[0]
+        text_at, topic_bytes = topic_at + 2, SHORT.unpack_from(data, topic_at)[0]
     properties_at = text_at + topic_bytes + 2
-    if properties_at > end or properties_at + _SHORT.unpack_from(data, properties_at - 2)[0] != end:
+    if properties_at > end or properties_at + SHORT.unpack_from(data, properties_at - 2)[0] != end:
         return Flaw(offset, "its lengths do not add up to its size")
     if store_timestamp <= 0:
         return Flaw(offset, "it has no store timestamp")
@@ -156,11 +156,11 @@ class LogScan:
         while True:
             at = self.end - base
             # A record is only parsed when all of it is in `data`.
-            if at + BLANK_BYTES > len(data) or at + _INT.unpack_from(data, at)[0] > len(data):
+            if at + BLANK_BYTES > len(data) or at + INT.unpack_from(data, at)[0] > len(data):
                 data, base, at = self._read(), self.end, 0
                 if len(data) < BLANK_BYTES:
                     return
-            size, magic = RECORD_HEAD.unpack_from(data, at)
+            size, magic = RECORD_START.unpack_from(data, at)
             if magic == BLANK_MAGIC and size == self._left():
                 self.end += size
                 data, base = b"", self.end
@@ -174,7 +174,7 @@ class LogScan:
     def _record(self, data: bytes, at: int, size: int, magic: int) -> LogRecord | None:
         if size == 0 and magic == 0:
             return None
-        if magic not in _RECORD_MAGICS:
+        if magic not in RECORD_MAGICS:
             self.flaw = Flaw(self.end, f"no record begins here, the magic is {magic:#010x}")
         elif not RECORD_BYTES_MIN <= size <= min(self._left() - BLANK_BYTES, len(data) - at):
             self.flaw = Flaw(self.end, f"a record of {size} bytes cannot lie here")
@@ -194,9 +194,9 @@ class LogScan:
         head = self._log.read(offset, STORE_TIMESTAMP_AT)
         if len(head) < STORE_TIMESTAMP_AT:
             return False
-        _, magic = RECORD_HEAD.unpack_from(head)
-        (physical,) = _LONG.unpack_from(head, PHYSICAL_OFFSET_AT)
-        return magic == BLANK_MAGIC or (magic in _RECORD_MAGICS and physical == offset)
+        _, magic = RECORD_START.unpack_from(head)
+        (physical,) = LONG.unpack_from(head, PHYSICAL_OFFSET_AT)
+        return magic == BLANK_MAGIC or (magic in RECORD_MAGICS and physical == offset)
 
     def _left(self) -> int:
         return self._log.segment_size - self.end % self._log.segment_size
@@ -204,7 +204,7 @@ class LogScan:
     def _read(self) -> bytes:
         data = self._log.read(self.end, CHUNK_BYTES)
         if len(data) >= BLANK_BYTES:
-            (size,) = _INT.unpack_from(data)
+            (size,) = INT.unpack_from(data)
             if len(data) < size <= self._left():
                 data = self._log.read(self.end, size)
         return data
@@ -225,7 +225,7 @@ def find_record(log: ReadableLog, start: int, end: int) -> int | None:
         while hit >= 0:
             offset = at + hit - MAGIC_AT
             stored_at = hit - MAGIC_AT + PHYSICAL_OFFSET_AT
-            if data[stored_at : stored_at + _LONG.size] == _LONG.pack(offset):
+            if data[stored_at : stored_at + LONG.size] == LONG.pack(offset):
                 return offset if offset < end else None
             hit = data.find(_MAGIC_START, hit + 1)
         # What was read may end within the beginning of a record.

@@ -6,19 +6,22 @@ with RocketMQ's MessageFilter.isMatchedByCommitLog.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from struct import Struct, error
+from struct import error
 
+from core_broker.message.layout import INT, SHORT
 from core_broker.message.properties import decode_properties
-from core_broker.message.record import BODY_LENGTH_AT, RECORD_HEAD, RECORD_MAGIC_V1, SYS_FLAG_AT
-from core_broker.message.sysflag import BORN_HOST_V6, STORE_HOST_V6
+from core_broker.message.record_layout import (
+    BODY_LENGTH_AT,
+    RECORD_MAGIC_V1,
+    RECORD_START,
+    SYS_FLAG_AT,
+    V6_EXTRA_BYTES,
+    V6_HOSTS,
+)
 from core_broker.store.commit_log import CommitLog
 
 #: Records up to this size are read as a whole, larger ones in two parts.
 WHOLE_BYTES_MAX = 4096
-
-_V6_EXTRA = 12
-_INT = Struct(">I")
-_SHORT = Struct(">H")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def _properties(log: CommitLog, offset: int, size: int) -> dict[str, str] | None
     """Read the properties of a record, or None when its lengths do not add up."""
     data = log.read(offset, min(size, WHOLE_BYTES_MAX))
     try:
-        (_, magic) = RECORD_HEAD.unpack_from(data)
+        (_, magic) = RECORD_START.unpack_from(data)
         at = _behind_body(data)
         if at >= size:
             return None
@@ -52,16 +55,16 @@ def _properties(log: CommitLog, offset: int, size: int) -> dict[str, str] | None
         topic_bytes = data[at] + 1 if magic == RECORD_MAGIC_V1 else _long_topic_bytes(data, at)
     except (IndexError, error):
         return None
-    return decode_properties(data[at + topic_bytes + _SHORT.size :])
+    return decode_properties(data[at + topic_bytes + SHORT.size :])
 
 
 def _behind_body(data: bytes) -> int:
     flags = data[SYS_FLAG_AT + 3]
-    at = BODY_LENGTH_AT + _V6_EXTRA * (flags & (BORN_HOST_V6 | STORE_HOST_V6)).bit_count()
-    (body_bytes,) = _INT.unpack_from(data, at)
-    return at + _INT.size + int(body_bytes)
+    at = BODY_LENGTH_AT + V6_EXTRA_BYTES * (flags & V6_HOSTS).bit_count()
+    (body_bytes,) = INT.unpack_from(data, at)
+    return at + INT.size + int(body_bytes)
 
 
 def _long_topic_bytes(data: bytes, at: int) -> int:
-    (topic_bytes,) = _SHORT.unpack_from(data, at)
-    return _SHORT.size + int(topic_bytes)
+    (topic_bytes,) = SHORT.unpack_from(data, at)
+    return SHORT.size + int(topic_bytes)

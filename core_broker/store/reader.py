@@ -15,7 +15,7 @@ from typing import NamedTuple
 from core_broker.config import BrokerConfig
 from core_broker.message.properties import decode_properties
 from core_broker.store.cold import ColdRead
-from core_broker.store.consume_queue import BLANK_SIZE, UNIT_BYTES, ConsumeQueue
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_search import KeySearch
@@ -24,6 +24,7 @@ from core_broker.store.log_reader import LogReader, Wanted
 from core_broker.store.log_scan import Flaw, parse_record
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUnit
+from core_broker.store.unit_layout import BLANK_SIZE, UNIT_BYTES
 
 #: One read looks at so many bytes of a consume queue, so that a filter cannot hold up the loop.
 SCANNED_BYTES_MAX = 16_000

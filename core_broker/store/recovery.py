@@ -20,7 +20,6 @@ from core_broker.store.checkpoint import (
     load_checkpoint,
     load_dispatch_checkpoint,
 )
-from core_broker.store.consume_queue import BLANK_SIZE
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import Files, read_file
@@ -28,6 +27,7 @@ from core_broker.store.layout import StoreParts, StorePaths
 from core_broker.store.log_end import is_hole, next_whole_record
 from core_broker.store.log_reader import LogReader
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
+from core_broker.store.unit_layout import BLANK_SIZE
 
 #: Called with what is being done and which share of it is done.
 Progress = Callable[[str, float], None]

@@ -15,14 +15,13 @@ from struct import error
 from typing import Any, Final, NamedTuple
 
 from core_broker.errors import ClientError, ProtocolError
-from core_broker.message.record import (
+from core_broker.message.record import body_crc, decode_record
+from core_broker.message.record_layout import (
     BLANK_MAGIC,
     RECORD_BYTES_MIN,
-    RECORD_HEAD,
     RECORD_MAGIC_V1,
     RECORD_MAGIC_V2,
-    body_crc,
-    decode_record,
+    RECORD_START,
 )
 from spark_jobs.sources.record_heads import HEAD, V6_HOSTS, head_of_message
 
@@ -151,8 +150,8 @@ class _Scanner:
 
     def next_record(self, at: int) -> int:
         """Offset of the next valid record; the length of the file when there is none."""
-        for match in _MAGIC.finditer(self._log, at + RECORD_HEAD.size // 2):
-            begin = match.start() - RECORD_HEAD.size // 2
+        for match in _MAGIC.finditer(self._log, at + RECORD_START.size // 2):
+            begin = match.start() - RECORD_START.size // 2
             if begin > at - 1 and self.record(begin) is not None:
                 return begin
         return len(self._log)
@@ -160,7 +159,7 @@ class _Scanner:
     def is_blank(self, at: int) -> bool:
         """Whether the file is marked as ended at this offset."""
         try:
-            _, magic = RECORD_HEAD.unpack_from(self._log, at)
+            _, magic = RECORD_START.unpack_from(self._log, at)
         except error:
             return True
         return bool(magic == BLANK_MAGIC)

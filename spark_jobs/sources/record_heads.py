@@ -14,7 +14,8 @@ from core_broker.errors import ClientError, ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.compression import decompress
 from core_broker.message.model import MessageExt
-from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1, decode_record
+from core_broker.message.record import decode_record
+from core_broker.message.record_layout import RECORD_BYTES_MIN, RECORD_MAGIC_V1
 from spark_jobs.sources.columns import COLUMNS, arrow_type
 
 if TYPE_CHECKING:

@@ -4,17 +4,16 @@ core_broker/kernel/record_split.py is the compiled form. Both handle records on 
 complete records with the magic of short topics and without the given system flags.
 """
 
-from struct import Struct
 from typing import Final
 
-from core_broker.message.record import RECORD_BYTES_MIN, RECORD_MAGIC_V1
+from core_broker.message.record_layout import HEAD, RECORD_BYTES_MIN, RECORD_MAGIC_V1
 
 #: Size of a record's head, bytes: the fixed-length fields before the body.
-HEAD_BYTES: Final = 88
+HEAD_BYTES: Final = HEAD.size
 #: Minimum size of the fields behind a body, bytes: the lengths of topic and properties.
 _TAIL_BYTES_MIN: Final = RECORD_BYTES_MIN - HEAD_BYTES
 #: Fields of a head: record size, magic, system flag, body length.
-_unpack_fields: Final = Struct(">II28xI44xI").unpack_from
+_unpack_fields: Final = HEAD.select("store_size", "magic", "sys_flag", "body_bytes").unpack_from
 
 
 def heads_bytes_max(length: int) -> int:

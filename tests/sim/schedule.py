@@ -13,6 +13,13 @@ from pathlib import Path
 from core_broker.errors import StoreReadOnly
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.record import decode_record
+from core_broker.message.record_layout import (
+    BODY_LENGTH_AT,
+    HEAD,
+    QUEUE_ID_AT,
+    QUEUE_OFFSET_AT,
+    SYS_FLAG_AT,
+)
 from core_broker.store import GetResult, GetStatus, PutResult, PutStatus
 from core_broker.store.simulated_files import UNLIMITED, SimulatedFiles
 from tests.support.history import Found, History, Queue
@@ -33,8 +40,8 @@ TOPICS = ("TopicA", "TopicB")
 QUEUES = [(topic, queue_id) for topic in TOPICS for queue_id in (0, 1)]
 #: Bytes of a record whose damage can be noticed: size, magic, body checksum, queue offset,
 #: physical offset. What the body's checksum covers comes on top.
-NOTICED_BYTES = (*range(12), *range(20, 36))
-BODY_AT = 88
+NOTICED_BYTES = (*range(QUEUE_ID_AT), *range(QUEUE_OFFSET_AT, SYS_FLAG_AT))
+BODY_AT = HEAD.size
 FAULTS = ("write", "sync", "open", "truncate", "allocate", "sync_dir", "rename", "unlink")
 
 
@@ -195,7 +202,7 @@ class Schedule:
             sorted(self.history.spans.items()), min(2, len(self.history.spans))
         ):
             body_end = BODY_AT + len(self.history.body(number))
-            at = start + self.random.choice((*NOTICED_BYTES, *range(84, body_end)))
+            at = start + self.random.choice((*NOTICED_BYTES, *range(BODY_LENGTH_AT, body_end)))
             path = ROOT / "commitlog" / f"{start - start % SEGMENT_BYTES:020d}"
             if at < end and self.files.exists(path):
                 self.files.flip_bit(path, at % SEGMENT_BYTES, self.random.randrange(8))

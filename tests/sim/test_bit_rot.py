@@ -10,6 +10,21 @@ import pytest
 
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
+from core_broker.message.record_layout import (
+    BODY_CRC_AT,
+    BODY_LENGTH_AT,
+    BORN_TIMESTAMP_AT,
+    FLAG_AT,
+    HEAD,
+    MAGIC_AT,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_ID_AT,
+    QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AT,
+    STORE_HOST_AT,
+    STORE_TIMESTAMP_AT,
+    SYS_FLAG_AT,
+)
 from core_broker.store import GetStatus
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import SEGMENT_BYTES, Bench, message, warmed
@@ -20,25 +35,28 @@ COUNT = 20
 ROTTEN = 10
 #: A queue of its own: damage there must not touch this one.
 OTHER_QUEUE = 1
+BODY_AT = HEAD.size
+TOPIC_AT = BODY_AT + len(b"message 00")
+PROPERTIES_AT = TOPIC_AT + 1 + len("TopicTest")
 #: Name → bytes of the record, and whether its damage can be noticed: checksum and lengths cover
 #: these. A damaged store time or host looks like any other.
 FIELDS: dict[str, tuple[range, bool]] = {
-    "size": (range(4), True),
-    "magic": (range(4, 8), True),
-    "body checksum": (range(8, 12), True),
-    "queue id": (range(12, 16), True),
-    "flag": (range(16, 20), False),
-    "queue offset": (range(20, 28), True),
-    "physical offset": (range(28, 36), True),
-    "system flag, host kinds": (range(39, 40), True),
-    "born time and host": (range(40, 56), False),
-    "store host": (range(64, 72), False),
-    "reconsume times, prepared offset": (range(72, 84), False),
-    "body length": (range(84, 88), True),
-    "body": (range(88, 98), True),
-    "topic length": (range(98, 99), True),
-    "topic": (range(99, 108), True),
-    "properties length": (range(108, 110), True),
+    "size": (range(MAGIC_AT), True),
+    "magic": (range(MAGIC_AT, BODY_CRC_AT), True),
+    "body checksum": (range(BODY_CRC_AT, QUEUE_ID_AT), True),
+    "queue id": (range(QUEUE_ID_AT, FLAG_AT), True),
+    "flag": (range(FLAG_AT, QUEUE_OFFSET_AT), False),
+    "queue offset": (range(QUEUE_OFFSET_AT, PHYSICAL_OFFSET_AT), True),
+    "physical offset": (range(PHYSICAL_OFFSET_AT, SYS_FLAG_AT), True),
+    "system flag, host kinds": (range(BORN_TIMESTAMP_AT - 1, BORN_TIMESTAMP_AT), True),
+    "born time and host": (range(BORN_TIMESTAMP_AT, STORE_TIMESTAMP_AT), False),
+    "store host": (range(STORE_HOST_AT, RECONSUME_TIMES_AT), False),
+    "reconsume times, prepared offset": (range(RECONSUME_TIMES_AT, BODY_LENGTH_AT), False),
+    "body length": (range(BODY_LENGTH_AT, BODY_AT), True),
+    "body": (range(BODY_AT, TOPIC_AT), True),
+    "topic length": (range(TOPIC_AT, TOPIC_AT + 1), True),
+    "topic": (range(TOPIC_AT + 1, PROPERTIES_AT), True),
+    "properties length": (range(PROPERTIES_AT, PROPERTIES_AT + 2), True),
 }
 #: Of the system flag only the bits that say how long the hosts are.
 HOST_KIND_BITS = (4, 5)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.message.record_layout import HEAD
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
 
@@ -17,7 +18,7 @@ ROOT = Path("/store")
 STRIDE = int(os.environ.get("CUT_STRIDE", "397"))
 #: What a record says of topic and properties has no checksum: behind the body only what is no
 #: text, or is missing, is noticed.
-PROPERTIES_AT = 88 + len(b"message 19")
+PROPERTIES_AT = HEAD.size + len(b"message 19")
 
 
 def filled(count: int, body_bytes: int = 0) -> tuple[SimulatedFiles, list[tuple[int, int]]]:

@@ -14,13 +14,8 @@ from core_broker.message.compression import compress, decompress
 from core_broker.message.ids import parse_offset_msg_id, parse_uniq_key
 from core_broker.message.model import Message, MessageInner
 from core_broker.message.properties import decode_properties, encode_properties
-from core_broker.message.record import (
-    decode_record,
-    decode_records,
-    encode_record,
-    host_flags,
-    record_size,
-)
+from core_broker.message.record import decode_record, decode_records, encode_record, host_flags
+from core_broker.message.record_layout import record_size
 from core_broker.remoting import bodies, fastjson, headers
 from core_broker.remoting.bodies import decode_body, decode_register_body, encode_body
 from core_broker.remoting.command import RemotingCommand

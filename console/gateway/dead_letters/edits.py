@@ -10,9 +10,11 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.errors import Unusable
+from core_broker.limits import MESSAGE_BYTES_MAX, PROPERTIES_BYTES_MAX
 from core_broker.message import properties as names
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
+#: The longest body that a broker takes with its default settings, bytes.
+BODY_BYTES_MAX = MESSAGE_BYTES_MAX
 TAGS_CHARS_MAX = 255
 KEYS_CHARS_MAX = 1_024
 PROPERTIES_MAX = 64
@@ -60,7 +62,7 @@ def checked(edit: Edit) -> Edit:
             format_lazy(_("At most {most} properties can be changed."), most=PROPERTIES_MAX)
         )
     for name in (*dict(edit.properties), *edit.removed):
-        _check_text(_("name of a property"), name, names.PROPERTIES_BYTES_MAX // 128)
+        _check_text(_("name of a property"), name, PROPERTIES_BYTES_MAX // 128)
         if not name or name in names.RESERVED_PROPERTIES:
             raise Unusable(
                 format_lazy(

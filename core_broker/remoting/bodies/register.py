@@ -19,15 +19,13 @@ from struct import Struct as Layout
 from msgspec import Struct, field
 
 from core_broker.errors import ProtocolError
+from core_broker.limits import DECOMPRESSED_BYTES_MAX
 from core_broker.remoting.bodies.codec import decode_body, encode_body
 from core_broker.remoting.bodies.tables import (
     DataVersion,
     TopicConfig,
     TopicConfigSerializeWrapper,
 )
-
-#: Maximum decompressed size, bytes: more than ten times the size of 100,000 topics.
-DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 
 _COMPRESS_LEVEL = 9
 _LENGTH = Layout(">i")

@@ -6,7 +6,6 @@ import pytest
 
 from core_broker.client.results import SendStatus
 from core_broker.client.sending import (
-    MESSAGE_BYTES_MAX,
     Outgoing,
     check_message,
     prepare,
@@ -14,6 +13,7 @@ from core_broker.client.sending import (
     read_send_answer,
 )
 from core_broker.errors import ClientError, RequestRefused
+from core_broker.limits import MESSAGE_BYTES_MAX
 from core_broker.message.batch import decode_batch
 from core_broker.message.model import Message
 from core_broker.message.properties import decode_properties

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.fastpath import has_kernel
+from core_broker.message.record_layout import BODY_CRC_AT, BODY_LENGTH_AT, CRC_MASK, HEAD
 from tests.support.send_frames import usual_frame
 from tests.support.two_paths import OnePath, compare
 from tests.unit.kernel.test_mixed_iterations import plain_frame
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not comp
 
 TOPICS = (("T", 4), ("U", 2))
 LOG_BYTES = 16 << 20
-BODY_LENGTH_AT, CRC_AT, HEAD_BYTES = 84, 8, 88
 
 #: Properties of one message that make a batch unusual.
 UNUSUAL = {
@@ -92,9 +92,9 @@ async def test_checksums_of_bodies_of_all_lengths(tmp_path: Path) -> None:
     log, at = stored["commitlog/" + "0" * 20], 0
     for size in sizes:
         (body_bytes,) = struct.unpack_from(">I", log, at + BODY_LENGTH_AT)
-        (crc,) = struct.unpack_from(">I", log, at + CRC_AT)
+        (crc,) = struct.unpack_from(">I", log, at + BODY_CRC_AT)
         assert body_bytes == size
-        assert crc == zlib.crc32(log[at + HEAD_BYTES :][:size]) & 0x7FFFFFFF, size
+        assert crc == zlib.crc32(log[at + HEAD.size :][:size]) & CRC_MASK, size
         at += struct.unpack_from(">I", log, at)[0]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.fastpath import has_kernel, writer_thread
-from core_broker.message.record import BLANK_MAGIC
+from core_broker.message.record_layout import BLANK_MAGIC
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.eventually import eventually

@@ -6,16 +6,11 @@ import pytest
 
 from core_broker.errors import ProtocolError
 from core_broker.message import record, sysflag
+from core_broker.message import record_layout as layout
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import encode_properties
-from core_broker.message.record import (
-    RECORD_MAGIC_V1,
-    RECORD_MAGIC_V2,
-    decode_record,
-    decode_records,
-    encode_record,
-    record_size,
-)
+from core_broker.message.record import decode_record, decode_records, encode_record
+from core_broker.message.record_layout import RECORD_MAGIC_V1, RECORD_MAGIC_V2, record_size
 
 
 def inner(**changes: object) -> MessageInner:
@@ -57,19 +52,19 @@ def test_fields_stand_where_their_names_say() -> None:
         return int.from_bytes(data[at : at + size], "big")
 
     assert number(0, 4) == len(data)
-    assert number(record.MAGIC_AT, 4) == RECORD_MAGIC_V1
-    assert number(record.QUEUE_ID_AT, 4) == 3
-    assert number(record.FLAG_AT, 4) == 7
-    assert number(record.QUEUE_OFFSET_AT, 8) == 12
-    assert number(record.PHYSICAL_OFFSET_AT, 8) == 3456
-    assert number(record.SYS_FLAG_AT, 4) == 8
-    assert number(record.BORN_TIMESTAMP_AT, 8) == 1_700_000_000_000
-    assert data[record.BORN_HOST_AT :][:8] == b"\xc0\x00\x02\x07\x00\x00\xc3\xcb"
-    assert number(record.STORE_TIMESTAMP_AT, 8) == 1_700_000_000_005
-    assert data[record.STORE_HOST_AT :][:8] == b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
-    assert number(record.RECONSUME_TIMES_AT, 4) == 2
-    assert number(record.BODY_LENGTH_AT, 4) == 14
-    assert data[record.BODY_LENGTH_AT + 4 :].startswith(b"Hello RocketMQ\x09TopicTest\x00\x0eKEYS")
+    assert number(layout.MAGIC_AT, 4) == RECORD_MAGIC_V1
+    assert number(layout.QUEUE_ID_AT, 4) == 3
+    assert number(layout.FLAG_AT, 4) == 7
+    assert number(layout.QUEUE_OFFSET_AT, 8) == 12
+    assert number(layout.PHYSICAL_OFFSET_AT, 8) == 3456
+    assert number(layout.SYS_FLAG_AT, 4) == 8
+    assert number(layout.BORN_TIMESTAMP_AT, 8) == 1_700_000_000_000
+    assert data[layout.BORN_HOST_AT :][:8] == b"\xc0\x00\x02\x07\x00\x00\xc3\xcb"
+    assert number(layout.STORE_TIMESTAMP_AT, 8) == 1_700_000_000_005
+    assert data[layout.STORE_HOST_AT :][:8] == b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
+    assert number(layout.RECONSUME_TIMES_AT, 4) == 2
+    assert number(layout.BODY_LENGTH_AT, 4) == 14
+    assert data[layout.BODY_LENGTH_AT + 4 :].startswith(b"Hello RocketMQ\x09TopicTest\x00\x0eKEYS")
 
 
 def test_comes_back() -> None:
@@ -122,32 +117,32 @@ def test_cut_off(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "at", "value"),
+    ("form", "at", "value"),
     [
         (">I", 0, 0),
         (">I", 0, 90),
         (">I", 0, 127),
         (">I", 0, 2**32 - 1),
-        (">I", record.MAGIC_AT, record.BLANK_MAGIC),
-        (">I", record.MAGIC_AT, 0),
-        (">I", record.MAGIC_AT, RECORD_MAGIC_V2),
-        (">I", record.BODY_LENGTH_AT, 2**32 - 1),
-        (">I", record.BODY_LENGTH_AT, 13),
-        (">I", record.SYS_FLAG_AT, sysflag.BORN_HOST_V6),
-        (">B", record.BODY_LENGTH_AT + 4 + 14, 255),
-        (">H", record.BODY_LENGTH_AT + 4 + 14 + 10, 65535),
+        (">I", layout.MAGIC_AT, layout.BLANK_MAGIC),
+        (">I", layout.MAGIC_AT, 0),
+        (">I", layout.MAGIC_AT, RECORD_MAGIC_V2),
+        (">I", layout.BODY_LENGTH_AT, 2**32 - 1),
+        (">I", layout.BODY_LENGTH_AT, 13),
+        (">I", layout.SYS_FLAG_AT, sysflag.BORN_HOST_V6),
+        (">B", layout.BODY_LENGTH_AT + 4 + 14, 255),
+        (">H", layout.BODY_LENGTH_AT + 4 + 14 + 10, 65535),
     ],
 )
-def test_lengths_that_do_not_add_up(layout: str, at: int, value: int) -> None:
+def test_lengths_that_do_not_add_up(form: str, at: int, value: int) -> None:
     data = bytearray(encoded(inner()))
-    pack_into(layout, data, at, value)
+    pack_into(form, data, at, value)
     with pytest.raises(ProtocolError):
         decode_record(data)
 
 
 def test_a_changed_body_is_seen_when_asked_for() -> None:
     data = bytearray(encoded(inner()))
-    data[record.BODY_LENGTH_AT + 4] ^= 1
+    data[layout.BODY_LENGTH_AT + 4] ^= 1
     assert decode_record(data).body != b"Hello RocketMQ"
     with pytest.raises(ProtocolError, match="checksum"):
         decode_record(data, check_crc=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.message.record import (
+from core_broker.message.record_layout import (
     BODY_LENGTH_AT,
     BORN_TIMESTAMP_AT,
     FLAG_AT,

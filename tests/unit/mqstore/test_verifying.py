@@ -7,14 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.message.record import BODY_CRC_AT, QUEUE_OFFSET_AT
+from core_broker.message.record_layout import (
+    BODY_CRC_AT,
+    MAGIC_AT,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_ID_AT,
+    QUEUE_OFFSET_AT,
+)
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.log_view import LogView
 from core_broker.mqstore.report import Report
 from core_broker.mqstore.verifying import verify
-from core_broker.store.consume_queue import UNIT
 from core_broker.store.layout import StorePaths
 from core_broker.store.log_scan import LogScan
+from core_broker.store.unit_layout import UNIT
 from tests.support.stores import SEGMENT_BYTES, Bench, message
 from tests.unit.mqstore.conftest import sizes_of
 
@@ -157,7 +163,7 @@ def test_problems_shown_are_bounded_and_the_rest_is_counted(root: Path) -> None:
     assert report.problem_count == 40
 
 
-@pytest.mark.parametrize("at", [BODY_CRC_AT, 4, 0, 12, 28])
+@pytest.mark.parametrize("at", [BODY_CRC_AT, MAGIC_AT, 0, QUEUE_ID_AT, PHYSICAL_OFFSET_AT])
 def test_damage_in_every_record_is_counted(root: Path, check: Check, at: int) -> None:
     path = root / FIRST_SEGMENT
     data = bytearray(path.read_bytes())

@@ -14,9 +14,10 @@ from core_broker.errors import (
 )
 from core_broker.remoting.client import RemotingClient, split_addr
 from core_broker.remoting.codes import RequestCode, ResponseCode
-from core_broker.remoting.command import HEADER_BYTES_MAX, RemotingCommand
+from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
+from core_broker.remoting.frame_layout import HEADER_BYTES_MAX
 from core_broker.remoting.server import RemotingServer
 from tests.unit.remoting.peers import Loopback, addr_of, echo, port_of, until
 

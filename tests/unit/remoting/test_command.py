@@ -7,7 +7,8 @@ import pytest
 
 from core_broker.errors import ProtocolError
 from core_broker.remoting.codes import LanguageCode, RequestCode
-from core_broker.remoting.command import HEADER_BYTES_MAX, RemotingCommand
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.frame_layout import HEADER_BYTES_MAX
 from core_broker.remoting.headers import GetMaxOffsetRequestHeader, GetMaxOffsetResponseHeader
 
 

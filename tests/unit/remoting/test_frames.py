@@ -5,8 +5,9 @@ from struct import pack
 import pytest
 
 from core_broker.errors import ProtocolError
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.frames import FRAME_BYTES_MAX, FrameSplitter
+from core_broker.remoting.frames import FrameSplitter
 
 GOOD = RemotingCommand.request(1, body=b"x" * 100).encode()
 

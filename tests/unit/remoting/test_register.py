@@ -6,6 +6,7 @@ from struct import pack
 import pytest
 
 from core_broker.errors import ProtocolError
+from core_broker.limits import DECOMPRESSED_BYTES_MAX
 from core_broker.remoting.bodies import (
     DataVersion,
     RegisterBrokerBody,
@@ -14,7 +15,6 @@ from core_broker.remoting.bodies import (
     decode_register_body,
     encode_register_body,
 )
-from core_broker.remoting.bodies.register import DECOMPRESSED_BYTES_MAX
 
 
 def sized(data: bytes) -> bytes:

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from core_broker.errors import ClientError, RequestRefused
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode, SerializeType
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.frames import FRAME_BYTES_MAX
 from tests.unit.remoting.peers import Holder, Loopback, addr_of, echo, port_of, request, until
 
 

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from core_broker.errors import ConnectionClosed
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode, SerializeType
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import BUSY_REMARK, Connection
 from core_broker.remoting.endpoint import Limits
-from core_broker.remoting.frames import FRAME_BYTES_MAX
 from tests.unit.remoting.peers import (
     Holder,
     Loopback,

@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting import descriptors
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.descriptors import connections_possible, raise_descriptor_limit
 from core_broker.remoting.endpoint import READ_BUFFER_BYTES, Limits
-from core_broker.remoting.frames import FRAME_BYTES_MAX
 from core_broker.remoting.kernel_age import KernelAge, waiting_bytes
 from tests.unit.remoting.peers import Holder, Loopback, echo, request, until
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.consume_queue import BLANK_SIZE, MAKING_COST, ConsumeQueue
+from core_broker.store.consume_queue import MAKING_COST, ConsumeQueue
 from core_broker.store.consume_queues import ArrivalListener, ConsumeQueues, is_folder_name
 from core_broker.store.files import DiskFiles
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles
+from core_broker.store.unit_layout import BLANK_SIZE
 
 FILES = DiskFiles()
 PER_FILE = 10

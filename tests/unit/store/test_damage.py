@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from core_broker.message.record import decode_record
-from core_broker.store.consume_queue import UNIT, UNIT_BYTES, ConsumeQueue
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import PLACES_MAX, Damage
 from core_broker.store.files import DiskFiles
 from core_broker.store.index_layout import ITEM, IndexLayout
 from core_broker.store.segments import OpenFiles
+from core_broker.store.unit_layout import UNIT, UNIT_BYTES
 from tests.support.stores import Bench, message, query, warmed
 
 TOPIC = "TopicTest"

@@ -10,6 +10,13 @@ from hypothesis import strategies as st
 
 from core_broker.message.model import MessageInner
 from core_broker.message.record import encode_record
+from core_broker.message.record_layout import (
+    BODY_LENGTH_AT,
+    HEAD,
+    MAGIC_AT,
+    PHYSICAL_OFFSET_AT,
+    STORE_TIMESTAMP_AT,
+)
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import DiskFiles
 from core_broker.store.log_scan import SECTOR, LogScan, find_record
@@ -89,16 +96,16 @@ def test_a_record_larger_than_a_chunk_is_read_whole(
 
 
 FLAWS = [
-    (4, b"\1\2\3\4", "no record begins here"),
+    (MAGIC_AT, b"\1\2\3\4", "no record begins here"),
     (0, struct.pack(">I", 20), "a record of 20 bytes cannot lie here"),
     (0, struct.pack(">I", 2**31), "cannot lie here"),
-    (28, struct.pack(">q", 7), "a record of offset 7 lies here"),
-    (56, bytes(8), "it has no store timestamp"),
-    (84, struct.pack(">I", 2**31), "the body runs past the record"),
-    (84, struct.pack(">I", 3), "its lengths do not add up"),
-    (90, b"#", "its body does not match the checksum"),
-    (98, b"/", "its topic is damaged"),
-    (98, b"\xff\xfe", "its topic is damaged"),
+    (PHYSICAL_OFFSET_AT, struct.pack(">q", 7), "a record of offset 7 lies here"),
+    (STORE_TIMESTAMP_AT, bytes(8), "it has no store timestamp"),
+    (BODY_LENGTH_AT, struct.pack(">I", 2**31), "the body runs past the record"),
+    (BODY_LENGTH_AT, struct.pack(">I", 3), "its lengths do not add up"),
+    (HEAD.size + 2, b"#", "its body does not match the checksum"),
+    (HEAD.size + 10, b"/", "its topic is damaged"),
+    (HEAD.size + 10, b"\xff\xfe", "its topic is damaged"),
 ]
 
 

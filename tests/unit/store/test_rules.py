@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_broker.message.record import (
-    RECORD_MAGIC_V2,
-    STORE_TIMESTAMP_AT,
-    decode_record,
-    encode_record,
-)
-from core_broker.store.consume_queue import UNIT, ConsumeQueue, _all_valid
+from core_broker.message.record import decode_record, encode_record
+from core_broker.message.record_layout import RECORD_MAGIC_V2, STORE_TIMESTAMP_AT
+from core_broker.store.consume_queue import ConsumeQueue, _all_valid
 from core_broker.store.files import DiskFiles
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_reader import Owner, Wanted
 from core_broker.store.segments import OpenFiles
+from core_broker.store.unit_layout import UNIT
 from tests.support.stores import NOW_MS, Bench, message, read_queue
 
 HOSTS = (("192.0.2.7", 1234), ("2001:db8::7", 1234))

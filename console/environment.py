@@ -14,10 +14,11 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from zoneinfo import available_timezones
 
+from core_broker.limits import PORT_MAX
+
 NAMESRV_DEFAULT = "127.0.0.1:9876"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
-PORT_MAX = 65535
 PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")

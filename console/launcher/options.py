@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from core_broker.limits import PORT_MAX
+
 NAMESRV_PORT = 9876
 BROKER_PORT = 10911
 CONSOLE_PORT = 8082
-PORT_MAX = 65535
 
 EPILOG = """\
 environment:

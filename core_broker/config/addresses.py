@@ -4,6 +4,8 @@ import re
 import socket
 from functools import cache
 
+from core_broker.limits import PORT_MAX
+
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:;,\[\]]+):\d{1,5}")
 
 
@@ -25,6 +27,6 @@ def is_address_list(text: str) -> bool:
     """Return whether the text is `host:port` addresses separated by ";"."""
     parts = [part.strip() for part in text.strip(";").split(";")]
     return all(
-        _HOST_AND_PORT.fullmatch(part) and 0 < int(part.rpartition(":")[2]) <= 65535
+        _HOST_AND_PORT.fullmatch(part) and 0 < int(part.rpartition(":")[2]) <= PORT_MAX
         for part in parts
     )

@@ -12,6 +12,7 @@ from typing import Literal
 from core_broker.config.addresses import local_address
 from core_broker.config.settings import INT_MAX, Settings, computed, key
 from core_broker.config.unused import NO_REPLICATION
+from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
@@ -41,10 +42,10 @@ class BrokerConfig(Settings):
     )
 
     # Listeners. Port 0 is any free port; the VIP port is then any free port, too.
-    listen_port: int = key(10911, high=65535)
-    ha_listen_port: int = key(10912, high=65535)
+    listen_port: int = key(10911, high=PORT_MAX)
+    ha_listen_port: int = key(10912, high=PORT_MAX)
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a broker
-    http_port: int = key(BROKER_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1: off
+    http_port: int = key(BROKER_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # Name servers.
@@ -67,7 +68,7 @@ class BrokerConfig(Settings):
     dlq_topic_perm: int = key(2, low=2, high=6, updatable=True)
 
     # Sending.
-    max_message_size: int = key(4 * 1024 * 1024, low=1, high=INT_MAX, updatable=True)
+    max_message_size: int = key(MESSAGE_BYTES_MAX, low=1, high=INT_MAX, updatable=True)
     trace_on: bool = key(True, updatable=True)
     reject_transaction_message: bool = key(False, important=True, updatable=True)
     store_reply_message_enable: bool = key(True, updatable=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_broker.config.settings import INT_MAX, Settings, computed, key
+from core_broker.limits import PORT_MAX
 
 #: TCP port of the name server's HTTP side listener.
 NAMESRV_HTTP_PORT = 5558
@@ -30,9 +31,9 @@ class NamesrvConfig(Settings):
     order_message_enable: bool = key(False, updatable=True)
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
 
-    listen_port: int = key(9876, high=65535)  # 0: any free port
+    listen_port: int = key(9876, high=PORT_MAX)  # 0: any free port
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a name server
-    http_port: int = key(NAMESRV_HTTP_PORT, low=-1, high=65535)  # Gantry's own; -1: off
+    http_port: int = key(NAMESRV_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.

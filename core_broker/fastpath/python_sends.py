@@ -5,7 +5,7 @@ hot_sends.py. The plain path (send.py) makes two commands, a header and some cal
 decide what most sends do not need to have decided. Whatever is unusual goes that way, and nothing
 is touched of it here. All three give the same bytes: tests/unit/kernel holds them together.
 
-The formats are in message/record.py, message/batch.py and remoting/command.py.
+The formats are in message/record_layout.py, message/batch.py and remoting/command.py.
 """
 
 from struct import error
@@ -28,14 +28,8 @@ from core_broker.message.properties import (
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from core_broker.message.record_layout import (
-    BODY_LENGTH_AT,
-    CRC_MASK,
-    HEAD,
-    RECONSUME_TIMES_AT,
-    RECORD_BYTES_MIN,
-    RECORD_MAGIC_V1,
-)
+from core_broker.message.record import FIRST_DELIVERY, pack_head_with_hosts
+from core_broker.message.record_layout import CRC_MASK, RECORD_BYTES_MIN, RECORD_MAGIC_V1
 from core_broker.message.topics import TOPIC_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
@@ -60,14 +54,6 @@ _DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
 _UNUSUAL = frozenset(_DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""})
 _WAIT = PROPERTY_WAIT_STORE_MSG_OK + NAME_VALUE_SEPARATOR
 _pack_unit = UNIT.pack
-#: A record up to its body: its hosts ready made, and no prepared transaction or earlier delivery.
-_pack_record = (
-    HEAD.merge("born_host", "born_address", "born_port")
-    .merge("from_store_host", "store_address", "prepared_transaction_offset")
-    .struct.pack
-)
-#: Reconsume times and prepared transaction offset.
-_NEVER_FAILED = bytes(BODY_LENGTH_AT - RECONSUME_TIMES_AT)
 _BATCHED = BATCHED_HEAD.select("size", "flag", "body_bytes")
 _BATCHED_BYTES = BATCHED_HEAD.size
 
@@ -169,7 +155,7 @@ class PythonSends:
     ) -> None:
         """Put settings in force; nothing is kept at this moment."""
         self.waits_for_disk = is_sync
-        self._host = host + _NEVER_FAILED
+        self._host = host + FIRST_DELIVERY
         self._added = [added.decode()] if added else []
         self._id_prefix = id_prefix.decode()
         self._answer_parts = tuple(part.decode() for part in answer_parts)
@@ -364,7 +350,7 @@ class PythonSends:
         """Make one record, its unit and its index keys; return its offset id."""
         size, body, flag, stored, properties = message
         position, logical, now = self._position, hot.next_offset, self.now
-        head = _pack_record(
+        head = pack_head_with_hosts(
             size,
             RECORD_MAGIC_V1,
             crc32(body) & CRC_MASK,

@@ -27,7 +27,6 @@ _RESPONSE = CommandFlag.RESPONSE.value
 _ONEWAY = CommandFlag.ONEWAY.value
 _MAPPED_V4 = "::ffff:"
 _OPAQUE_MASK = 0x7FFFFFFF
-
 log = logging.getLogger(__name__)
 _opaques = itertools.count(1)
 

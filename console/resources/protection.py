@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 
+from django.http import HttpRequest
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+from rest_framework.request import Request
 
+from console.audit.recording import audited
 from console.gateway import NotAllowedNow
 from console.resources.models import Kind, Protection
 
@@ -57,3 +60,17 @@ def check_confirmed(name: str, typed: str | None, clients: int) -> None:
             ),
             hint=_("Repeat its name in the parameter “confirm” to delete it all the same."),
         )
+
+
+def set_protection(
+    request: HttpRequest | Request, cluster: str, kind: Kind, name: str, *, on: bool
+) -> None:
+    """Switch the protection of one resource on or off, with a row in the audit list."""
+    before = {"protected": is_protected(cluster, kind, name)}
+    action = f"{kind.value}.{'protect' if on else 'unprotect'}"
+    with audited(request, action, cluster=cluster, target=name, before=before) as entry:
+        if on:
+            protect(cluster, kind, name, request.user.get_username())
+        else:
+            unprotect(cluster, kind, name)
+        entry.after = {"protected": on}

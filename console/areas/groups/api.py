@@ -3,40 +3,29 @@
 from dataclasses import asdict
 from typing import Any
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
+from console.api.flags import read_flag
 from console.api.paging import cut, list_parameters
-from console.api.serializers import OutcomesSerializer
-from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.api.views import ClusterResource, told_with
 from console.areas.groups import listing
 from console.areas.groups import serializers as shapes
-from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.areas.groups.resource import GROUP
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
-from console.gateway.changes import check_unchanged, chosen_of, etag_of, states
+from console.gateway.changes import etag_of
 from console.gateway.groups.changes import (
     FIELDS,
-    create_group,
-    delete_group,
-    differences,
-    group_impact,
-    update_group,
 )
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.gateway.groups.progress import progress_of, queue_progress, with_owners
-from console.resources import history
-from console.resources.models import Kind
-from console.resources.protection import check_confirmed, check_deletable, is_protected
+from console.resources.api import ResourceList, ResourceOne
 
 SHOW = OpenApiParameter(
     "show",
@@ -44,15 +33,11 @@ SHOW = OpenApiParameter(
     enum=list(listing.FILTERS),
     description="Without it all groups that are not the system's own.",
 )
-DEAD_LETTERS = OpenApiParameter(
-    "dead_letters", OpenApiTypes.BOOL, description="Delete the group's dead letters too."
-)
-
 STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Ask for its threads too.")
 
 
-class GroupList(ClusterResource):
-    actions = {"post": "group.create"}
+class GroupList(ResourceList):
+    resource = GROUP
 
     @extend_schema(
         parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
@@ -85,27 +70,14 @@ class GroupList(ClusterResource):
             }
         )
 
-    @extend_schema(
-        request=shapes.GroupCreateSerializer,
-        responses={201: OutcomesSerializer, 207: OutcomesSerializer},
+
+class GroupOne(ResourceOne):
+    resource = GROUP
+    delete_description = (
+        "Delete the group, its offsets and its retry topic; dead letters only when asked to.\n\n"
+        "409 when it is protected, and when clients are connected but `confirm` does not repeat "
+        "its name."
     )
-    def post(self, request: Request, cluster: str) -> Response:
-        """Create a group; 409 when a broker already has it."""
-        form = shapes.GroupCreateSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
-        name = form.validated_data["name"]
-        with audited(request, "group.create", cluster=cluster, target=name) as entry:
-            outcomes = self.cluster.do(
-                create_group, name, form.settings(), form.validated_data.get("brokers")
-            )
-            entry.after = form.settings()
-            entry.outcomes(outcomes)
-        location = reverse("api-group", kwargs={"cluster": cluster, "group": name})
-        return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
-
-
-class GroupOne(ClusterResource):
-    actions = {"patch": "group.update", "delete": "group.delete"}
 
     @extend_schema(responses=shapes.GroupSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
@@ -134,75 +106,6 @@ class GroupOne(ClusterResource):
             "failures": [asdict(failure) for failure in failures],
         }
         return Response(body, headers={"ETag": f'"{etag_of(settings.value)}"'})
-
-    @extend_schema(
-        parameters=[IF_MATCH, DRY_RUN],
-        request=shapes.GroupPatchSerializer,
-        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
-    )
-    def patch(self, request: Request, cluster: str, group: str) -> Response:
-        """Change some settings, on all brokers that have the group or on the named ones.
-
-        With `dry_run` nothing is changed, and the answer has the difference.
-        """
-        form = shapes.GroupPatchSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
-        held = self.cluster.ask(group_settings, group).value
-        check_unchanged(expected_etag(request), etag_of(held))
-        lines = differences(chosen_of(held, form.validated_data.get("brokers")), form.settings())
-        if read_flag(request, "dry_run"):
-            return Response(dry_run_body(group, lines))
-        with audited(request, "group.update", **self.act(group)) as entry:
-            outcomes = self.cluster.do(
-                update_group,
-                group,
-                form.settings(),
-                form.validated_data.get("brokers"),
-                expected_etag(request),
-            )
-            entry.after = form.settings()
-            entry.outcomes(outcomes)
-        history.keep(request.user, cluster, Kind.GROUP, group, lines, outcomes)
-        return self.changed(group, outcomes)
-
-    @extend_schema(
-        parameters=[IF_MATCH, DEAD_LETTERS, CONFIRM],
-        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
-    )
-    @needs(Need.ADMIN)
-    def delete(self, request: Request, cluster: str, group: str) -> Response:
-        """Delete the group, its offsets and its retry topic; dead letters only when asked to.
-
-        409 when it is protected, and when clients are connected but `confirm` does not repeat its
-        name.
-        """
-        dead_letters = read_flag(request, "dead_letters")
-        with audited(request, "group.delete", **self.act(group)) as entry:
-            check_deletable(cluster, Kind.GROUP, group)
-            clients = self.cluster.ask(group_impact, group).value.clients
-            check_confirmed(group, request.query_params.get("confirm"), clients)
-            outcomes = self.cluster.do(
-                delete_group,
-                group,
-                dead_letters=dead_letters,
-                expected_etag=expected_etag(request),
-            )
-            entry.outcomes(outcomes)
-        return self.changed(group, outcomes)
-
-    def act(self, group: str) -> dict[str, Any]:
-        """What the audit list keeps of the group as it is now."""
-        before = states(self.cluster.ask(group_settings, group).value)
-        return {"cluster": self.cluster.name, "target": group, "before": before}
-
-
-class GroupImpactNow(ClusterResource):
-    @extend_schema(responses=shapes.GroupImpactSerializer)
-    def get(self, request: Request, cluster: str, group: str) -> Response:
-        """What a deletion would take with it."""
-        answer = self.cluster.ask(group_impact, group)
-        is_kept = is_protected(cluster, Kind.GROUP, group)
-        return Response({**asdict(answer.value), "protected": is_kept, **told_with(answer)})
 
 
 class ClientList(ClusterResource):

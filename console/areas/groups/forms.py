@@ -4,8 +4,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from console.frame.forms import BrokersForm, TypedNameForm
+from console.frame.forms import TypedNameForm
 from console.gateway.groups.changes import GroupSettings
+from console.resources.forms import ResourceForm
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 
@@ -13,23 +14,30 @@ RETRIES_MAX = 10_000
 RETRY_QUEUES_MAX = 64
 
 
-class GroupSettingsForm(BrokersForm):
+class GroupSettingsForm(ResourceForm):
     """What can be set on a group."""
 
+    layout = (
+        ("retry_max_times", "retry_queue_nums"),
+        ("consume_enable",),
+        ("consume_broadcast_enable",),
+        ("notify_consumer_ids_changed_enable",),
+    )
+
     consume_enable = forms.BooleanField(
-        label=_("May consume"),
+        label=_("Consumption enabled"),
         required=False,
         initial=True,
-        help_text=_("Without it brokers refuse every pull of the group."),
+        help_text=_("When off, brokers refuse every pull of the group."),
     )
     consume_broadcast_enable = forms.BooleanField(
-        label=_("May consume by broadcast"), required=False, initial=True
+        label=_("Broadcast consumption enabled"), required=False, initial=True
     )
     notify_consumer_ids_changed_enable = forms.BooleanField(
-        label=_("Tell members at once when others come or go"),
+        label=_("Notify consumers of membership changes"),
         required=False,
         initial=True,
-        help_text=_("Otherwise they notice within 20 seconds."),
+        help_text=_("When off, consumers notice a change within 20 seconds."),
     )
     retry_max_times = forms.IntegerField(
         label=_("Retries before a message becomes a dead letter"),
@@ -59,7 +67,6 @@ class GroupCreateForm(GroupSettingsForm):
         max_length=GROUP_BYTES_MAX,
         help_text=_("Letters, digits, “-”, “_”, “%” and “|”."),
     )
-    field_order = ("name",)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]

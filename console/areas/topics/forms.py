@@ -1,14 +1,17 @@
 """Forms of topics: their settings, and the brokers they are meant for."""
 
+from typing import Any
+
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from console.frame.forms import BrokersForm
 from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
 from console.gateway.topics.permission import perm_words
+from console.resources.forms import ResourceForm
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
+from core_broker.remoting.bodies import TopicConfig
 
 PERMS = (6, 4, 2)
 
@@ -19,8 +22,10 @@ def perm_choices() -> list[tuple[int, str]]:
     return [(perm, f"{words.words} · {perm}") for perm, words in known if words]
 
 
-class TopicSettingsForm(BrokersForm):
+class TopicSettingsForm(ResourceForm):
     """What can be set on a topic."""
+
+    layout = (("write_queues", "read_queues"), ("perm",), ("order",))
 
     write_queues = forms.IntegerField(
         label=_("Write queues per broker"),
@@ -52,8 +57,18 @@ class TopicSettingsForm(BrokersForm):
         help_text=_("Keep the number of queues when a broker is away, so that order is kept."),
     )
 
-    def offer_perm(self, perm: int) -> None:
-        """Offer the present permission too, when it is not one of the usual three."""
+    @classmethod
+    def initial_of(cls, config: TopicConfig) -> dict[str, Any]:
+        return {
+            "write_queues": config.write_queue_nums,
+            "read_queues": config.read_queue_nums,
+            "perm": config.perm,
+            "order": config.order,
+        }
+
+    def offer_present(self, config: TopicConfig) -> None:
+        """Offer the present permission too, when it is none of PERMS."""
+        perm = config.perm
         words = perm_words(perm)
         if perm not in PERMS and words is not None:
             field = self.fields["perm"]
@@ -76,7 +91,6 @@ class TopicCreateForm(TopicSettingsForm):
         max_length=127,
         help_text=_("Letters, digits, “-”, “_”, “%” and “|”; up to 127."),
     )
-    field_order = ("name", "write_queues", "read_queues", "perm", "order", "brokers")
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]

@@ -29,8 +29,8 @@ from console.gateway.brokers.settings import (
 )
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.resources import history
-from console.resources.guarded import UndoPage
 from console.resources.models import Kind
+from console.resources.undo import UndoPage
 from console.services.clusters.setting_docs import meanings
 
 SHOW = ("differing", "changed", "changeable")

@@ -1,0 +1,283 @@
+"""REST resources that create, change, delete and protect resources of any kind.
+
+An area derives its list from `ResourceList` and its single resource from `ResourceOne`, adds `get`,
+and mounts the others with `api_urls`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django.urls import URLPattern, path, reverse
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
+from console.api.serializers import OutcomesSerializer
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.gateway.changes import (
+    BrokerOutcome,
+    check_unchanged,
+    chosen_of,
+    etag_of,
+    states,
+)
+from console.resources import bulk, deletion, history
+from console.resources.protection import (
+    check_confirmed,
+    check_deletable,
+    is_protected,
+    set_protection,
+)
+from console.resources.resource import Resource
+
+OUTCOMES = {200: OutcomesSerializer, 207: OutcomesSerializer}
+
+
+class ProtectionSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    protected = serializers.BooleanField()
+
+
+class KindResource(ClusterResource):
+    """A REST resource of one kind of configured resource. `verbs` name its audited actions."""
+
+    resource: ClassVar[Resource]
+    verbs: ClassVar[dict[str, str]] = {}
+    actions: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "resource"):
+            cls.actions = {method: cls.resource.action(verb) for method, verb in cls.verbs.items()}
+            extend_schema_view(**cls.schemas())(cls)
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        """What OpenAPI says of methods whose bodies depend on the kind."""
+        return {}
+
+    @classmethod
+    def of(cls, resource: Resource) -> Any:
+        """The view of this resource for a kind."""
+        name = f"{resource.kind.name.title()}{cls.__name__}"
+        view = type(name, (cls,), {"resource": resource, "__doc__": cls.__doc__})
+        return view.as_view()  # type: ignore[attr-defined]
+
+
+class ResourceList(KindResource):
+    """The list of a kind; an area adds `get`."""
+
+    verbs = {"post": "create"}
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        request = cls.resource.create_serializer
+        responses = {201: OutcomesSerializer, 207: OutcomesSerializer}
+        return {"post": extend_schema(request=request, responses=responses)}
+
+    def post(self, request: Request, cluster: str) -> Response:
+        """Create one; 409 when a broker already has it."""
+        resource = self.resource
+        form: Any = resource.create_serializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        name, settings = form.validated_data["name"], form.settings()
+        with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
+            brokers = form.validated_data.get("brokers")
+            outcomes = self.cluster.do(resource.create, name, settings, brokers)
+            entry.after = settings
+            entry.outcomes(outcomes)
+        location = reverse(f"api-{resource.argument}", args=[cluster, name])
+        return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
+
+
+class ResourceOne(KindResource):
+    """One resource; an area adds `get` and `delete_description`, the text of its OpenAPI entry."""
+
+    verbs = {"patch": "update", "delete": "delete"}
+    delete_description: ClassVar[str]
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        flags = cls.resource.delete_flags
+        return {
+            "patch": extend_schema(
+                parameters=[IF_MATCH, DRY_RUN],
+                request=cls.resource.patch_serializer,
+                responses=OUTCOMES,
+            ),
+            "delete": extend_schema(
+                parameters=[IF_MATCH, *flags, CONFIRM],
+                description=cls.delete_description,
+                responses=OUTCOMES,
+            ),
+        }
+
+    @property
+    def name(self) -> str:
+        return str(self.kwargs[self.resource.argument])
+
+    def patch(self, request: Request, cluster: str, **_names: str) -> Response:
+        """Change some settings, on all brokers that have the resource or on the named ones.
+
+        With `dry_run` nothing is changed, and the answer has the difference.
+        """
+        resource, name, etag = self.resource, self.name, expected_etag(request)
+        form: Any = resource.patch_serializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        settings, brokers = form.settings(), form.validated_data.get("brokers")
+        configs = resource.configs(self.cluster, name)
+        check_unchanged(etag, etag_of(configs))
+        lines = resource.differences(chosen_of(configs, brokers), settings)
+        if read_flag(request, "dry_run"):
+            return Response(dry_run_body(name, lines))
+        with audited(request, resource.action("update"), **self.act()) as entry:
+            outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
+            entry.after = settings
+            entry.outcomes(outcomes)
+        history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
+        return self.changed(name, outcomes)
+
+    @needs(Need.ADMIN)
+    def delete(self, request: Request, cluster: str, **_names: str) -> Response:
+        resource, name = self.resource, self.name
+        flags = {flag.name: read_flag(request, flag.name) for flag in resource.delete_flags}
+        with audited(request, resource.action("delete"), **self.act()) as entry:
+            check_deletable(cluster, resource.kind, name)
+            clients = self.cluster.ask(resource.impact, name).value.clients
+            check_confirmed(name, request.query_params.get("confirm"), clients)
+            etag = expected_etag(request)
+            outcomes = self.cluster.do(resource.delete, name, expected_etag=etag, **flags)
+            entry.outcomes(outcomes)
+        return self.changed(name, outcomes)
+
+    def act(self) -> dict[str, Any]:
+        """What the audit list keeps of the resource as it is now."""
+        before = states(self.resource.configs(self.cluster, self.name))
+        return {"cluster": self.cluster.name, "target": self.name, "before": before}
+
+
+class Impact(KindResource):
+    """What a deletion takes with it."""
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        return {"get": extend_schema(responses=cls.resource.impact_serializer)}
+
+    def get(self, request: Request, cluster: str, **_names: str) -> Response:
+        """What a deletion would take with it."""
+        name = self.kwargs[self.resource.argument]
+        answer = self.cluster.ask(self.resource.impact, name)
+        protected = is_protected(cluster, self.resource.kind, name)
+        body = self.resource.impact_body(answer.value)
+        return Response({**body, "protected": protected, **told_with(answer)})
+
+
+class Protection(KindResource):
+    """Protection from deletion."""
+
+    verbs = {"put": "protect", "delete": "unprotect"}
+
+    @extend_schema(responses=ProtectionSerializer)
+    def get(self, request: Request, cluster: str, name: str) -> Response:
+        """Whether it is protected."""
+        return self.present(cluster, name)
+
+    @extend_schema(request=None, responses=ProtectionSerializer)
+    @needs(Need.ADMIN)
+    def put(self, request: Request, cluster: str, name: str) -> Response:
+        """Protect it: nobody can delete it from here until the protection is removed."""
+        set_protection(request, cluster, self.resource.kind, name, on=True)
+        return self.present(cluster, name)
+
+    @extend_schema(responses=ProtectionSerializer)
+    @needs(Need.ADMIN)
+    def delete(self, request: Request, cluster: str, name: str) -> Response:
+        """Remove the protection."""
+        set_protection(request, cluster, self.resource.kind, name, on=False)
+        return self.present(cluster, name)
+
+    def present(self, cluster: str, name: str) -> Response:
+        protected = is_protected(cluster, self.resource.kind, name)
+        return Response({"name": name, "protected": protected})
+
+
+@needs(Need.ADMIN)
+class BulkDelete(KindResource):
+    """Deletes several resources, with a result for each."""
+
+    verbs = {"post": "delete-many"}
+
+    @extend_schema(
+        request=bulk.DeleteNamesSerializer,
+        responses={200: bulk.BulkSerializer, 207: bulk.BulkSerializer},
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        """Delete several; protected ones and those with clients are refused, each with a reason."""
+        form = bulk.DeleteNamesSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        names = form.validated_data["names"]
+        if form.validated_data["dry_run"]:
+            return Response(bulk.body(deletion.preview(self.cluster, self.resource, names)))
+        confirmed = form.validated_data.get("confirm") == len(set(names))
+        results = deletion.delete_all(
+            request, self.cluster, self.resource, names, confirmed=confirmed
+        )
+        return Response(bulk.body(results), bulk.status(results))
+
+
+class BulkUpdate(KindResource):
+    """Gives several resources the same settings, with a result for each."""
+
+    verbs = {"post": "update-many"}
+    names_serializer: ClassVar[type[serializers.Serializer[Any]]]
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        responses = {200: bulk.BulkSerializer, 207: bulk.BulkSerializer}
+        return {"post": extend_schema(request=cls.names_serializer, responses=responses)}
+
+    def post(self, request: Request, cluster: str) -> Response:
+        """Change several; a dry run tells which could not be changed."""
+        resource = self.resource
+        form: Any = self.names_serializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        names, settings = form.validated_data["names"], form.settings()
+        brokers = form.validated_data.get("brokers")
+        if form.validated_data["dry_run"]:
+            return Response(bulk.body(bulk.would(bulk.each(names, self.check))))
+
+        def update(name: str) -> Sequence[BrokerOutcome]:
+            configs = resource.configs(self.cluster, name)
+            lines = resource.differences(chosen_of(configs, brokers), settings)
+            outcomes = self.cluster.do(resource.update, name, settings, brokers)
+            history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
+            return outcomes
+
+        target = ", ".join(dict.fromkeys(names))
+        action = resource.action("update-many")
+        with audited(request, action, cluster=cluster, target=target) as entry:
+            results = bulk.each(names, update)
+            entry.after = settings
+            entry.outcomes(results)
+        return Response(bulk.body(results), bulk.status(results))
+
+    def check(self, name: str) -> Sequence[BrokerOutcome]:
+        """Nothing is changed; NotThere without the resource."""
+        self.resource.configs(self.cluster, name)
+        return ()
+
+
+def api_urls(resource: Resource) -> list[URLPattern]:
+    """Impact, protection and bulk deletion of a kind of resource."""
+    one, many = resource.argument, resource.namespace
+    return [
+        path(f"{many}/<str:{one}>/impact", Impact.of(resource), name=f"api-{one}-impact"),
+        path(
+            f"{many}/<str:name>/protection", Protection.of(resource), name=f"api-{one}-protection"
+        ),
+        path(f"{many}:delete", BulkDelete.of(resource), name=f"api-{many}-delete"),
+    ]

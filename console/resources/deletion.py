@@ -1,0 +1,61 @@
+"""Deleting several resources of a kind: what is refused, and what became of each."""
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from rest_framework.request import Request
+
+from console.audit.recording import audited
+from console.gateway import Cluster, GatewayError
+from console.gateway.changes import BrokerOutcome
+from console.resources import bulk
+from console.resources.protection import NeedsName, Protected, check_deletable, protected
+from console.resources.resource import Resource
+
+
+def preview(cluster: Cluster, resource: Resource, names: Sequence[str]) -> list[bulk.ItemResult]:
+    """What would become of each name; nothing is deleted."""
+    kept = protected(cluster.name, resource.kind, names)
+    return [_preview(cluster, resource, name, name in kept) for name in dict.fromkeys(names)]
+
+
+def _preview(
+    cluster: Cluster, resource: Resource, name: str, is_protected: bool
+) -> bulk.ItemResult:
+    if is_protected:
+        return bulk.ItemResult(name, "failed", str(_("protected")), Protected.kind)
+    try:
+        clients = _clients(cluster, resource, name)
+    except GatewayError as trouble:
+        return bulk.ItemResult(name, "failed", str(trouble.detail), trouble.kind)
+    text = _("%d clients are connected") % clients if clients else None
+    return bulk.ItemResult(name, "would", text, NeedsName.kind if clients else None)
+
+
+def delete_all(
+    request: HttpRequest | Request,
+    cluster: Cluster,
+    resource: Resource,
+    names: Sequence[str],
+    *,
+    confirmed: bool,
+) -> list[bulk.ItemResult]:
+    """Delete each name that is not protected; those with clients only when `confirmed`."""
+
+    def delete(name: str) -> Sequence[BrokerOutcome]:
+        check_deletable(cluster.name, resource.kind, name)
+        if not confirmed and (clients := _clients(cluster, resource, name)):
+            raise NeedsName(_("%d clients are connected.") % clients)
+        return cluster.do(resource.delete, name)
+
+    target = ", ".join(dict.fromkeys(names))
+    action = resource.action("delete-many")
+    with audited(request, action, cluster=cluster.name, target=target) as entry:
+        results = bulk.each(names, delete)
+        entry.outcomes(results)
+    return results
+
+
+def _clients(cluster: Cluster, resource: Resource, name: str) -> int:
+    return int(cluster.ask(resource.impact, name).value.clients)

@@ -1,0 +1,300 @@
+"""Pages that create, edit, delete, protect and undo resources of any kind.
+
+`page_urls` gives an area the addresses of all of them for its kind.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, ClassVar
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.frame.forms import TypedNameForm
+from console.frame.outcomes import tell_outcomes
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway import AlreadyThere, Changed
+from console.gateway.brokers.listing import broker_names
+from console.gateway.changes import BrokerOutcome, FieldChange, chosen_of, etag_of, states
+from console.resources import bulk, deletion, history
+from console.resources.forms import ResourceForm
+from console.resources.models import Kind
+from console.resources.protection import check_deletable, is_protected, set_protection
+from console.resources.resource import Configs, Resource
+from console.resources.undo import UndoPage
+
+
+class ResourcePage(ClusterPage):
+    """A page about one kind of resource. `verb` is its action in the audit list."""
+
+    resource: ClassVar[Resource]
+    verb: ClassVar[str]
+    actions: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "resource"):
+            cls.actions = {"post": cls.resource.action(cls.verb)}
+
+    @classmethod
+    def of(cls, resource: Resource) -> Any:
+        """The view of this page for a kind of resource."""
+        page = type(f"{resource.kind.name.title()}{cls.__name__}", (cls,), {"resource": resource})
+        return page.as_view()  # type: ignore[attr-defined]
+
+    def shared_context(self) -> dict[str, Any]:
+        context = super().shared_context()
+        return {**context, "resource": self.resource, "texts": self.resource.texts}
+
+
+@needs(Need.WRITE)
+class CreatePage(ResourcePage):
+    template = "resources/create.html"
+    verb = "create"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.form(self.resource.create_form(initial={"name": request.GET.get("name", "")}))
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        resource = self.resource
+        form = resource.create_form(request.POST)
+        form.offer_brokers(self.cluster.ask(broker_names).value)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        name, settings = form.cleaned_data["name"], form.settings()
+        try:
+            with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
+                brokers = form.cleaned_data["brokers"]
+                outcomes = self.cluster.do(resource.create, name, settings, brokers)
+                entry.after = settings
+                entry.outcomes(outcomes)
+        except AlreadyThere as taken:
+            form.add_error("name", str(taken.detail))
+            return self.form(form, status=409)
+        tell_outcomes(request, outcomes, str(resource.texts.created) % name)
+        return redirect(resource.url(cluster, name))
+
+    def form(self, form: ResourceForm, status: int = 200) -> HttpResponse:
+        form.offer_brokers(self.cluster.ask(broker_names).value)
+        title = str(self.resource.texts.create_title)
+        back = self.resource.list_url(self.cluster.name)
+        crumbs = [*self.resource.crumbs(self.cluster.name), Crumb(title)]
+        return self.show(title=title, crumbs=crumbs, form=form, back=back, status=status)
+
+
+class OneResourcePage(ResourcePage):
+    """A page about one resource, whose name is in the address."""
+
+    @property
+    def name(self) -> str:
+        return str(self.kwargs[self.resource.argument])
+
+    def configs(self) -> Configs:
+        """The present configuration on each broker; raises NotThere without the resource."""
+        return self.resource.configs(self.cluster, self.name)
+
+    def crumbs(self, last: str) -> list[Crumb]:
+        return [*self.resource.crumbs(self.cluster.name, self.name), Crumb(last)]
+
+    def shared_context(self) -> dict[str, Any]:
+        back = self.resource.url(self.cluster.name, self.name)
+        return {**super().shared_context(), "name": self.name, "back": back}
+
+
+@needs(Need.WRITE)
+class EditPage(OneResourcePage):
+    """Two steps: the form, and then what the form would change on which broker."""
+
+    template = "resources/edit.html"
+    verb = "update"
+
+    def get(self, request: HttpRequest, cluster: str, **_names: str) -> HttpResponse:
+        configs = self.configs()
+        return self.form(configs, self.resource.edit_form.filled(configs))
+
+    def post(self, request: HttpRequest, cluster: str, **_names: str) -> HttpResponse:
+        resource, name, configs = self.resource, self.name, self.configs()
+        form = resource.edit_form.filled(configs, request.POST)
+        if not form.is_valid() or "change" in request.POST:
+            return self.form(configs, form, status=200 if form.is_valid() else 422)
+        settings, brokers = form.settings(), sorted(set(form.cleaned_data["brokers"]))
+        chosen = chosen_of(configs, brokers)
+        changes = resource.differences(chosen, settings)
+        if not changes or "save" not in request.POST:
+            return self.form(configs, form, changes=changes, asked=True)
+        act: dict[str, Any] = {"cluster": cluster, "target": name, "before": states(chosen)}
+        try:
+            with audited(request, resource.action("update"), **act) as entry:
+                etag = request.POST.get("etag")
+                outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
+                entry.after = settings
+                entry.outcomes(outcomes)
+        except Changed as changed:
+            messages.error(request, f"{changed.detail} {changed.hint}")
+            return redirect(resource.url(cluster, name, "edit"))
+        history.keep(request.user, cluster, resource.kind, name, changes, outcomes)
+        tell_outcomes(request, outcomes, str(resource.texts.changed) % name)
+        return redirect(resource.url(cluster, name))
+
+    def form(
+        self, configs: Configs, form: ResourceForm, *, status: int = 200, **more: Any
+    ) -> HttpResponse:
+        fields = [self.resource.fields_of(config) for _ref, config in configs]
+        return self.show(
+            title=_("Edit %s") % self.name,
+            crumbs=self.crumbs(_("Edit")),
+            status=status,
+            drift=any(each != fields[0] for each in fields),
+            past=history.recent(self.cluster.name, self.resource.kind, self.name),
+            undo=f"{self.resource.namespace}:undo",
+            form=form,
+            etag=etag_of(configs),
+            **more,
+        )
+
+
+@needs(Need.ADMIN)
+class DeletePage(OneResourcePage):
+    """Shows what a deletion takes with it, and asks for the name."""
+
+    template = "resources/delete.html"
+    verb = "delete"
+
+    def get(self, request: HttpRequest, cluster: str, **_names: str) -> HttpResponse:
+        initial = {"etag": etag_of(self.configs())}
+        return self.form(self.resource.delete_form(expected=self.name, initial=initial))
+
+    def post(self, request: HttpRequest, cluster: str, **_names: str) -> HttpResponse:
+        resource, name = self.resource, self.name
+        form = resource.delete_form(request.POST, expected=name)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        flags = {flag.name: form.cleaned_data[flag.name] for flag in resource.delete_flags}
+        before = states(self.configs())
+        with audited(
+            request, resource.action("delete"), cluster=cluster, target=name, before=before
+        ) as entry:
+            check_deletable(cluster, resource.kind, name)
+            etag = form.cleaned_data["etag"] or None
+            outcomes = self.cluster.do(resource.delete, name, expected_etag=etag, **flags)
+            entry.outcomes(outcomes)
+        tell_outcomes(request, outcomes, str(resource.texts.deleted) % name)
+        return redirect(resource.list_url(cluster))
+
+    def form(self, form: TypedNameForm, status: int = 200) -> HttpResponse:
+        answer = self.cluster.ask(self.resource.impact, self.name)
+        return self.show(
+            title=_("Delete %s") % self.name,
+            crumbs=self.crumbs(_("Delete")),
+            status=status,
+            answer=answer,
+            impact=answer.value,
+            impact_template=f"{self.resource.namespace}/impact.html",
+            flags=[form[flag.name] for flag in self.resource.delete_flags],
+            protected=is_protected(self.cluster.name, self.resource.kind, self.name),
+            form=form,
+        )
+
+
+@needs(Need.ADMIN)
+class ProtectPage(ResourcePage):
+    """Switches the protection from deletion on or off, and returns to the resource's page."""
+
+    verb = "protect"
+
+    def post(self, request: HttpRequest, cluster: str, name: str) -> HttpResponse:
+        on = request.POST.get("protected") == "on"
+        set_protection(request, cluster, self.resource.kind, name, on=on)
+        text = _("“%s” is protected.") if on else _("“%s” is no longer protected.")
+        messages.success(request, text % name)
+        return redirect(self.resource.url(cluster, name))
+
+
+class ResourceUndoPage(ResourcePage, UndoPage):
+    """Restores the settings from before a change of one resource."""
+
+    verb = "undo"
+
+    @property
+    def kind(self) -> Kind:  # type: ignore[override]
+        return self.resource.kind
+
+    def present(self, name: str) -> dict[tuple[str, str], Any]:
+        return {
+            (ref.name, field): value
+            for ref, config in self.resource.configs(self.cluster, name)
+            for field, value in self.resource.fields_of(config).items()
+        }
+
+    def restore(self, name: str, lines: Sequence[FieldChange]) -> Sequence[BrokerOutcome]:
+        outcomes: list[BrokerOutcome] = []
+        ordered = sorted(lines, key=lambda line: line.broker)
+        for broker, of_broker in groupby(ordered, key=lambda line: line.broker):
+            before = self.resource.settings_from({line.field: line.before for line in of_broker})
+            outcomes += self.cluster.do(self.resource.update, name, before, [broker])
+        return outcomes
+
+    def back(self, name: str) -> HttpResponse:
+        return redirect(self.resource.url(self.cluster.name, name))
+
+
+@needs(Need.ADMIN)
+class BulkDeletePage(ResourcePage):
+    """Two steps: a preview for each name, confirmed by typing their number; then the results."""
+
+    template = "bulk/delete.html"
+    verb = "delete-many"
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        names = bulk.read_names(request.POST.getlist("names"))
+        if not names:
+            messages.warning(request, _("Nothing was chosen."))
+            return redirect(self.resource.list_url(cluster))
+        typed = request.POST.get("typed_count", "")
+        if "delete" in request.POST and typed == str(len(names)):
+            results = deletion.delete_all(
+                request, self.cluster, self.resource, names, confirmed=True
+            )
+            return self.page(results, is_done=True)
+        wrong = "delete" in request.POST
+        results = deletion.preview(self.cluster, self.resource, names)
+        return self.page(results, wrong=wrong, status=422 if wrong else 200)
+
+    def page(
+        self,
+        results: Sequence[bulk.ItemResult],
+        *,
+        is_done: bool = False,
+        wrong: bool = False,
+        status: int = 200,
+    ) -> HttpResponse:
+        title = _("Delete several")
+        return self.show(
+            title=title,
+            crumbs=[*self.resource.crumbs(self.cluster.name), Crumb(title)],
+            status=status,
+            results=results,
+            told=bulk.told(results),
+            is_done=is_done,
+            wrong=wrong,
+            back=self.resource.list_url(self.cluster.name),
+            detail=f"{self.resource.namespace}:detail",
+        )
+
+
+def page_urls(resource: Resource) -> list[URLPattern]:
+    """The addresses of all pages of this module for a kind of resource."""
+    one, many = resource.argument, resource.namespace
+    return [
+        path(f"{many}/<str:{one}>/edit/", EditPage.of(resource), name="edit"),
+        path(f"{many}/<str:{one}>/delete/", DeletePage.of(resource), name="delete"),
+        path(f"{many}/<str:name>/protect/", ProtectPage.of(resource), name="protect"),
+        path(f"{many}/<str:name>/undo/<int:number>/", ResourceUndoPage.of(resource), name="undo"),
+        path(f"delete-{many}/", BulkDeletePage.of(resource), name="bulk-delete"),
+        path(f"create-{one}/", CreatePage.of(resource), name="create"),
+    ]

@@ -1,0 +1,103 @@
+"""A kind of configured resource: what its generic pages and REST resources have to know.
+
+An area describes its kind once, as a `Resource`, and gets from it the pages (`pages.py`) and REST
+resources (`api.py`) that create, edit, delete, protect and undo:
+
+    TOPIC = Resource(kind=Kind.TOPIC, texts=…, create=create_topic, create_form=TopicCreateForm, …)
+
+    urlpatterns = [path("topics/", TopicListPage.as_view(), name="list"), *page_urls(TOPIC)]
+
+The addresses follow from the kind: namespace `topics`, argument `topic`, template
+`topics/impact.html` for what a deletion takes with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from console.frame.forms import TypedNameForm
+from console.frame.pages import Crumb
+from console.gateway import BrokerRef, Cluster
+from console.gateway.changes import BrokerOutcome, FieldChange
+from console.gateway.engine.questions import Command, Question
+from console.resources.forms import ResourceForm
+from console.resources.models import Kind
+
+#: The configuration of one resource on each broker that has it.
+Configs = Sequence[tuple[BrokerRef, Any]]
+Outcomes = Sequence[BrokerOutcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """Labels and messages of one kind, as lazy translations. `%s` stands for the name."""
+
+    list_title: Any
+    create_title: Any
+    create: Any
+    created: Any
+    changed: Any
+    delete: Any
+    deleted: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind of configured resource."""
+
+    kind: Kind
+    texts: Texts
+    #: The configuration on each broker; raises NotThere when no broker has the resource.
+    configs: Callable[[Cluster, str], Configs]
+    #: What a deletion takes with it; `.clients` counts the connected clients.
+    impact: Question[[str], Any]
+    #: Arguments: name, settings, broker names or None for all.
+    create: Command[..., Outcomes]
+    #: Arguments: name, settings, broker names or None for all, expected ETag or None.
+    update: Command[..., Outcomes]
+    #: Arguments: name, `expected_etag`, and one keyword for each of `delete_flags`.
+    delete: Command[..., Outcomes]
+    #: What settings would change, line by line.
+    differences: Callable[[Configs, Any], Sequence[FieldChange]]
+    #: What can be set, by RocketMQ's names; `settings_from` is the reverse.
+    fields_of: Callable[[Any], Mapping[str, Any]]
+    settings_from: Callable[[Mapping[str, Any]], Any]
+    create_form: type[ResourceForm]
+    edit_form: type[ResourceForm]
+    delete_form: type[TypedNameForm] = TypedNameForm
+    create_serializer: type[serializers.Serializer[Any]]
+    patch_serializer: type[serializers.Serializer[Any]]
+    impact_serializer: type[serializers.Serializer[Any]]
+    #: The impact as the REST resource returns it.
+    impact_body: Callable[[Any], Mapping[str, Any]]
+    #: Query parameters (and fields of `delete_form`) that widen a deletion.
+    delete_flags: tuple[OpenApiParameter, ...] = field(default=())
+
+    @property
+    def namespace(self) -> str:
+        """The URL namespace of the area, such as `topics`."""
+        return f"{self.kind.value}s"
+
+    @property
+    def argument(self) -> str:
+        """The URL argument that holds the name, such as `topic`."""
+        return str(self.kind.value)
+
+    def action(self, verb: str) -> str:
+        """The name of an action in the audit list, such as `topic.create`."""
+        return f"{self.kind.value}.{verb}"
+
+    def list_url(self, cluster: str) -> str:
+        return reverse(f"{self.namespace}:list", args=[cluster])
+
+    def url(self, cluster: str, name: str, page: str = "detail") -> str:
+        return reverse(f"{self.namespace}:{page}", args=[cluster, name])
+
+    def crumbs(self, cluster: str, name: str | None = None) -> list[Crumb]:
+        """Breadcrumbs down to the list, or to the page of one resource."""
+        crumbs = [Crumb(str(self.texts.list_title), self.list_url(cluster))]
+        return crumbs if name is None else [*crumbs, Crumb(name, self.url(cluster, name))]

@@ -3,7 +3,7 @@
 from core_broker.client.admin import AccessAccount
 from core_broker.mqadmin.command import command, flag, text
 from core_broker.mqadmin.java_texts import account_text
-from core_broker.mqadmin.lookup import cluster_addrs, masters
+from core_broker.mqadmin.lookup import masters, masters_and_slaves
 from core_broker.mqadmin.output import Column, Record, Table
 from core_broker.mqadmin.session import Session
 from core_broker.mqadmin.targets import broker_or_cluster
@@ -63,7 +63,7 @@ async def update_acl_config(
         topic_perms=_list(topic_perms),
         group_perms=_list(group_perms),
     )
-    addrs = await _targets(session, broker_addr, cluster_name)
+    addrs = await masters_and_slaves(session.admin, broker_addr, cluster_name)
     for addr in addrs:
         await session.admin.update_access_account(addr, account)
         session.out.show_text(f"create or update plain access config to {addr} success.")
@@ -84,7 +84,7 @@ async def delete_acl_config(
     session: Session, broker_addr: str | None, cluster_name: str | None, access_key: str
 ) -> None:
     """Deletes the account from one broker, or from all masters and slaves of a cluster."""
-    addrs = await _targets(session, broker_addr, cluster_name)
+    addrs = await masters_and_slaves(session.admin, broker_addr, cluster_name)
     for addr in addrs:
 
         async def delete(addr: str = addr) -> None:
@@ -119,7 +119,7 @@ async def update_global_white_addr(
     acl_file_full_path: str | None,
 ) -> None:
     """Clients at white-listed addresses need no key."""
-    addrs = await _targets(session, broker_addr, cluster_name)
+    addrs = await masters_and_slaves(session.admin, broker_addr, cluster_name)
     for addr in addrs:
         await session.admin.update_white_list(
             addr, global_white_remote_addresses, acl_file_full_path
@@ -154,12 +154,6 @@ async def cluster_acl_config_version(
     result = f"get {owner} plain access config version success."
     lines = [*header, *map(_VERSIONS.row, records), result]
     session.out.show({"aclFiles": records}, lines)
-
-
-async def _targets(
-    session: Session, broker_addr: str | None, cluster_name: str | None
-) -> list[str]:
-    return [broker_addr] if broker_addr else await cluster_addrs(session.admin, cluster_name)
 
 
 def _list(text: str | None) -> list[str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from core_broker.errors import GantryError
 from core_broker.mqadmin.command import command, text
-from core_broker.mqadmin.lookup import cluster_addrs
+from core_broker.mqadmin.lookup import masters_and_slaves
 from core_broker.mqadmin.session import Session
 
 
@@ -43,7 +43,7 @@ async def _clean(
     clean: Callable[[str], Awaitable[None]],
 ) -> None:
     """Clean one broker, all brokers of a cluster, or all brokers; go on after a failure."""
-    addrs = [broker_addr] if broker_addr else await cluster_addrs(session.admin, cluster)
+    addrs = await masters_and_slaves(session.admin, broker_addr, cluster)
     cleaned = []
     for addr in addrs:
         try:

@@ -1,6 +1,5 @@
 """clusterList: load, disk usage and daily message counts of every broker."""
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +8,7 @@ from core_broker.errors import GantryError
 from core_broker.mqadmin.command import command, number, rounds, switch
 from core_broker.mqadmin.lookup import brokers_of_cluster
 from core_broker.mqadmin.output import Column, Record, Table
+from core_broker.mqadmin.polling import poll
 from core_broker.mqadmin.session import Session
 
 
@@ -56,15 +56,10 @@ async def cluster_list(
 ) -> None:
     """Prints the list once, or every --interval seconds until Ctrl-C."""
     table, row = (_TOTALS, _totals) if more_stats else (_LOADS, _load)
-    done = 0
-    while True:
+    async for _ in poll(interval, rounds):
         records = await _rows(session, row)
         document = {"brokers": [_without_texts(record) for record in records]}
         session.out.show(document, table.lines(records))
-        done += 1
-        if interval is None or done == rounds:
-            return
-        await asyncio.sleep(interval)
 
 
 async def _rows(

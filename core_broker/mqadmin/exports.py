@@ -16,7 +16,7 @@ from core_broker.message.topics import (
 )
 from core_broker.mqadmin.command import command, switch, text
 from core_broker.mqadmin.files import default_folder, write_file
-from core_broker.mqadmin.lookup import brokers_of_cluster, cluster_masters
+from core_broker.mqadmin.lookup import brokers_of_cluster, masters
 from core_broker.mqadmin.output import pretty
 from core_broker.mqadmin.session import Session
 from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
@@ -92,9 +92,7 @@ async def export_metadata(
     """Exports topics and groups. For a cluster, the queue counts are summed over all masters."""
     if not cluster_name and not broker_addr:
         raise ClientError("Give one of -b/--brokerAddr and -c/--clusterName.")
-    addrs = (
-        [broker_addr] if broker_addr else await cluster_masters(session.admin, cluster_name or "")
-    )
+    addrs = await masters(session.admin, broker_addr, cluster_name)
     result: dict[str, Any] = {}
     if topic or not subscription_group:
         result["topicConfigTable"] = await _all_topics(session.admin, addrs, special=special_topic)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from core_broker.client.admin import AdminClient
 from core_broker.client.routes import broker_addr
 from core_broker.errors import RequestRefused
-from core_broker.message.topics import retry_topic
+from core_broker.message.topics import RETRY_PREFIX, retry_topic
 from core_broker.mqadmin.session import NotFound
 from core_broker.remoting.bodies import (
     BrokerData,
@@ -64,6 +64,13 @@ async def masters(
     return await cluster_masters(admin, cluster_name)
 
 
+async def masters_and_slaves(
+    admin: AdminClient, broker_addr: str | None, cluster_name: str | None
+) -> list[str]:
+    """Return the broker of -b, else all brokers of the cluster of -c, else all brokers."""
+    return [broker_addr] if broker_addr else await cluster_addrs(admin, cluster_name)
+
+
 async def broker_name_at(admin: AdminClient, addr: str) -> str:
     for name, broker in (await admin.cluster_info()).broker_addr_table.items():
         if addr in broker.broker_addrs.values():
@@ -83,6 +90,12 @@ def addrs_of_route(route: TopicRouteData) -> dict[str, str]:
 async def topic_addrs(admin: AdminClient, topic: str) -> dict[str, str]:
     """Return one address of each broker set with the topic, by broker name."""
     return addrs_of_route(await admin.topic_route(topic))
+
+
+async def group_names(admin: AdminClient) -> list[str]:
+    """Return the groups with a retry topic, in the order of the topic list."""
+    topics = await admin.topic_list()
+    return [topic.removeprefix(RETRY_PREFIX) for topic in topics if topic.startswith(RETRY_PREFIX)]
 
 
 async def group_addrs(admin: AdminClient, group: str) -> dict[str, str]:

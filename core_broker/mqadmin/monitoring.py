@@ -3,7 +3,6 @@
 Compatible with RocketMQ's MonitorService, except that MonitorService writes to a log file.
 """
 
-import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,9 +13,16 @@ from core_broker.client import ConsumeStatus, MessageExt, PushConsumer
 from core_broker.client.admin import AdminClient
 from core_broker.client.identity import now_ms
 from core_broker.errors import GantryError
-from core_broker.message.topics import OFFSET_MOVED_EVENT_TOPIC, RETRY_PREFIX
+from core_broker.message.topics import OFFSET_MOVED_EVENT_TOPIC
 from core_broker.mqadmin.command import command, number, rounds
-from core_broker.mqadmin.lookup import group_connection, group_stats, running_info, topic_addrs
+from core_broker.mqadmin.lookup import (
+    group_connection,
+    group_names,
+    group_stats,
+    running_info,
+    topic_addrs,
+)
+from core_broker.mqadmin.polling import poll
 from core_broker.mqadmin.running_info import same_subscription, stuck_queue_warnings
 from core_broker.mqadmin.session import Session
 from core_broker.remoting.bodies import ConsumerRunningInfo, MessageQueue, OffsetWrapper
@@ -70,13 +76,8 @@ async def start_monitoring(session: Session, interval: int, rounds: int) -> None
         return ConsumeStatus.CONSUME_SUCCESS
 
     async with consumer:
-        done = 0
-        while True:
+        async for _ in poll(interval, rounds):
             await _round(session)
-            done += 1
-            if done == rounds:
-                return
-            await asyncio.sleep(interval)
 
 
 def _show_deletion(session: Session, message: MessageExt) -> None:
@@ -98,10 +99,7 @@ async def _round(session: Session) -> None:
     session.out.show_text(f"{_PREFIX}{_RULE}beginRound")
     undone: list[UndoneMsgs] = []
     notices: list[dict[str, str]] = []
-    for topic in await session.admin.topic_list():
-        if not topic.startswith(RETRY_PREFIX):
-            continue
-        group = topic.removeprefix(RETRY_PREFIX)
+    for group in await group_names(session.admin):
         try:
             infos = await _running_infos(session.admin, group)
             undone += await _undone(session.admin, group)

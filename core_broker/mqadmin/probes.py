@@ -1,6 +1,5 @@
 """Sending: one message, or many messages with the response time of each."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
@@ -16,6 +15,7 @@ from core_broker.mqadmin.command import command, flag, number, rounds, text
 from core_broker.mqadmin.java_texts import send_result_text
 from core_broker.mqadmin.lookup import NO_SUCH_CLUSTER
 from core_broker.mqadmin.output import Column, Table
+from core_broker.mqadmin.polling import poll
 from core_broker.mqadmin.session import NotFound, Session
 from core_broker.remoting.bodies import MessageQueue
 
@@ -216,18 +216,13 @@ async def cluster_rt(
     if not print_log:
         session.out.show_text(_CLUSTERS.header())
     async with _producer(session) as producer:
-        done = 0
-        while True:
+        async for _ in poll(interval, rounds):
             for name in [cluster] if cluster else sorted(members):
                 for broker in sorted(members[name]):
                     times = await _time_sends(producer, broker, amount, b"a" * size)
                     record = {"clusterName": name, "brokerName": broker} | times
                     line = _tlog(record, machine_room) if print_log else _CLUSTERS.row(record)
                     session.out.show(record, [line])
-            done += 1
-            if done == rounds:
-                return
-            await asyncio.sleep(interval)
 
 
 async def _time_sends(producer: Producer, topic: str, amount: int, body: bytes) -> dict[str, Any]:

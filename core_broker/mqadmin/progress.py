@@ -3,9 +3,14 @@
 from typing import Any
 
 from core_broker.errors import GantryError
-from core_broker.message.topics import RETRY_PREFIX
 from core_broker.mqadmin.command import command, flag, text
-from core_broker.mqadmin.lookup import group_connection, group_stats, running_info, total_diff
+from core_broker.mqadmin.lookup import (
+    group_connection,
+    group_names,
+    group_stats,
+    running_info,
+    total_diff,
+)
 from core_broker.mqadmin.output import Column, Table
 from core_broker.mqadmin.session import Session
 from core_broker.mqadmin.times import date_time
@@ -93,13 +98,11 @@ async def _clients_by_queue(session: Session, group: str) -> dict[MessageQueue, 
 
 
 async def _all_groups(session: Session) -> list[dict[str, Any]]:
-    """Return one record for each group, sorted by name; groups are found by their retry topics."""
-    records = []
-    for topic in await session.admin.topic_list():
-        if topic.startswith(RETRY_PREFIX):
-            group = topic.removeprefix(RETRY_PREFIX)
-            records.append(_group_record(group, *await _of_group(session, group)))
-    return records
+    """Return one record for each group with a retry topic."""
+    return [
+        _group_record(group, *await _of_group(session, group))
+        for group in await group_names(session.admin)
+    ]
 
 
 async def _of_group(

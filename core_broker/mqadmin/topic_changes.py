@@ -9,7 +9,7 @@ from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
 from core_broker.mqadmin.command import command, flag, number, text
 from core_broker.mqadmin.java_texts import topic_config_text
-from core_broker.mqadmin.lookup import broker_name_at, brokers_of_cluster, cluster_masters
+from core_broker.mqadmin.lookup import broker_name_at, brokers_of_cluster, cluster_masters, masters
 from core_broker.mqadmin.output import Record
 from core_broker.mqadmin.session import NotFound, Session
 from core_broker.mqadmin.targets import broker_or_cluster
@@ -56,7 +56,7 @@ async def update_topic(
     )
     validate_topic(topic)
     admin = session.admin
-    addrs = [broker_addr] if broker_addr else await cluster_masters(admin, cluster_name or "")
+    addrs = await masters(admin, broker_addr, cluster_name)
     for addr in addrs:
         await admin.create_topic(addr, config)
     conf = None

@@ -7,6 +7,7 @@ log_view.py     the commit log, and the walk over all records
 listing.py      `ls`
 dumping.py      `dump`
 verifying.py    `verify`, with queue_check.py, index_check.py and file_checks.py
+context.py      the state shared by the checks
 repairing.py    `repair`
 printing.py     tables for people, JSON for programs
 """

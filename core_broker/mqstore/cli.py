@@ -20,6 +20,7 @@ from core_broker.mqstore import printing
 from core_broker.mqstore.dumping import COUNT_MAX, BodyForm, Dumper, NotFound
 from core_broker.mqstore.folder import StoreFolder
 from core_broker.mqstore.listing import list_folder
+from core_broker.mqstore.log_view import Progress
 from core_broker.mqstore.repairing import plan, repair
 from core_broker.mqstore.report import PROBLEMS_SHOWN, escaped
 from core_broker.mqstore.sizes import (
@@ -32,7 +33,7 @@ from core_broker.mqstore.sizes import (
     find_sizes,
     read_settings,
 )
-from core_broker.mqstore.verifying import Progress, verify
+from core_broker.mqstore.verifying import verify
 
 EXIT_CLEAN: Final = 0
 EXIT_PROBLEMS: Final = 1

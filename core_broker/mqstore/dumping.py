@@ -13,10 +13,9 @@ from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
 from core_broker.message.record_layout import RECORD_START
 from core_broker.mqstore.folder import DataFile, StoreFolder, data_files, read_range
-from core_broker.mqstore.log_view import LogView, LogWalk
+from core_broker.mqstore.log_view import LogView, LogWalk, Progress, no_progress
 from core_broker.mqstore.report import display_name
 from core_broker.mqstore.sizes import Sizes
-from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.index_layout import HEADER, ITEM, SLOT
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.segments import NAME_DIGITS

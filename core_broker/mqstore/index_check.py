@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from core_broker.mqstore.context import VerificationContext
 from core_broker.mqstore.folder import DataFile, read_range
-from core_broker.mqstore.queue_check import VerificationContext
 from core_broker.store.index_items import SECONDS_MAX
 from core_broker.store.index_layout import HEADER, ITEM, SLOT, IndexLayout
 from core_broker.store.log_scan import LogRecord

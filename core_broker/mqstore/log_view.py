@@ -10,10 +10,16 @@ from core_broker.store.segments import segment_path
 
 #: Called with the number of bytes read so far.
 OnProgress = Callable[[int], None]
+#: Called with the number of bytes of the log read so far, and the total.
+Progress = Callable[[int, int], None]
 #: Called with begin and end of a damaged range of the log, and the reason.
 OnDamage = Callable[[int, int, str], None]
 #: Interval between two progress calls, bytes.
 PROGRESS_BYTES = 8 * 1024 * 1024
+
+
+def no_progress(done: int, total: int) -> None:
+    """Ignore the progress."""
 
 
 class LogView:

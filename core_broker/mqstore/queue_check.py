@@ -8,9 +8,9 @@ The queue offsets of a topic that was deleted and created again start at 0: unit
 later messages, and missing units of earlier messages are discarded.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from core_broker.mqstore.context import VerificationContext
 from core_broker.mqstore.folder import (
     LMQ_PREFIX,
     DataFile,
@@ -19,7 +19,6 @@ from core_broker.mqstore.folder import (
     data_files,
     read_range,
 )
-from core_broker.mqstore.log_view import Damage
 from core_broker.mqstore.report import Report, display_name
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.segments import NAME_DIGITS, segment_path
@@ -35,34 +34,6 @@ EXT_ADDRESS_MAX = -(2**31) - 1
 _pack = UNIT.pack
 _TAGS_CODE_AT = UNIT_LAYOUT.at("tags_code")
 _unpack = UNIT.unpack
-
-
-@dataclass(slots=True)
-class VerificationContext:
-    """The state context by the checks of one verification."""
-
-    report: Report
-    min_physical: int
-    #: Physical offset from which records may lack units and index items: a running broker holds the
-    #: units in memory, or the next start adds the units. None after an orderly stop.
-    lag_from: int | None = None
-    is_in_use: bool = False
-    has_ext: bool = False
-    damage: Damage = field(default_factory=Damage)
-    #: End of the log; 0 until the walk has ended.
-    log_end: int = 0
-
-    def may_lag(self, offset: int) -> bool:
-        """Return True when a record at `offset` may lack units and index items."""
-        return self.lag_from is not None and offset >= self.lag_from
-
-    def may_dangle(self, offset: int) -> bool:
-        """Return True when a unit or item may point to an offset without a record."""
-        return (
-            offset < self.min_physical
-            or offset in self.damage
-            or (self.is_in_use and bool(self.log_end) and offset >= self.log_end)
-        )
 
 
 class QueueCheck:

@@ -14,10 +14,9 @@ import msgspec
 
 from core_broker.config import BrokerConfig
 from core_broker.mqstore.folder import LMQ_PREFIX, StoreFolder, read_range
-from core_broker.mqstore.log_view import LogView, LogWalk
+from core_broker.mqstore.log_view import LogView, LogWalk, Progress, no_progress
 from core_broker.mqstore.report import Report, escaped
 from core_broker.mqstore.sizes import Sizes
-from core_broker.mqstore.verifying import Progress, no_progress
 from core_broker.store.checkpoint import parse_dispatch_checkpoint, save_dispatch_checkpoint
 from core_broker.store.checkpointer import queue_ranges, sync_files
 from core_broker.store.dispatcher import Dispatcher

@@ -4,10 +4,9 @@ One pass over the log reads queues and index in step with the records. The memor
 buffer per queue and the slots of one index file, for a store of any size.
 """
 
-from collections.abc import Callable
-
 from core_broker.message import sysflag
 from core_broker.message.properties import decode_properties
+from core_broker.mqstore.context import VerificationContext
 from core_broker.mqstore.file_checks import (
     check_checkpoint,
     check_dispatch_checkpoint,
@@ -18,21 +17,14 @@ from core_broker.mqstore.file_checks import (
 )
 from core_broker.mqstore.folder import DataFile, StoreFolder
 from core_broker.mqstore.index_check import IndexChecks
-from core_broker.mqstore.log_view import LogView, LogWalk
-from core_broker.mqstore.queue_check import QueueChecks, VerificationContext, aligned_files
+from core_broker.mqstore.log_view import LogView, LogWalk, Progress, no_progress
+from core_broker.mqstore.queue_check import QueueChecks, aligned_files
 from core_broker.mqstore.report import PROBLEMS_SHOWN, Report
 from core_broker.mqstore.sizes import Sizes
 from core_broker.store.checkpoint import DispatchCheckpoint
 from core_broker.store.dispatcher import QUEUED
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.tags_codes import TagsCodes
-
-#: Called with the number of bytes of the log read so far, and the total.
-Progress = Callable[[int, int], None]
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore the progress."""
 
 
 def verify(

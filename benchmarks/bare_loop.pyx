@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The broker's kernel under a bare epoll loop in C: what sends cost without Python around them.
+"""The broker's kernel under a bare epoll loop in C: the cost of sends without Python code.
 
-Each turn does what a turn of the broker does with usual sends: the kernel takes the requests, one
-pwrite stores the records, units and index items go to memory, each connection gets one write.
+An iteration does the work of a broker's event-loop iteration on the fast path: the kernel handles
+the requests, one pwrite stores the records, units and index items go to memory, and each connection
+gets one write.
 """
 import time
 from array import array
@@ -39,12 +40,12 @@ ITEMS_MAX = 4_000_000
 
 
 cdef class BareLine(FastLine):
-    """A connection that is nothing but its descriptor and the beginning of a frame."""
+    """A connection: a descriptor and an incomplete frame."""
     cdef int fd
 
 
 def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
-    """Serve for ever. `shell` has `position`, and queues of it take `take(units)`."""
+    """Serve forever. `shell` has `position`; its queues implement `take(units)`."""
     cdef epoll_event events[EVENTS_MAX]
     cdef epoll_event event
     cdef BareLine line

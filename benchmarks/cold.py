@@ -38,7 +38,7 @@ HOT_SENDS: Final = Scenario(16, 4, lambda number: send_template(number, HOT_TOPI
 HOT_PULLS: Final = Scenario(16, 1, lambda number: pull_template(number, HOT_TOPIC))
 
 
-class Forgetting:
+class PageEviction:
     """A context that keeps evicting the older segments of a store from the page cache."""
 
     def __init__(self, log: Path) -> None:
@@ -78,7 +78,7 @@ def cold_pull(folder: Path, seconds: float) -> dict[str, Any]:
         for scenario, size in ((SCENARIOS["batch-32"], COLD_BYTES), (FILLING, MEMORY_BYTES)):
             count = size // RECORD_BYTES
             run(scenario, cluster.broker_addr, seconds=FILL_SECONDS_MAX, messages_max=count)
-        with Forgetting(folder / "store" / "commitlog"):
+        with PageEviction(folder / "store" / "commitlog"):
             alone = _hot(cluster, seconds)
             before = cluster.broker.disk_bytes_read()
             cold = begin(COLD, cluster.broker_addr, seconds=seconds)

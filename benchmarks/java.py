@@ -28,7 +28,7 @@ import click
 
 from benchmarks import bare, java_clients, page
 from benchmarks.ballast import PAGE_BYTES, Ballast
-from benchmarks.contenders import running_java
+from benchmarks.java_brokers import running_java
 from benchmarks.load import SCENARIOS, Scenario
 from benchmarks.machine import facts
 from benchmarks.measuring import measure

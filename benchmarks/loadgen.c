@@ -2,23 +2,23 @@
  *
  *     loadgen HOST PORT CONNECTIONS IN_FLIGHT SECONDS MESSAGES_MAX RATE < templates
  *
- * RATE 0 is a closed loop: each answer is followed by the next request. Any other rate is an open
- * loop: so many requests a second are due, whether the server keeps up or not, and a latency
- * counts from the moment when its request was due.
+ * RATE 0 is a closed loop: each response triggers the next request. Any other RATE is an open loop:
+ * RATE requests per second are due even when the server falls behind, and a latency starts at the
+ * due time of its request.
  *
- * Templates come on standard input, as many as there are; connection i uses template i modulo n:
+ * Standard input contains n templates; connection i uses template i modulo n:
  *
  *     4 length of the frame   4 messages in a request, 0: a pull, 2^32 - 1: a pull at the end   frame
  *
- * all integers big-endian. In a frame of a send each KEY (16 bytes) becomes a number of its own,
- * which also tells when its request was due; a pull at the end reads that of UNIQ_KEY again, so it
- * knows how long messages took that were sent, by whomever on this machine, since it began. A
- * pull has its queue offset as OFFSET (18 digits); each answer's nextBeginOffset takes its place,
- * and at the end of the queue the connection begins again at 0, or, when SECONDS is 0, stops. A
- * pull at the end stays there and asks again.
+ * all integers big-endian. In the frame of a send, each KEY (16 bytes) becomes a unique number that
+ * also encodes the due time of the request. A pull at the end reads the number from UNIQ_KEY and
+ * measures the end-to-end latency of messages sent by any generator on the machine since its start.
+ * A pull has its queue offset as OFFSET (18 digits); nextBeginOffset of each response replaces the
+ * offset. At the end of the queue the connection restarts at 0, or stops when SECONDS is 0; a pull at
+ * the end stays there and pulls again.
  *
- * One JSON object goes to standard output. Any answer but code 0 ends the run: its figures would
- * be worth nothing. */
+ * Prints one JSON object. A response code other than 0 ends the run, as the results would be
+ * meaningless. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,10 +38,10 @@
 #define KEY "KEYKEYKEYKEYKEYK"
 #define KEY_BYTES 16
 #define KEYS_MAX 1024
-#define KEY_SHIFT 16 /* below it: the process, so that no two generators make the same key */
+#define KEY_SHIFT 16 /* lower bits: the process id, so that generators never share a key */
 #define UNIQ_KEY "UNIQ_KEY\1"
 #define UNIQ_KEY_BYTES 9
-#define PROPERTIES_MAX 128 /* of a message that such a pull may meet */
+#define PROPERTIES_MAX 128 /* maximum properties of a message for a pull at the end, bytes */
 #define OFFSET "987654321987654321"
 #define OFFSET_BYTES 18
 #define IN_BYTES (4 << 20)
@@ -52,7 +52,7 @@
 #define PULL_OFFSET_MOVED 21
 #define SILENCE_MS_MAX 20000
 #define EVENTS_MAX 256
-/* Latencies: 64 steps to each power of two, so within 1.6 %. */
+/* Latency histogram: 64 buckets per power of two, an error of at most 1.6 %. */
 #define STEPS 64
 #define BUCKETS (STEPS * 48)
 
@@ -251,7 +251,7 @@ static void hear(struct connection *c, const uint8_t *header, uint32_t bytes, co
         c->offset = next;
         if (t->is_tail) note_arrivals(header + bytes, end);
     } else if (t->is_tail && (code == PULL_NOT_FOUND || code == PULL_RETRY_IMMEDIATELY)) {
-        /* nothing new yet */
+        /* no new messages yet */
     } else if (t->is_tail && code == PULL_OFFSET_MOVED) {
         c->offset = field(header, bytes, "\"nextBeginOffset\":\""); /* what it wanted is deleted */
     } else if (t->is_pull && !t->is_tail && c->offset > 0) {
@@ -300,7 +300,7 @@ static void open_connections(const char *host, int port, int count) {
     }
 }
 
-/* Bring every connection to IN_FLIGHT requests, or send what is due; false when nobody may ask. */
+/* Send requests until the connection has IN_FLIGHT requests in flight. */
 static void ask(struct connection *c, int in_flight) {
     while (!c->is_done && c->in_flight < (uint32_t)in_flight) add_request(c, now_ns());
     push(c);
@@ -352,7 +352,7 @@ int main(int argc, char **argv) {
         }
         struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
         int n = epoll_pwait2(poll_fd, events, EVENTS_MAX, &wait, NULL);
-        if (n == 0 && !(rate > 0 && is_asking)) die("no answer for 20 s");
+        if (n == 0 && !(rate > 0 && is_asking)) die("no response for 20 s");
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;
             if (events[i].events & ~EPOLLOUT) receive(c);

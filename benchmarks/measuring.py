@@ -11,7 +11,7 @@ from core_broker.client import AdminClient
 
 #: RocketMQ's name for the bytes in the log that are missing in consume queues and index.
 BEHIND: Final = "dispatchBehindBytes"
-LOOK_SECONDS: Final = 0.02
+POLL_SECONDS: Final = 0.02
 CATCH_UP_SECONDS_MAX: Final = 120
 
 
@@ -52,7 +52,7 @@ async def _catch_up_seconds(cluster: Cluster) -> float:
     waited = 0.0
     async with AdminClient(cluster.namesrv_addr) as admin:
         while int((await admin.runtime_info(cluster.broker_addr))[BEHIND]) > 0:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             waited = time.perf_counter() - began
             if waited > CATCH_UP_SECONDS_MAX:
                 raise SystemExit(

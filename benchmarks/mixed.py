@@ -17,7 +17,7 @@ from benchmarks.requests import QUEUES, send_template, tail_template
 
 PEAK_SECONDS: Final = 10
 PEAK_SHARE: Final = 0.7
-LOOK_SECONDS: Final = 5
+POLL_SECONDS: Final = 5
 #: Times of memory samples, percent of the run; endless growth is visible at the end.
 MEMORY_AT: Final = (0, 25, 50, 75, 100)
 #: Maximum requests in flight per connection.
@@ -40,8 +40,8 @@ def mixed(folder: Path, seconds: float) -> dict[str, Any]:
         peak = run(PEAK, cluster.broker_addr, seconds=PEAK_SECONDS)["rate"]
         following.figures()
         # Late consumers read the backlog first, so their lag is temporary.
-        following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + LOOK_SECONDS)
-        time.sleep(LOOK_SECONDS)
+        following = begin(FOLLOWING, cluster.broker_addr, seconds=seconds + POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
         before = cluster.store_figures()
         rate = int(peak * PEAK_SHARE)
         sending = begin(MIXED, cluster.broker_addr, seconds=seconds, rate=rate)
@@ -72,6 +72,6 @@ def _memory_meanwhile(cluster: Cluster, seconds: float) -> list[float]:
     seen = []
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        time.sleep(min(LOOK_SECONDS, left))
+        time.sleep(min(POLL_SECONDS, left))
         seen.append(cluster.broker.memory_mb()["anon"])
     return seen

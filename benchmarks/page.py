@@ -74,36 +74,36 @@ LOAD_FIGURES: Final = (
 
 METHOD: Final = """\
 A broker shares the cores of this machine with the load generator (`benchmarks/loadgen.c`: one
-thread, one epoll). Each scenario goes round the brokers {rounds} times for {seconds:g} s, after a
-round that is not counted, and the medians are compared; while one is asked, the others are held
-still (SIGSTOP), and what earlier runs left to be written goes to the disk before each. The JVMs are
-warmed up for {warm_up_seconds:g} s first. Each broker is started three times on an empty store.
-Bodies have 1 KiB unless said otherwise, every message has a unique key and a key, and queries by
-key work. Brokers run with RocketMQ's default settings, but for `waitTimeMillsInSendQueue`, so that
-none sheds load. Java has the options of RocketMQ's own start script with a heap of 2 GiB (the
-script takes 8), not touched in advance. Memory is what is resident of name server and broker, pages
-of files aside.
+thread, one epoll). Each scenario runs on the brokers in turn, {rounds} rounds of {seconds:g} s
+after an uncounted round, and the medians are compared. All brokers but the measured one are
+stopped (SIGSTOP) meanwhile, and dirty pages of earlier runs are flushed before each run. The JVMs
+get a warm-up of {warm_up_seconds:g} s first. Each broker is started three times on an empty
+store. Bodies have 1 KiB unless stated otherwise, every message has a unique key and a key, and
+queries by key work. Brokers run with RocketMQ's default settings, except
+`waitTimeMillsInSendQueue`, so that no broker rejects requests under load. Java has the options of
+RocketMQ's own start script with a heap of 2 GiB (8 GiB in the script) without pre-touch. Memory
+is the resident memory of name server and broker without file pages.
 
-A run is over when consumers can have what was sent. RocketMQ's broker answers a send before its
-dispatcher has entered the message into consume queue and index; under a closed loop of batches it
-falls behind, and the time until `dispatchBehindBytes` is 0 belongs to the run. What was answered
-meanwhile is in a column of its own. Gantry enters a message before it answers.
+A run ends when consumers can read all sent messages. RocketMQ's broker responds to a send before
+its dispatcher has entered the message into consume queue and index. In a closed loop of batches
+the dispatcher falls behind, and the time until `dispatchBehindBytes` is 0 belongs to the run. The
+rate of responses has a separate column. Gantry enters a message before its response.
 
-The Java client's producer and consumer have the shape of RocketMQ's own benchmark programs, which
-no package registry has: one producer shared by 64 threads, one consumer with 20.
+The Java client's producer and consumer resemble RocketMQ's own benchmark programs, which are in
+no package registry: one producer shared by 64 threads, one consumer with 20 threads.
 
 A closed loop measures throughput; its latencies are those of a saturated broker. The p99 at an
-offered load is from an open loop, counted from the moment when a request was due.
+offered load comes from an open loop, counted from the due time of a request.
 
 Before each run of the load generator the memory is filled with page cache
-(`benchmarks/ballast.py`), which is how it is where a broker has run for hours. A page that was free
-cost {free_page_us:g} µs here, since a virtual machine may have to ask its host for it, and a log
-takes a new page for every three messages of 1 KiB: otherwise whoever writes fastest measures the
-host.
+(`benchmarks/ballast.py`), the state of a machine after hours of broker traffic. A free page cost
+{free_page_us:g} µs here, because a virtual machine may request the page from its host, and a log
+takes a new page for every three messages of 1 KiB: without the page cache, the benchmark would
+measure the host.
 
-What this does not show: more than two cores (Java uses them inside one broker, Gantry with more
-brokers), replication, TLS, access control, and messages of many sizes. Figures of other machines
-differ; ratios differ less.
+Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers),
+replication, TLS, access control, and mixed message sizes. Results of other machines differ;
+ratios differ less.
 """
 
 
@@ -122,7 +122,7 @@ def render(figures: Figures) -> str:
         *_ratio_lines(figures),
         "",
         *_bare_lines(figures),
-        "## All figures",
+        "## All results",
         "",
         *_scenario_lines(figures),
         "",
@@ -137,7 +137,7 @@ def render(figures: Figures) -> str:
 
 def _ratio_lines(figures: Figures) -> list[str]:
     lines = [
-        "| | Gantry | Java 5.3.3 | ratio | aim |",
+        "| | Gantry | Java 5.3.3 | ratio | target |",
         "|---|---:|---:|---:|---:|",
     ]
     for row in ROWS:
@@ -164,9 +164,9 @@ def _bare_lines(figures: Figures) -> list[str]:
     if bare is None:
         return []
     return [
-        f"Of the sends a second that its kernel answers under a bare event loop in C, Gantry"
-        f" answers **{bare['ratio']:.0%}** (64 connections x 1, files in memory; rounds between"
-        f" {bare['ratio_min']:.0%} and {bare['ratio_max']:.0%}; the aim is 75 %).",
+        f"Gantry reaches **{bare['ratio']:.0%}** of the send rate of its kernel under a bare event"
+        f" loop in C (64 connections x 1, files in memory; rounds between {bare['ratio_min']:.0%}"
+        f" and {bare['ratio_max']:.0%}; the target is 75 %).",
         "",
     ]
 
@@ -203,13 +203,13 @@ def _other_lines(figures: Figures) -> list[str]:
 
 def ratios(figures: Figures) -> str:
     """The ratios for a terminal."""
-    lines = [f"{'':<40}{'gantry':>12}{'java 5.3.3':>12}{'ratio':>8}{'aim':>6}"]
+    lines = [f"{'':<40}{'gantry':>12}{'java 5.3.3':>12}{'ratio':>8}{'target':>8}"]
     for row in ROWS:
         ratio = row.ratio(figures)
         lines.append(
             f"{row.title.format(**figures['options']):<40}"
             f"{_text(row.figure(figures, row.ours)):>12}{_text(row.figure(figures, JAVA)):>12}"
-            f"{'—' if ratio is None else f'{ratio:.2f}':>8}{row.aim:>6g}"
+            f"{'—' if ratio is None else f'{ratio:.2f}':>8}{row.aim:>8g}"
         )
     return "\n".join(lines)
 

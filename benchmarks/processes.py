@@ -48,11 +48,11 @@ class Measured:
             "total": round(total / 1024, 1),
         }
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Stop the process (SIGSTOP), so that it takes no CPU time from others."""
         self.process.send_signal(signal.SIGSTOP)
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         """Continue the process (SIGCONT)."""
         self.process.send_signal(signal.SIGCONT)
 
@@ -105,12 +105,12 @@ def alone(cluster: Cluster, all_of_them: Iterable[Cluster]) -> Iterator[None]:
     others = [each for each in all_of_them if each is not cluster]
     resting = [process for each in others for process in (each.broker, each.namesrv)]
     for process in resting:
-        process.rest()
+        process.pause()
     try:
         yield
     finally:
         for process in resting:
-            process.wake()
+            process.resume()
 
 
 @contextmanager

@@ -167,14 +167,14 @@ def command(folder: Path, lake: Path, options: Options, source: Sequence[str]) -
 def serving(folder: Path, settings: str = "") -> Iterator[Cluster]:
     """A broker on the store folder, with the groups of the world."""
 
-    async def tell(cluster: Cluster) -> None:
+    async def create_groups(cluster: Cluster) -> None:
         async with AdminClient(cluster.namesrv_addr) as admin:
             for group, times in LIMITS.items():
                 wanted = SubscriptionGroupConfig(group_name=group, retry_max_times=times)
                 await admin.create_group(cluster.broker_addr, wanted)
 
     with running(folder, f"traceTopicEnable=true\n{settings}") as cluster:
-        asyncio.run(tell(cluster))
+        asyncio.run(create_groups(cluster))
         yield cluster
 
 

@@ -18,7 +18,7 @@ HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 RECORDS_PER_BODY: Final = 20
 #: Delay between an event and its trace message, ms.
-TOLD_AFTER_MS: Final = 4_000
+TRACE_DELAY_MS: Final = 4_000
 NEVER_AFTER_MS: Final = 10 * MINUTE_MS
 
 GROUPS: Final = {
@@ -82,7 +82,7 @@ class Truth:
     bodies: int = 0
     records: int = 0
     broken: int = 0
-    told_until_ms: int = 0
+    watermark_ms: int = 0
     sends: dict[SendKey, Sends] = field(default_factory=dict)
     consumption: dict[ConsumeKey, Consumption] = field(default_factory=dict)
     missed: list[Missed] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Truth:
     @property
     def never_consumed(self) -> int:
         """The missed messages old enough to count as never consumed."""
-        due_ms = self.told_until_ms - NEVER_AFTER_MS
+        due_ms = self.watermark_ms - NEVER_AFTER_MS
         return sum(missed.stored_ms <= due_ms for missed in self.missed)
 
 
@@ -142,12 +142,12 @@ class World:
             truth.bodies += 1
             truth.records += len(records)
             truth.broken += sum(record[0] == "?" for record in records)
-            truth.told_until_ms = max(truth.told_until_ms, now_ms)
+            truth.watermark_ms = max(truth.watermark_ms, now_ms)
             yield now_ms, body
 
     def _tell(self, at_ms: int, record: str) -> None:
         self._number += 1
-        heapq.heappush(self._told, (at_ms + TOLD_AFTER_MS, self._number, record))
+        heapq.heappush(self._told, (at_ms + TRACE_DELAY_MS, self._number, record))
 
     def _is_told(self) -> bool:
         return self._luck.random() >= 0.004

@@ -197,7 +197,7 @@ def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
             seconds = []
             for number in range(3):
                 group = f"appearing-{number}"
-                asyncio.run(tell(cluster, group))
+                asyncio.run(send_traces(cluster, group))
                 began = time.perf_counter()
                 wait_until(partial(has_group, lake, group))
                 seconds.append(round(time.perf_counter() - began, 2))
@@ -212,7 +212,7 @@ def has_group(lake: Path, group: str | None) -> bool:
     return (group,) in found
 
 
-async def tell(cluster: Cluster, group: str) -> None:
+async def send_traces(cluster: Cluster, group: str) -> None:
     """Send the records of one message, produced and consumed now."""
     now_ms = time.time_ns() // 1_000_000
     name = f"message-of-{group}"

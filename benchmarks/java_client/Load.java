@@ -14,8 +14,8 @@ import org.apache.rocketmq.common.message.Message;
 /**
  * Load by the Java client: Load produce|consume NAMESRV TOPIC THREADS BODY_BYTES SECONDS.
  *
- * <p>Of the same shape as RocketMQ's own benchmark: one producer shared by threads that each send
- * and wait, or one push consumer. Prints how many messages went through in each second, in a line.
+ * <p>Resembles RocketMQ's own benchmark: threads with a shared producer send synchronously, or one
+ * push consumer receives. Prints the number of messages per second, one line per second.
  */
 public final class Load {
     private static final LongAdder DONE = new LongAdder();

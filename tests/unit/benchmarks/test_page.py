@@ -39,20 +39,20 @@ def figures() -> dict[str, Any]:
     }
 
 
-def test_without_a_bare_loop_the_page_says_nothing_of_it() -> None:
+def test_a_page_without_bare_loop_omits_the_ratio() -> None:
     assert "bare" not in page.render(figures())
 
 
-def test_how_near_the_broker_comes_to_a_bare_loop_is_told() -> None:
+def test_the_page_states_the_rate_relative_to_a_bare_loop() -> None:
     found = {"ratio": 0.78, "ratio_min": 0.7, "ratio_max": 0.81}
     rendered = page.render(figures() | {"bare_loop": found})
-    assert "Gantry answers **78%**" in rendered
+    assert "Gantry reaches **78%** of the send rate" in rendered
     assert "between 70% and 81%" in rendered
 
 
-def test_what_a_free_page_cost_is_told() -> None:
-    assert "cost 9.8 µs here" in page.render(figures())
+def test_the_page_states_the_cost_of_a_free_page() -> None:
+    assert "A free page cost 9.8 µs here" in " ".join(page.render(figures()).split())
 
 
-def test_what_was_answered_stands_beside_what_consumers_could_have() -> None:
+def test_the_response_rate_has_a_separate_column() -> None:
     assert "| batch-32 | java-5.3.3 | 50,000 | 60,000 |" in page.render(figures())

@@ -12,12 +12,13 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from core_broker.client.subscription import matches_tags
-from core_broker.message import sysflag
+from core_broker.message import record_layout, sysflag
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_records
+from core_broker.message.record_layout import V6_HOSTS
 from core_broker.remoting.bodies import SubscriptionData
 from spark_jobs.sources.columns import COLUMNS, arrow_type, to_arrow
-from spark_jobs.sources.record_heads import V6_HOSTS, HeadBatchBuilder
+from spark_jobs.sources.record_heads import HeadBatchBuilder
 from spark_jobs.sources.record_split import HEAD_BYTES, heads_bytes_max
 
 try:
@@ -191,15 +192,7 @@ def _head_type() -> "numpy.dtype[Any]":
     """The numpy type of a record head, in the layout of `HEAD`."""
     import numpy
 
-    return numpy.dtype(
-        [
-            *(("store_size", ">u4"), ("magic", ">u4"), ("checksum", ">u4"), ("queue_id", ">i4")),
-            *(("flag", ">i4"), ("queue_offset", ">i8"), ("physical_offset", ">i8")),
-            *(("sys_flag", ">i4"), ("born_timestamp", ">i8"), ("born_host", "V8")),
-            *(("store_timestamp", ">i8"), ("store_host", "V8"), ("reconsume_times", ">i4")),
-            *(("prepared", ">i8"), ("body_bytes", ">u4")),
-        ]
-    )
+    return numpy.dtype(record_layout.HEAD.numpy_fields())
 
 
 class MessageBatchBuilder:

@@ -31,7 +31,12 @@ from spark_jobs.sources.columns import COLUMNS, Column, arrow_type, spark_schema
 from spark_jobs.sources.log_scan import Damage, LogSlice, ScannedRecord, log_slices, scan
 from spark_jobs.sources.options import checked_names, column_names, flag, positive, time_ms
 from spark_jobs.sources.queues import ReadError
-from spark_jobs.sources.record_heads import HEAD_COLUMNS, HeadBatchBuilder
+from spark_jobs.sources.record_heads import (
+    HEAD_COLUMNS,
+    STORE_SIZE,
+    STORE_TIMESTAMP,
+    HeadBatchBuilder,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -44,7 +49,6 @@ DAMAGE_KINDS: Final = ("skip", "rows", "fail")
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 16 * 1024 * 1024
 _TIME_MS_MAX: Final = 2**62
-_STORE_TIMESTAMP_INDEX: Final = 11
 
 LOG_COLUMNS: Final = {**COLUMNS, DAMAGED: Column("bigint", "int64", lambda _: 0)}
 
@@ -194,10 +198,10 @@ class _SliceBatches:
                 continue
             if self._topics and record.topic not in self._topics:
                 continue
-            if not options.starting_ms <= record.head[_STORE_TIMESTAMP_INDEX] < options.ending_ms:
+            if not options.starting_ms <= record.head[STORE_TIMESTAMP] < options.ending_ms:
                 continue
             batch.append(record)
-            size += record.head[0]
+            size += record.head[STORE_SIZE]
             if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield self._to_arrow(batch)
                 batch, size = [], 0
@@ -229,7 +233,7 @@ class _SliceBatches:
     def _messages(self, batch: Sequence[ScannedRecord]) -> list[MessageExt]:
         messages = []
         for record in batch:
-            size = record.head[0]
+            size = record.head[STORE_SIZE]
             try:
                 message = decode_record(self._log[record.at : record.at + size])
             except ProtocolError:  # valid frame, but malformed text

@@ -21,9 +21,22 @@ from core_broker.message.record_layout import (
     RECORD_BYTES_MIN,
     RECORD_MAGIC_V1,
     RECORD_MAGIC_V2,
+    RECORD_MAGICS,
     RECORD_START,
+    V6_HOSTS,
 )
-from spark_jobs.sources.record_heads import HEAD, V6_HOSTS, head_of_message
+from spark_jobs.sources.record_heads import (
+    BODY_BYTES,
+    BODY_CRC,
+    BORN_TIMESTAMP,
+    HEAD,
+    MAGIC,
+    PHYSICAL_OFFSET,
+    STORE_SIZE,
+    STORE_TIMESTAMP,
+    SYS_FLAG,
+    head_of_message,
+)
 
 _MAGIC: Final = re.compile(
     re.escape(RECORD_MAGIC_V1.to_bytes(4, "big"))
@@ -93,7 +106,7 @@ def scan(part: LogSlice, log: mmap.mmap, *, check_crc: bool) -> Iterator[Scanned
         record = scanner.record(at)
         if record is not None:
             yield record
-            at += record.head[0]
+            at += record.head[STORE_SIZE]
             continue
         if scanner.is_blank(at):
             return
@@ -117,24 +130,26 @@ class _Scanner:
             head = HEAD.unpack_from(log, at)
         except error:
             return None
-        size, magic = head[0], head[1]
-        if magic not in {RECORD_MAGIC_V1, RECORD_MAGIC_V2} or head[6] != self._base + at:
+        size, magic = head[STORE_SIZE], head[MAGIC]
+        if magic not in RECORD_MAGICS or head[PHYSICAL_OFFSET] != self._base + at:
             return None
         if not RECORD_BYTES_MIN <= size <= min(RECORD_BYTES_MAX, len(log) - at):
             return None
-        if not (0 <= head[8] <= _TIME_MS_MAX):  # no checksum covers the head
+        if not (0 <= head[BORN_TIMESTAMP] <= _TIME_MS_MAX):  # no checksum covers the head
             return None
-        if magic == RECORD_MAGIC_V2 or head[7] & V6_HOSTS:
+        if magic == RECORD_MAGIC_V2 or head[SYS_FLAG] & V6_HOSTS:
             return self._decoded(at, size)
-        body_at, body_end = at + HEAD.size, at + HEAD.size + head[16]
+        body_at, body_end = at + HEAD.size, at + HEAD.size + head[BODY_BYTES]
         if body_end + 3 > at + size:
             return None
         topic_end = body_end + 1 + log[body_end]
         properties_bytes = int.from_bytes(log[topic_end : topic_end + 2], "big")
         body = log[body_at:body_end]
-        if topic_end + 2 + properties_bytes != at + size or not 0 <= head[11] <= _TIME_MS_MAX:
+        if topic_end + 2 + properties_bytes != at + size:
             return None
-        if self._check_crc and body_crc(body) != head[2]:
+        if not 0 <= head[STORE_TIMESTAMP] <= _TIME_MS_MAX:
+            return None
+        if self._check_crc and body_crc(body) != head[BODY_CRC]:
             return None
         return ScannedRecord(at, head, body, log[body_end + 1 : topic_end])
 

@@ -7,38 +7,53 @@ which also raises the errors for malformed records; a test compares both paths.
 """
 
 from collections.abc import Sequence
-from struct import Struct, error
+from operator import itemgetter
+from struct import error
 from typing import TYPE_CHECKING, Any, Final
 
 from core_broker.errors import ClientError, ProtocolError
-from core_broker.message import sysflag
+from core_broker.message import record_layout, sysflag
 from core_broker.message.compression import decompress
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
-from core_broker.message.record_layout import RECORD_BYTES_MIN, RECORD_MAGIC_V1
+from core_broker.message.record_layout import RECORD_BYTES_MIN, RECORD_MAGIC_V1, V6_HOSTS
 from spark_jobs.sources.columns import COLUMNS, arrow_type
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-# Record size, magic, body checksum, queue, flag, queue offset, position, system flag, born
-# timestamp and host, store timestamp and host, reconsume times, prepared transaction, body length.
-HEAD: Final = Struct(">IIIiiqqiq4siq4siiqI")
-V6_HOSTS: Final = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
+#: The head of a record with IPv4 hosts.
+HEAD: Final = record_layout.HEAD.struct
+#: Indexes of fields in an unpacked head.
+STORE_SIZE, MAGIC, BODY_CRC, QUEUE_OFFSET, PHYSICAL_OFFSET = map(
+    record_layout.HEAD.index,
+    ("store_size", "magic", "body_crc", "queue_offset", "physical_offset"),
+)
+SYS_FLAG, BORN_TIMESTAMP, STORE_TIMESTAMP, BODY_BYTES = map(
+    record_layout.HEAD.index, ("sys_flag", "born_timestamp", "store_timestamp", "body_bytes")
+)
 
-_NO_HOST: Final = bytes(4)
+_FIELD_COUNT: Final = len(record_layout.HEAD.fields)
+_HOSTS: Final = frozenset({"born_address", "born_port", "store_address", "store_port"})
+_NUMBERS: Final = tuple(
+    field.name for field in record_layout.HEAD.fields[:-1] if field.name not in _HOSTS
+)
+_numbers_of: Final = itemgetter(*map(record_layout.HEAD.index, _NUMBERS))
+#: Packs a head with empty hosts.
+_pack_hostless: Final = record_layout.HEAD.select(*_NUMBERS, "body_bytes").pack
 
 # Column: field index in the head, and a factor (timestamps become microseconds).
 _HEAD_FIELDS: Final = {
-    "queue_id": (3, 1),
-    "queue_offset": (5, 1),
-    "born_timestamp": (8, 1000),
-    "store_timestamp": (11, 1000),
-    "reconsume_times": (14, 1),
-    "flag": (4, 1),
-    "sys_flag": (7, 1),
-    "store_size": (0, 1),
-    "physical_offset": (6, 1),
+    **{
+        name: (record_layout.HEAD.index(name), 1)
+        for name in ("queue_id", "reconsume_times", "flag")
+    },
+    "queue_offset": (QUEUE_OFFSET, 1),
+    "born_timestamp": (BORN_TIMESTAMP, 1000),
+    "store_timestamp": (STORE_TIMESTAMP, 1000),
+    "sys_flag": (SYS_FLAG, 1),
+    "store_size": (STORE_SIZE, 1),
+    "physical_offset": (PHYSICAL_OFFSET, 1),
 }
 _ATTRIBUTES: Final = {"physical_offset": "offset_physical"}
 #: Columns of the fast path.
@@ -69,16 +84,16 @@ class HeadBatchBuilder:
                 head = unpack(buffer, at)
             except error as fault:
                 raise ProtocolError(f"broken record at {at}: {fault}") from None
-            size, sys_flag, body_at = head[0], head[7], at + HEAD.size
-            body_end = body_at + head[16]
-            if head[1] != RECORD_MAGIC_V1 or sys_flag & V6_HOSTS:
+            size, sys_flag, body_at = head[STORE_SIZE], head[SYS_FLAG], at + HEAD.size
+            body_end = body_at + head[BODY_BYTES]
+            if head[MAGIC] != RECORD_MAGIC_V1 or sys_flag & V6_HOSTS:
                 message = decode_record(buffer, at)
                 head, body, size = head_of_message(message), message.body, message.store_size
             elif size < RECORD_BYTES_MIN or at + size > length or body_end > at + size:
                 raise ProtocolError(f"a record of {size} bytes at {at} does not fit")
             else:
                 body = buffer[body_at:body_end]
-            if start <= head[5] < end:
+            if start <= head[QUEUE_OFFSET] < end:
                 heads.append(head)
                 bodies.append(
                     decompressed(body, sys_flag) if sys_flag & sysflag.COMPRESSED else body
@@ -89,14 +104,15 @@ class HeadBatchBuilder:
     def add_record(self, head: tuple[Any, ...], body: bytes, topic: str) -> None:
         """Add one record with its own topic."""
         self._heads.append(head)
-        self._bodies.append(decompressed(body, head[7]) if head[7] & sysflag.COMPRESSED else body)
+        sys_flag = head[SYS_FLAG]
+        self._bodies.append(decompressed(body, sys_flag) if sys_flag & sysflag.COMPRESSED else body)
         self._topics.append(topic)
-        self.bytes += head[0]
+        self.bytes += head[STORE_SIZE]
 
     def heads_and_bodies(self) -> tuple[list[bytes], list[bytes]]:
         """The heads in the layout of `HEAD`, with empty hosts, and the bodies."""
         heads = [
-            HEAD.pack(*head[:9], _NO_HOST, 0, head[11], _NO_HOST, 0, *head[14:16], len(body))
+            _pack_hostless(*_numbers_of(head), len(body))
             for head, body in zip(self._heads, self._bodies, strict=True)
         ]
         return heads, self._bodies
@@ -109,7 +125,7 @@ class HeadBatchBuilder:
         import pyarrow
 
         count = len(self._heads)
-        by_place = list(zip(*self._heads, strict=True)) if count else [()] * 17
+        by_place = list(zip(*self._heads, strict=True)) if count else [()] * _FIELD_COUNT
         given: dict[str, Sequence[Any]] = {
             "topic": self._topics or [topic] * count,
             "broker_name": [broker_name] * count,
@@ -138,7 +154,7 @@ def decompressed(body: bytes, sys_flag: int) -> bytes:
 
 def head_of_message(message: MessageExt) -> tuple[Any, ...]:
     """The head of a decoded record with IPv6 hosts or a long topic, in the layout of `HEAD`."""
-    head = [0] * 17
+    head = [0] * _FIELD_COUNT
     for name, (place, _) in _HEAD_FIELDS.items():
         head[place] = getattr(message, _ATTRIBUTES.get(name, name))
     return tuple(head)

@@ -21,7 +21,7 @@ from core_broker.state.groups import GroupTable
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable, system_topics
 from core_broker.store import MessageStore
-from core_broker.store.lanes import ThreadLane
+from core_broker.store.io_threads import IoThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Parts:
     delays: DelayDelivery
     checks: TransactionChecks
     saver: TableSaver
-    lane: ThreadLane
+    executor: IoThread
 
 
 def now_ms() -> int:
@@ -55,7 +55,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         ConsumerOffsets(),
         DelayProgress(),
     )
-    lane = ThreadLane("broker-config")
+    executor = IoThread("broker-config")
 
     def encode_filters() -> bytes:
         return ctx.filters.encode()
@@ -70,7 +70,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
             ConfigTable.FILTERS: encode_filters,
         },
         settings_file,
-        lane,
+        executor,
     )
 
     def order_changed(table: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     requests = RequestTable(ctx)
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
-    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, checks, saver, lane)
+    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, checks, saver, executor)
 
 
 def load_tables(parts: Parts) -> None:

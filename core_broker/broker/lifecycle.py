@@ -150,7 +150,7 @@ class Broker:
         for waiting in (self._parts.requests.held_pulls, self._parts.delays):
             ctx.store.arrival_listeners.append(ArrivalListener(waiting.topics, waiting.arrived))
         ctx.store.start(loop)
-        self._parts.lane.start(loop)
+        self._parts.executor.start(loop)
         for table in ConfigTable:
             ctx.saver.save(table)
 

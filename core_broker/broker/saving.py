@@ -14,7 +14,7 @@ from core_broker.errors import RequestRefused
 from core_broker.processors.context import ConfigTable
 from core_broker.remoting.codes import ResponseCode
 from core_broker.state.config_files import write_config
-from core_broker.store.lanes import Lane
+from core_broker.store.io_threads import SerialExecutor
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +30,12 @@ class TableSaver:
         folder: Path,
         encoders: Mapping[ConfigTable, Callable[[], bytes]],
         settings_file: Path | None,
-        lane: Lane,
+        executor: SerialExecutor,
     ) -> None:
         self._folder = folder
         self._encoders = encoders
         self._settings_file = settings_file
-        self._lane = lane
+        self._executor = executor
         self._waiting: dict[ConfigTable, list[Then]] = {}
         self._writing: set[ConfigTable] = set()
         #: Tables whose last write failed, for example because the disk is full.
@@ -67,7 +67,7 @@ class TableSaver:
         if path is None:
             return
         done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        self._lane.submit(partial(write_config, path, content), done.set_result)
+        self._executor.submit(partial(write_config, path, content), done.set_result)
         error = await done
         if error is not None:
             raise RequestRefused(
@@ -78,13 +78,13 @@ class TableSaver:
         """Write every table and return when the files are on disk. Blocks the caller."""
         for table in self._encoders:
             self.save(table)
-        self._lane.close()
+        self._executor.close()
 
     def _write(self, table: ConfigTable) -> None:
         waiting = self._waiting.pop(table)
         self._writing.add(table)
         content = self._encoders[table]()
-        self._lane.submit(
+        self._executor.submit(
             partial(write_config, self.path(table), content), partial(self._written, table, waiting)
         )
 

@@ -59,7 +59,7 @@ class FastPulls:
         self.kernel: Any = CompiledPulls(self)
         self.commits: Any = CompiledCommits(self, cut(RemotingCommand.response(), OPAQUE_MARK))
         #: Finds the piece of the log that holds a record.
-        self.mapping = ctx.store.hot.mapping
+        self.mapping = ctx.store.fast_reads.mapping
         self._ctx = ctx
         self._pulls = pulls
         self._flow = flow
@@ -70,7 +70,7 @@ class FastPulls:
         #: Pulls, messages and misses of the kernel that the store's counters have.
         self._supplied = (0, 0, 0)
         ctx.statistics.suppliers.append(self._supply_counts)
-        ctx.store.hot.suppliers.append(self._supply_reads)
+        ctx.store.fast_reads.suppliers.append(self._supply_reads)
         pulls.gatherer = self
 
     # -- what the kernels ask for --
@@ -87,17 +87,17 @@ class FastPulls:
             ctx.topics.version,
             ctx.groups.version,
             ctx.consumers.changes,
-            ctx.store.hot.queue_removals,
+            ctx.store.fast_reads.queue_removals,
         )
         if seen != self._seen:
             self.forget_sources()
             self._seen = seen
-        return *ctx.store.hot.range, config.wait_time_mills_in_pull_queue, ctx.vip_port
+        return *ctx.store.fast_reads.range, config.wait_time_mills_in_pull_queue, ctx.vip_port
 
     def _configure(self, config: BrokerConfig) -> None:
         self.forget_sources()
         self._config = config
-        limits = self._ctx.store.hot.limits()
+        limits = self._ctx.store.fast_reads.limits()
         self._is_closed = (
             not config.kernel_enable
             or not config.broker_permission & PERM_READ
@@ -142,11 +142,11 @@ class FastPulls:
             return None
         if self._ctx.config.filter_support_retry and header.topic.startswith(RETRY_PREFIX):
             return None
-        queue = self._ctx.store.hot.queue(header.topic, header.queue_id)
+        queue = self._ctx.store.fast_reads.queue(header.topic, header.queue_id)
         if queue is None or header.topic.startswith(LIGHT_QUEUE_PREFIX):
             return None
         suggested = self._pulls.suggested(group, is_slow=False)
-        units = self._ctx.store.hot.units
+        units = self._ctx.store.fast_reads.units
         return PullSource(queue, units, header.consumer_group, codes, suggested)
 
     def target(self, group: str, topic: str, queue_id: int) -> Target | None:

@@ -65,7 +65,7 @@ class FastSends:
 
     def begin(self) -> Place | None:
         """Where sends go in this turn; None when something about the broker needs a second look."""
-        ctx, turn, made = self._ctx, self._turn, self._ctx.store.made
+        ctx, turn, made = self._ctx, self._turn, self._ctx.store.fast_writes
         made.settle()
         config = ctx.config
         if config is not self._config:
@@ -119,7 +119,7 @@ class FastSends:
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
         """Where the units of a queue go."""
-        return self._ctx.store.made.queue(name.decode(), queue_id)
+        return self._ctx.store.fast_writes.queue(name.decode(), queue_id)
 
     # -- what the kernel made --
 
@@ -134,7 +134,7 @@ class FastSends:
         queues = kernel.take_queues()
         records, numbers = kernel.take_records()
         entries = array("q", numbers)
-        self._ctx.store.made.stage(records, newest, messages, queues, entries, now)
+        self._ctx.store.fast_writes.stage(records, newest, messages, queues, entries, now)
         if kernel.waiting:
             count = kernel.waiting_count
             self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)

@@ -57,7 +57,7 @@ class ConsumeStatsProcessor:
         groups: list[dict[str, list[ConsumeStats]]] = []
         total_diff = 0
         for group in list(self._ctx.groups.names):
-            all_stats = await self._ctx.store.cold.when_warm(
+            all_stats = await self._ctx.store.cold_reads.when_warm(
                 partial(self._all_stats, group, only_ordered=only_ordered)
             )
             total_diff += sum(

@@ -216,7 +216,7 @@ class BrokerContext:
             if response is not None:
                 connection.answer(request, response)
 
-        self.store.cold.warm(cold, warmed)
+        self.store.cold_reads.warm(cold, warmed)
 
 
 def settled(

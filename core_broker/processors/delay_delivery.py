@@ -78,7 +78,7 @@ class DelayDelivery:
         """Read missing data into memory; return the pause before the next delivery, ms."""
         self._cold = None
         try:
-            await self._ctx.store.cold.warmed(cold)
+            await self._ctx.store.cold_reads.warmed(cold)
         except (OSError, StoreBusy) as error:
             log.warning("delayed messages cannot be read now: %s", error)
             return RETRY_MS

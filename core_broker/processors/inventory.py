@@ -205,7 +205,7 @@ class InventoryProcessor:
         ask = self._ctx.store.store_time_of
         for ids in _steps(len(positions)):
             asks = [partial(ask, topic, *positions[each]) for each in ids]
-            times += await self._ctx.store.cold.when_warm(partial(ask_all, asks))
+            times += await self._ctx.store.cold_reads.when_warm(partial(ask_all, asks))
             await self._yield_after(len(ids))
         return [stored_ms for stored_ms in times if stored_ms >= 0]
 

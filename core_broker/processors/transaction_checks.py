@@ -124,7 +124,7 @@ class TransactionChecks:
             is_over = self._check_some(progress, began_ms)
             cold, self._cold = self._cold, None
             if cold is not None:
-                await self._ctx.store.cold.warmed(cold)
+                await self._ctx.store.cold_reads.warmed(cold)
             elif is_over:
                 break
             if loop.time() > end:
@@ -157,7 +157,7 @@ class TransactionChecks:
                 if self._read_some_ops(progress, half_end) < OPS_PER_TURN_MAX:
                     return
             except ColdRead as cold:
-                await store.cold.warmed(cold)
+                await store.cold_reads.warmed(cold)
             else:
                 await asyncio.sleep(0)
 

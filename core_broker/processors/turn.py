@@ -59,7 +59,7 @@ class Turn:
         """End the turn; raises StoreReadOnly when nothing of it is stored."""
         if self._failure is not None:
             raise self._failure
-        self._store.settle_made()
+        self._store.stage_pending()
         waits, self._flush_waits = self._flush_waits, []
         began = time.monotonic()
         try:

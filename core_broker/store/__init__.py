@@ -1,6 +1,6 @@
 """The message store: RocketMQ's files, written by one event loop."""
 
-from core_broker.store.cold import ColdRead, ask_all
+from core_broker.store.cold_reads import ColdRead, ask_all
 from core_broker.store.message_store import MessageStore
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.results import (

@@ -24,10 +24,10 @@ from core_broker.store.consume_queues import ArrivalListener, is_folder_name
 from core_broker.store.dispatcher import QUEUED, Dispatcher
 from core_broker.store.files import Buffer
 from core_broker.store.flusher import Flusher
-from core_broker.store.growth import Growth
 from core_broker.store.health import Health
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
+from core_broker.store.preallocation import Preallocator
 from core_broker.store.results import PutResult, PutStatus
 from core_broker.store.stats import Counters
 
@@ -43,7 +43,7 @@ class Appender:
         parts: StoreParts,
         dispatcher: Dispatcher,
         flusher: Flusher,
-        growth: Growth,
+        preallocator: Preallocator,
         health: Health,
         counters: Counters,
         settings: Callable[[], BrokerConfig],
@@ -56,12 +56,12 @@ class Appender:
         #: How long the last write took.
         self.write_time_ms = 0
         #: Stages the records that somebody has made and keeps; before anything else is done.
-        self.settle_made: Callable[[], None] = _nothing
+        self.stage_pending: Callable[[], None] = _nothing
         self._log = parts.log
         self._queues = parts.queues
         self._dispatcher = dispatcher
         self._flusher = flusher
-        self._growth = growth
+        self._preallocator = preallocator
         self._health = health
         self._counters = counters
         self._settings = settings
@@ -71,7 +71,7 @@ class Appender:
 
     def put(self, inner: MessageInner) -> PutResult:
         """Stage one message."""
-        self.settle_made()
+        self.stage_pending()
         status = self._refusal(inner)
         if status is not None:
             return self._refuse(status)
@@ -84,7 +84,7 @@ class Appender:
             )
         if isinstance(record, PutStatus):
             return self._refuse(record)
-        if not self._growth.has_room(len(record)):
+        if not self._preallocator.has_space(len(record)):
             return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE)
         self.store_timestamp = now
         return self._stage(queue, inner, record, now)
@@ -94,7 +94,7 @@ class Appender:
 
         Their bodies together must not be larger than that of one message may be.
         """
-        self.settle_made()
+        self.stage_pending()
         refusals = [status for each in inners if (status := self._refusal(each)) is not None]
         if sum(len(each.body) for each in inners) > self._settings().max_message_size:
             refusals.append(PutStatus.MESSAGE_ILLEGAL)
@@ -109,7 +109,7 @@ class Appender:
         if isinstance(records, PutStatus):
             status = records
             return [self._refuse(status) for _ in inners]
-        if not self._growth.has_room(sum(map(len, records))):
+        if not self._preallocator.has_space(sum(map(len, records))):
             return [self._refuse(PutStatus.SERVICE_NOT_AVAILABLE) for _ in inners]
         self.store_timestamp = now
         return [
@@ -118,14 +118,14 @@ class Appender:
         ]
 
     def room(self) -> int:
-        """How many bytes of records `stage_made` takes now; what needs more must be put."""
+        """How many bytes of records `stage_encoded` takes now; what needs more must be put."""
         log = self._log
-        if self._health.reason is not None or self._growth.is_disk_full:
+        if self._health.reason is not None or self._preallocator.is_disk_full:
             return 0
         unwritten = log.position - log.written
         return min(log.active.end - BLANK_BYTES - log.position, STAGED_BYTES_MAX - unwritten)
 
-    def stage_made(
+    def stage_encoded(
         self, records: Buffer, newest: int, messages: int, entries: IndexEntries, now: int
     ) -> None:
         """Stage records that were made for this position; their units are in the queues."""
@@ -195,7 +195,7 @@ class Appender:
         try:
             self._log.roll()
         except OSError as error:
-            self._growth.note(error)
+            self._preallocator.note(error)
             return PutStatus.SERVICE_NOT_AVAILABLE
         return None
 
@@ -220,7 +220,7 @@ class Appender:
 
         Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
         """
-        self.settle_made()
+        self.stage_pending()
         if self._log.position == self._log.written:
             return
         if self._health.has_failed:
@@ -228,7 +228,7 @@ class Appender:
         try:
             self._log.reserve_staged()
         except OSError as error:
-            self._growth.note(error)
+            self._preallocator.note(error)
             self._abandon(str(error))
         began = time.monotonic()
         try:
@@ -242,7 +242,7 @@ class Appender:
         except OSError as error:
             self._health.set_lag(str(error))
         self._flusher.after_write()
-        self._growth.advance()
+        self._preallocator.advance()
 
     def _abandon(self, reason: str) -> NoReturn:
         self._log.discard_staged()

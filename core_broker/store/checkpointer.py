@@ -26,8 +26,8 @@ from core_broker.store.checkpoint import (
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files, SyncFailed
 from core_broker.store.flusher import PAGE_BYTES, Flusher
+from core_broker.store.io_threads import SerialExecutor
 from core_broker.store.key_index import IndexFlush
-from core_broker.store.lanes import Lane
 from core_broker.store.layout import StoreParts, StorePaths
 
 #: A checkpoint comes at the latest after so much new log, which bounds what a restart reads again.
@@ -69,14 +69,14 @@ class Checkpointer:
         self,
         parts: StoreParts,
         flusher: Flusher,
-        lane: Lane,
+        executor: SerialExecutor,
         files: Files,
         paths: StorePaths,
         settings: Callable[[], BrokerConfig],
     ) -> None:
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
         self._flusher = flusher
-        self._lane = lane
+        self._executor = executor
         self._files = files
         self._paths = paths
         self._settings = settings
@@ -125,7 +125,7 @@ class Checkpointer:
                 self._queues.mark_dirty(paths)
                 self._report(error)
 
-        self._lane.submit(lambda: sync_files(self._files, paths), done)
+        self._executor.submit(lambda: sync_files(self._files, paths), done)
 
     def _go_on(self, collection: _Collection) -> None:
         if self._collect(collection, WRITES_PER_SLICE, QUEUES_PER_SLICE):
@@ -141,12 +141,12 @@ class Checkpointer:
 
         def when_flushed(is_flushed: bool) -> None:
             if is_flushed:
-                self._lane.submit(lambda: self._run(taken), done)
+                self._executor.submit(lambda: self._run(taken), done)
             else:
                 done(OSError("the commit log was not flushed in time"))
 
         # What fails here fails again when it is to be written.
-        self._lane.submit(lambda: _prepare(taken.index), lambda error: None)
+        self._executor.submit(lambda: _prepare(taken.index), lambda error: None)
         # Queues and index may have messages by now that came after the flush began.
         self._flusher.wait(self._log.written, when_flushed)
 

@@ -230,7 +230,7 @@ class CommitLog:
         self._open_files.know(segment.path)
         return segment
 
-    # -- growth ahead of the writer --
+    # -- space ahead of the writer --
 
     def to_fill(self) -> tuple[Segment, int] | None:
         """Return a segment whose space ends too near, and how far it should reach.

@@ -186,7 +186,7 @@ class ConsumeQueue:
         count = min(count, self._units_per_file - within, self._tail_from - offset)
         return bytes(self._open_files.read(path, count * UNIT_BYTES, within * UNIT_BYTES))
 
-    def places(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
+    def unit_tuples(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
         """Yield up to `count` visible units from `offset` on, as plain tuples, which are quick."""
         while count > 0 and (data := self.read(offset, min(count, READ_UNITS))):
             read = len(data) // UNIT_BYTES
@@ -196,7 +196,7 @@ class ConsumeQueue:
 
     def units(self, offset: int, count: int) -> Iterator[QueueUnit]:
         """Yield up to `count` visible units from `offset` on."""
-        return map(QueueUnit._make, self.places(offset, count))
+        return map(QueueUnit._make, self.unit_tuples(offset, count))
 
     def unit(self, offset: int) -> QueueUnit | None:
         """Return one visible unit."""
@@ -204,9 +204,9 @@ class ConsumeQueue:
 
     def tags_codes(self, offset: int, end: int) -> list[int]:
         """Return the tags codes of visible units."""
-        return [code for _, _, code in self.places(offset, end - offset)]
+        return [code for _, _, code in self.unit_tuples(offset, end - offset)]
 
-    def place_of(self, offset: int) -> tuple[Path, int]:
+    def location_of(self, offset: int) -> tuple[Path, int]:
         """Return the file of a unit and its first byte there, for messages to the operator."""
         within = offset % self._units_per_file
         path = segment_path(self._folder, (offset - within) * UNIT_BYTES)

@@ -84,7 +84,7 @@ class ConsumeQueues:
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
-    def append_made(self, made: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
+    def append_encoded(self, made: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
         """Add units made elsewhere; they become visible with the next `publish`.
 
         Of each queue come its units and where the last of their records ends.

@@ -1,27 +1,28 @@
-"""What readers and recovery found damaged: each place is reported once, and all are counted.
+"""Damage that readers and recovery detect: logged once for each file offset, and counted.
 
-Nothing is deleted and nothing is repaired for it; `mqstore repair` builds queues and index again.
+The broker deletes and repairs nothing; `mqstore repair` rebuilds queues and index.
 """
 
 import logging
 from pathlib import Path
 
-#: So many places are remembered; then all are forgotten, and may be reported once more.
+#: Maximum number of remembered file offsets. Beyond the maximum the set is cleared, and known
+#: damage may be logged again.
 PLACES_MAX = 10_000
 
 log = logging.getLogger(__name__)
 
 
 class Damage:
-    """Takes reports of damaged places. Event loop only."""
+    """Logs and counts damaged file offsets. Event loop only."""
 
     def __init__(self) -> None:
-        #: Places found since the start.
+        #: Damaged file offsets reported since the start.
         self.count = 0
         self._places: set[tuple[Path, int]] = set()
 
     def report(self, path: Path, offset: int, reason: str) -> None:
-        """Note that something is wrong at a byte of a file."""
+        """Report damage at an offset of a file, bytes."""
         if (path, offset) in self._places:
             return
         if len(self._places) >= PLACES_MAX:

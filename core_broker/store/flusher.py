@@ -15,7 +15,7 @@ from functools import partial
 from core_broker.config import BrokerConfig
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import Files
-from core_broker.store.lanes import Lane
+from core_broker.store.io_threads import SerialExecutor
 from core_broker.store.segments import Segment
 
 PAGE_BYTES = 4096
@@ -40,7 +40,7 @@ class Flusher:
         self,
         commit_log: CommitLog,
         files: Files,
-        lane: Lane,
+        executor: SerialExecutor,
         settings: Callable[[], BrokerConfig],
         on_failure: Callable[[str], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Flusher:
         self.flushes = 0
         self._log = commit_log
         self._files = files
-        self._lane = lane
+        self._executor = executor
         self._settings = settings
         self._on_failure = on_failure
         self._waiters: deque[_Waiter] = deque()
@@ -122,9 +122,9 @@ class Flusher:
         segments = self._log.unflushed()
         done = partial(self._done, end)
         if len(segments) == 1 and segments[0].is_name_synced:
-            self._lane.sync(segments[0].file, done)
+            self._executor.sync(segments[0].file, done)
         else:
-            self._lane.submit(partial(self._flush, segments), done)
+            self._executor.submit(partial(self._flush, segments), done)
 
     def _flush(self, segments: list[Segment]) -> None:
         for segment in segments:

@@ -1,4 +1,4 @@
-"""Whether the store takes messages, and if not, why."""
+"""Whether the store accepts messages, and the reason if the store refuses them."""
 
 import logging
 
@@ -6,12 +6,12 @@ log = logging.getLogger(__name__)
 
 
 class Health:
-    """The reasons against taking messages; reading goes on whatever they are."""
+    """The reasons for refusing messages. Reads continue in every state."""
 
     __slots__ = ("_disk_refusal", "_failure", "_is_open", "_lag", "reason")
 
     def __init__(self) -> None:
-        #: The first reason that applies, None when messages are taken.
+        #: The reason with the highest priority; None while the store accepts messages.
         self.reason: str | None = None
         self._is_open = False
         self._failure: str | None = None
@@ -21,7 +21,7 @@ class Health:
 
     @property
     def has_failed(self) -> bool:
-        """Nothing but a restart helps."""
+        """The disk failed; the store stays read-only until a restart."""
         return self._failure is not None
 
     @property
@@ -30,32 +30,32 @@ class Health:
         return self._lag is not None
 
     def set_open(self, is_open: bool) -> None:
-        """Between start and stop."""
+        """Set whether the store runs: True between start and stop."""
         self._is_open = is_open
         self._settle()
 
     def fail(self, reason: str) -> None:
-        """Nothing may be acknowledged any more, since the disk lost something."""
+        """Refuse messages until a restart, since data on the disk may be lost."""
         if self._failure is None:
             log.critical("The store is read-only until the broker is restarted: %s", reason)
             self._failure = reason
             self._settle()
 
     def set_lag(self, reason: str | None) -> None:
-        """Queues or index cannot be written now, or can again."""
+        """Set the reason why queues or index cannot be written; None when they can."""
         if reason is not None:
             reason = f"consume queues or index cannot be written: {reason}"
         if reason is not None and self._lag is None:
-            log.error("Messages are refused, since %s", reason)
+            log.error("Messages are refused: %s", reason)
         elif reason is None and self._lag is not None:
-            log.warning("Messages are taken again: consume queues and index can be written")
+            log.warning("Messages are accepted again: consume queues and index can be written")
         self._lag = reason
         self._settle()
 
     def set_disk_refusal(self, reason: str | None) -> None:
-        """The disk is too full, or no longer."""
+        """Set the reason why the disk is too full for messages; None when it is not."""
         if reason != self._disk_refusal:
-            log.warning("%s", reason or "The disk of the store has room again")
+            log.warning("%s", reason or "The disk of the store has free space again")
         self._disk_refusal = reason
         self._settle()
 

@@ -55,7 +55,7 @@ class KeyIndex:
         self._all: list[IndexFile] = []
         #: Files that are full but not flushed since.
         self._filled: list[IndexFile] = []
-        #: A lane works on files, so none may be closed.
+        #: An executor works on files, so none may be closed.
         self._is_flushing = False
 
     @property
@@ -128,7 +128,7 @@ class KeyIndex:
     # -- flush --
 
     def take_flushes(self) -> list[IndexFlush]:
-        """Write the items and return what a lane must write and sync; `flushed` must follow."""
+        """Write the items; return the flushes for an I/O thread. `flushed` must follow."""
         if self._all:
             self._all[-1].write_tail()
         self._is_flushing = True

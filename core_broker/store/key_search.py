@@ -62,7 +62,7 @@ class KeySearch:
             finally:
                 file.close()
 
-    def place_of(self, offset: int) -> tuple[Path, int]:
+    def location_of(self, offset: int) -> tuple[Path, int]:
         """Return the file and the first byte of the item that led to an offset of the log."""
         return self._places[offset]
 

@@ -1,8 +1,8 @@
-"""Mappings of the commit log, for readers in the kernel that copy records without a call.
+"""Memory mappings of the commit log: the compiled kernel copies records without a system call.
 
-A segment is mapped in pieces when they are first read, so that letting one go takes little time,
-and those of a removed segment go one after the other. Each piece reaches somewhat into the next
-one, for the records that lie across.
+A segment is mapped in pieces on first read, since munmap() of a large mapping blocks for long; the
+pieces of a removed segment are unmapped one at a time. Each piece overlaps the next one, so that a
+record across the boundary lies in one piece.
 """
 
 from collections import OrderedDict
@@ -14,27 +14,28 @@ from core_broker.store.segments import OpenFiles
 if TYPE_CHECKING:
     from core_broker.kernel.mapping import Mapping
 
+#: Size of a mapped piece, and its overlap with the next piece, bytes.
 PIECE_BYTES = 32 * 1024 * 1024
 OVERLAP_BYTES = 1024 * 1024
-#: Pieces that are mapped at a time; the one not used for longest goes first.
+#: Maximum number of mapped pieces; the least recently used piece is unmapped first.
 PIECES_MAX = 64
 
 
 class LogMaps:
-    """The pieces that are mapped. Event loop only."""
+    """The mapped pieces. Event loop only."""
 
     def __init__(self, open_files: OpenFiles, segment_size: int) -> None:
         self._open_files = open_files
         self._segment_size = segment_size
         self._pieces: OrderedDict[int, Mapping] = OrderedDict()
-        #: Of segments that are gone.
-        self._going: list[Mapping] = []
+        #: Pieces of removed segments, to be unmapped.
+        self._removed: list[Mapping] = []
 
     def __len__(self) -> int:
         return len(self._pieces)
 
     def get(self, path: Path, segment_start: int, offset: int) -> "Mapping | None":
-        """Return the piece of a segment that holds an offset of the log."""
+        """Return the piece of a segment that contains an offset of the log."""
         within = (offset - segment_start) // PIECE_BYTES * PIECE_BYTES
         start = segment_start + within
         piece = self._pieces.get(start)
@@ -50,19 +51,19 @@ class LogMaps:
         return piece
 
     def forget(self, segment_start: int) -> None:
-        """Give out nothing of a segment any more."""
+        """Stop handing out pieces of a segment; `let_go` unmaps them."""
         end = segment_start + self._segment_size
         for start in [each for each in self._pieces if segment_start <= each < end]:
-            self._going.append(self._pieces.pop(start))
+            self._removed.append(self._pieces.pop(start))
 
     def let_go(self, count: int) -> bool:
-        """Let go of so many pieces of what was forgotten; True when none is left."""
-        for _ in range(min(count, len(self._going))):
-            self._going.pop().close()
-        return not self._going
+        """Unmap up to `count` pieces of removed segments; return True when none is left."""
+        for _ in range(min(count, len(self._removed))):
+            self._removed.pop().close()
+        return not self._removed
 
     def close(self) -> None:
-        """Let go of everything."""
-        self.let_go(len(self._going))
+        """Unmap all pieces."""
+        self.let_go(len(self._removed))
         while self._pieces:
             self._pieces.popitem()[1].close()

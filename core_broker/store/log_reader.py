@@ -25,7 +25,7 @@ from core_broker.message.record_layout import (
     V6_HOSTS,
 )
 from core_broker.message.sysflag import BORN_HOST_V6
-from core_broker.store.cold import ColdRead
+from core_broker.store.cold_reads import ColdRead
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
@@ -221,11 +221,11 @@ class LogReader:
         except ColdRead:
             head = b""
         if is_record(head, offset):
-            path, at = queue.place_of(logical)
+            path, at = queue.location_of(logical)
             reason = f"the record at {offset} of the log, to which it points, is another one"
         else:
             path, at = self._log.path_of(offset), offset % self._log.segment_size
-            unit_path, unit_at = queue.place_of(logical)
+            unit_path, unit_at = queue.location_of(logical)
             reason = (
                 f"no record of {size} bytes begins at offset {offset} of the log,"
                 f" as {unit_path} says at {unit_at}"

@@ -2,7 +2,7 @@
 
 The event loop owns the store and never waits for the disk: a put only stages bytes, `write_staged`
 hands the turn's bytes to the operating system in one call, and everything that may take long runs
-in lanes (lanes.py). The files are listed in layout.py. Compatible with RocketMQ's
+in executors (io_threads.py). The files are listed in layout.py. Compatible with RocketMQ's
 DefaultMessageStore.
 """
 
@@ -19,20 +19,19 @@ from core_broker.message.delays import parse_delay_levels
 from core_broker.message.model import MessageInner
 from core_broker.store.appender import Appender
 from core_broker.store.checkpointer import Checkpointer
-from core_broker.store.cold import READ_LANES, WAITING_MAX, ColdReads
+from core_broker.store.cold_reads import READ_THREADS, WAITING_MAX, ColdReads
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
-from core_broker.store.figures import Figures
+from core_broker.store.fast_reads import FastReads
+from core_broker.store.fast_writes import FastWrites
 from core_broker.store.files import DiskFiles, Files, replace_file
 from core_broker.store.flusher import FlushCallback, Flusher
-from core_broker.store.growth import Growth
 from core_broker.store.health import Health
-from core_broker.store.hot_reads import HotReads
+from core_broker.store.io_threads import ExecutorMaker, IoThread
 from core_broker.store.key_hash import KeyHasher
-from core_broker.store.lanes import LaneMaker, ThreadLane
 from core_broker.store.layout import StorePaths, make_parts
-from core_broker.store.made_records import MadeRecords
+from core_broker.store.preallocation import Preallocator
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, Reader, physical_memory
 from core_broker.store.recovery import Progress, Recovery
@@ -47,6 +46,7 @@ from core_broker.store.results import (
 from core_broker.store.retention import Retention
 from core_broker.store.segments import OpenFiles
 from core_broker.store.stats import Counters, RateMeter, StoreStats
+from core_broker.store.stats_collector import StatsCollector
 from core_broker.store.store_lock import Lock
 
 #: How often the store looks what is due.
@@ -73,7 +73,7 @@ class MessageStore:
         *,
         files: Files | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
-        lanes: LaneMaker = ThreadLane,
+        executors: ExecutorMaker = IoThread,
         memory_bytes: int | None = None,
     ) -> None:
         #: May be replaced by one with other updatable settings at any time.
@@ -86,13 +86,13 @@ class MessageStore:
         self.health = self._health = Health()
         self._counters = Counters()
         self._meter = RateMeter(self._counters)
-        self._flush_lane, self._growth_lane, self._upkeep_lane = lanes_of_work = [
-            lanes(name) for name in ("store-flush", "store-growth", "store-upkeep")
+        self._flush_executor, self._prealloc_executor, self._upkeep_executor = work_executors = [
+            executors(name) for name in ("store-flush", "store-preallocation", "store-upkeep")
         ]
-        lanes_of_reads = [lanes(f"store-read-{number}") for number in range(READ_LANES)]
-        self._lanes = lanes_of_work + lanes_of_reads
+        read_executors = [executors(f"store-read-{number}") for number in range(READ_THREADS)]
+        self._executors = work_executors + read_executors
         #: Reads what is not in memory.
-        self.cold = ColdReads(lanes_of_reads, self._open_files.warmed, WAITING_MAX)
+        self.cold_reads = ColdReads(read_executors, self._open_files.warmed, WAITING_MAX)
         self._damage = Damage()
         self._make_workers(clock_ms, memory_bytes or physical_memory())
         self._lock: Lock | None = None
@@ -109,40 +109,46 @@ class MessageStore:
             is_indexing=config.message_index_enable,
         )
         self._flusher = Flusher(
-            parts.log, files, self._flush_lane, self._settings, self._health.fail
+            parts.log, files, self._flush_executor, self._settings, self._health.fail
         )
         is_sync = config.flush_disk_type == "SYNC_FLUSH"
-        self._growth = Growth(
-            parts.log, files, self._growth_lane, self._flusher.fail, is_synced=is_sync
+        self._preallocator = Preallocator(
+            parts.log, files, self._prealloc_executor, self._flusher.fail, is_synced=is_sync
         )
         self._appender = Appender(
             parts,
             self._dispatcher,
             self._flusher,
-            self._growth,
+            self._preallocator,
             self._health,
             self._counters,
             self._settings,
             clock_ms,
         )
-        self.made = MadeRecords(parts, self._appender)
+        self.fast_writes = FastWrites(parts, self._appender)
         self._checkpointer = Checkpointer(
-            parts, self._flusher, self._upkeep_lane, files, self._paths, self._settings
+            parts, self._flusher, self._upkeep_executor, files, self._paths, self._settings
         )
         self._retention = Retention(
-            parts, self._upkeep_lane, files, self._health, self._settings, clock_ms, self.cold.warm
+            parts,
+            self._upkeep_executor,
+            files,
+            self._health,
+            self._settings,
+            clock_ms,
+            self.cold_reads.warm,
         )
         self._removal = Removal(parts, files, self._paths.trash, self._retention.trash)
         self._reader = Reader(parts, hasher, self._settings, memory_bytes, self._damage)
-        self.hot = HotReads(parts, self._reader, self._meter)
-        self._figures = Figures(
+        self.fast_reads = FastReads(parts, self._reader, self._meter)
+        self._stats = StatsCollector(
             self._meter,
             parts.log,
             self._appender,
             self._flusher,
             self._retention,
             self._reader,
-            self.cold,
+            self.cold_reads,
             self._damage,
         )
 
@@ -181,12 +187,12 @@ class MessageStore:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to take messages, on this event loop from now on."""
         replace_file(self._files, self._paths.abort, self._files.boot_id().encode())
-        for lane in self._lanes:
-            lane.start(loop)
+        for executor in self._executors:
+            executor.start(loop)
         self._open_files.is_serving = True
         self._health.set_open(True)
         self._timer = loop.call_later(TICK_S, self._on_timer, loop)
-        self._growth.advance()
+        self._preallocator.advance()
 
     def close(self) -> None:
         """Write and sync everything, and release the folder. Waits for the disk."""
@@ -200,8 +206,8 @@ class MessageStore:
             log.warning("Messages that were not acknowledged are dropped: %s", error)
         self._health.set_open(False)
         self._open_files.is_serving = False
-        for lane in self._lanes:
-            lane.close()
+        for executor in self._executors:
+            executor.close()
         self._flusher.flush()
         try:
             if not self._health.has_failed:
@@ -230,7 +236,7 @@ class MessageStore:
         """Do what is due; `now_ms` is the monotonic clock. The store calls it by itself."""
         self._meter.tick(now_ms)
         self._flusher.tick(now_ms)
-        self._growth.advance()
+        self._preallocator.advance()
         self._retention.tick(now_ms)
         try:
             self._dispatcher.settle()
@@ -251,7 +257,7 @@ class MessageStore:
     @property
     def read_only_reason(self) -> str | None:
         """Why no messages are taken, or None."""
-        if self._health.reason is None and self._growth.is_disk_full:
+        if self._health.reason is None and self._preallocator.is_disk_full:
             return "the disk of the commit log is full"
         return self._health.reason
 
@@ -280,9 +286,9 @@ class MessageStore:
         """Stage messages that stay together; all of them or none. Results are in their order."""
         return self._appender.put_batch(inners)
 
-    def settle_made(self) -> None:
-        """Have staged what others have made and keep (made_records.py)."""
-        self._appender.settle_made()
+    def stage_pending(self) -> None:
+        """Have staged what others have made and keep (fast_writes.py)."""
+        self._appender.stage_pending()
 
     def write_staged(self) -> None:
         """Write what this turn of the loop has put, and make it visible.
@@ -356,8 +362,8 @@ class MessageStore:
         Messages with other keys of the same hash may be among them; clients compare.
         """
         search = self._reader.search(topic, key, max_count, begin_ms, end_ms)
-        await self.cold.ran(partial(search.run, self._files))
-        return await self.cold.when_warm(partial(self._reader.found, search))
+        await self.cold_reads.ran(partial(search.run, self._files))
+        return await self.cold_reads.when_warm(partial(self._reader.found, search))
 
     # -- administration --
 
@@ -367,13 +373,13 @@ class MessageStore:
 
     def delete_topic(self, topic: str) -> None:
         """Drop the queues of a topic; its messages stay in the log until they expire."""
-        self.settle_made()
+        self.stage_pending()
         if self._removal.remove_topic(topic):
             self._checkpointer.want()
 
     def clean_expired_queues(self) -> int:
         """Drop queues whose messages have all left the log; return how many."""
-        self.settle_made()
+        self.stage_pending()
         count = self._removal.remove_expired()
         if count:
             self._checkpointer.want()
@@ -385,4 +391,4 @@ class MessageStore:
 
     def stats(self) -> StoreStats:
         """Return the figures of this moment."""
-        return self._figures.now()
+        return self._stats.now()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from core_broker.config import BrokerConfig
 from core_broker.message.properties import decode_properties
-from core_broker.store.cold import ColdRead
+from core_broker.store.cold_reads import ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
 from core_broker.store.key_hash import KeyHasher
@@ -136,7 +136,7 @@ class Reader:
         status = GetStatus.NO_MATCHED_MESSAGE
         chosen: list[Wanted] = []
         total = seen = last = 0
-        for place, size, tags_code in queue.places(offset, self.scanned_max(by_properties)):
+        for place, size, tags_code in queue.unit_tuples(offset, self.scanned_max(by_properties)):
             if chosen:
                 count_max, bytes_max = in_memory if place >= in_memory_from else on_disk
                 if len(chosen) >= count_max or total + size > bytes_max:
@@ -163,7 +163,7 @@ class Reader:
         return _Chosen(GetStatus.FOUND if chosen else status, chosen, seen, last)
 
     def _report(self, queue: ConsumeQueue, offset: int, place: int, size: int) -> None:
-        path, at = queue.place_of(offset)
+        path, at = queue.location_of(offset)
         reason = f"unit {offset} points to {size} bytes at {place}, which is outside of the log"
         self._damage.report(path, at, reason)
 
@@ -283,6 +283,6 @@ class Reader:
             properties = decode_properties(parsed.properties)
             if search.key_hash in self._hasher.message_hashes(parsed.topic, properties):
                 return True
-        path, at = search.place_of(offset)
+        path, at = search.location_of(offset)
         self._damage.report(path, at, f"it points to {offset}, where another key is")
         return False

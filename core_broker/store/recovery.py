@@ -337,7 +337,7 @@ class Recovery:
     def _finish(self, checkpoint: Checkpoint, whole: int, *, is_clean: bool) -> None:
         result = self._result
         for queue, offset in self._dispatcher.missing:
-            path, at = queue.place_of(offset)
+            path, at = queue.location_of(offset)
             self._damage.report(path, at, f"the commit log has no message {offset} of this queue")
         self._dispatcher.missing.clear()
         for queue in self._queues:

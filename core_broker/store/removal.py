@@ -1,6 +1,7 @@
-"""Removing queues: of a deleted topic, and those whose messages have all left the log.
+"""Removes queues: of a deleted topic, and queues without a message in the log.
 
-Their folders are moved to `trash` at once, and emptied in a lane. A start removes what is left.
+Queue folders are moved to `trash` immediately and emptied in an I/O thread. A start of the store
+empties `trash`.
 """
 
 import itertools
@@ -14,7 +15,7 @@ from core_broker.store.layout import StoreParts
 
 
 class Removal:
-    """Takes queues out of the store. Event loop only."""
+    """Removes queues from the store. Event loop only."""
 
     def __init__(
         self, parts: StoreParts, files: Files, trash: Path, empty: Callable[[Path], None]
@@ -26,11 +27,11 @@ class Removal:
         self._numbers = itertools.count()
 
     def remove_topic(self, topic: str) -> int:
-        """Remove the queues of a topic; return how many."""
+        """Remove the queues of a topic; return their number."""
         return self._remove([each for each in self._queues if each.topic == topic])
 
     def remove_expired(self) -> int:
-        """Remove queues without a message in the log; return how many."""
+        """Remove queues without a message in the log; return their number."""
         return self._remove(
             [
                 each
@@ -45,7 +46,7 @@ class Removal:
             if self._files.exists(queue.folder):
                 self._files.make_dir(self._trash)
                 moved = self._trash / f"{next(self._numbers)}"
-                # First, since it may fail: a queue that is gone must not leave its files behind.
+                # The rename may fail and comes first: a removed queue must not leave files.
                 self._files.rename(queue.folder, moved)
             self._queues.remove(queue.topic, queue.queue_id)
             if moved is not None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
-from core_broker.store.cold import ColdRead
+from core_broker.store.cold_reads import ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
 from core_broker.store.health import Health
-from core_broker.store.lanes import Done, Lane
+from core_broker.store.io_threads import Done, SerialExecutor
 from core_broker.store.layout import StoreParts
 
 #: One round deletes at most so many segments.
@@ -133,7 +133,7 @@ class Retention:
     def __init__(
         self,
         parts: StoreParts,
-        lane: Lane,
+        executor: SerialExecutor,
         files: Files,
         health: Health,
         settings: Callable[[], BrokerConfig],
@@ -143,7 +143,7 @@ class Retention:
         self.log_ratio = 0.0
         self.queue_ratio = 0.0
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
-        self._lane = lane
+        self._executor = executor
         self._files = files
         self._health = health
         self._settings = settings
@@ -181,7 +181,7 @@ class Retention:
                 if path.parent == self._log.folder
                 else config.delete_consume_queue_files_interval
             )
-            self._lane.submit(lambda: self._files.remove_slowly(path), _report)
+            self._executor.submit(lambda: self._files.remove_slowly(path), _report)
 
     def _trim(self, queue: ConsumeQueue) -> None:
         """Let a queue begin behind the messages that are gone."""
@@ -194,7 +194,7 @@ class Retention:
 
     def trash(self, folder: Path) -> None:
         """Remove a folder that was moved out of the way."""
-        self._lane.submit(lambda: self._files.remove_tree(folder), _report)
+        self._executor.submit(lambda: self._files.remove_tree(folder), _report)
 
     def _look(self) -> None:
         self._is_running = True
@@ -217,7 +217,7 @@ class Retention:
                 return
             self._apply(seen[0])
 
-        self._lane.submit(look, done)
+        self._executor.submit(look, done)
 
     def _apply(self, state: DiskState) -> None:
         self.log_ratio, self.queue_ratio = state.log_ratio, state.queue_ratio

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.cold import ColdRead
+from core_broker.store.cold_reads import ColdRead
 from core_broker.store.files import Buffer, File, Files
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""A thread that syncs files beside a lane, without ever waiting for the interpreter.
+"""A thread that syncs files beside an executor, without ever waiting for the interpreter.
 
-Linux only, and with the kernel; elsewhere lanes sync as they run any other job.
+Linux only, and with the kernel; elsewhere executors sync as they run any other job.
 """
 
 import asyncio

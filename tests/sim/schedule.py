@@ -90,8 +90,8 @@ class Schedule:
             span = (result.offset_physical, result.offset_end)
             self.history.stored(number, result.offset_logical, span)
             self._wait_for_flush(number, result)
-        for lane in self.bench.lanes.values():
-            while chance(self.random, 0.6) and lane.step():
+        for executor in self.bench.executors.values():
+            while chance(self.random, 0.6) and executor.step():
                 pass
         if chance(self.random, 0.3):
             self.bench.store.tick(self.now_ms)

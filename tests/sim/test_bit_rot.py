@@ -73,7 +73,7 @@ def filled(end: str) -> tuple[SimulatedFiles, int]:
             at = result.offset_physical
         bench.put(message(number, queue_id=OTHER_QUEUE))
     bench.store.on_flushed(bench.store.max_offset_physical, lambda is_flushed: None)
-    bench.run_lanes()
+    bench.run_io()
     if end == "killed":
         files.kill()
     elif end == "without power":

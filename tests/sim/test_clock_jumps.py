@@ -60,7 +60,7 @@ def test_reliability_11_retention_does_not_believe_a_clock_that_jumps() -> None:
             monotonic_ms += step_ms
             bench.now_ms = wall[0] = wall[0] + step_ms + jump_ms
             bench.store.tick(monotonic_ms)
-            bench.run_lanes()
+            bench.run_io()
 
     pass_time(60_000, 2)
     bench.put_many(150, body=b"x" * 500)

@@ -61,7 +61,7 @@ def workload(files: SimulatedFiles, history: History) -> None:
             continue
         if result.status is PutStatus.PUT_OK:
             on_disk(bench, history, number, result.offset_logical, result.offset_end)
-        bench.run_lanes()
+        bench.run_io()
         if turn % 20 == 15:
             with suppress(OSError):  # whoever asked for it is told
                 bench.store.delete_topic(f"Short{turn - 10}")

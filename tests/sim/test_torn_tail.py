@@ -31,7 +31,7 @@ def filled(count: int, body_bytes: int = 0) -> tuple[SimulatedFiles, list[tuple[
         inner = message(number, queue_id=number % 2, body=body + bytes([65]) * body_bytes)
         (result,) = bench.put(inner)
         spans.append((result.offset_physical, result.offset_end))
-    bench.run_lanes()
+    bench.run_io()
     files.kill()
     return files, spans
 

@@ -30,7 +30,7 @@ from core_broker.store import MessageStore
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import Files
 from tests.support.broker_requests import pull_header, send_header
-from tests.support.stores import NOW_MS, ManualLane, StillLoop, store_config
+from tests.support.stores import NOW_MS, ManualExecutor, StillLoop, store_config
 
 DELAYS = "1s 5s 10s 30s"
 VIP_PORT = 10909
@@ -126,12 +126,14 @@ class BrokerHarness:
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         self.now_ms = NOW_MS
-        self.lanes: list[ManualLane] = []
+        self.executors: list[ManualExecutor] = []
         self.saver = NoteSaver()
         self.registrar = NoteRegistrar()
         defaults = {"broker_name": "b", "broker_ip1": "127.0.0.1", "message_delay_level": DELAYS}
         config = store_config(folder / "store", **defaults | settings)
-        store = MessageStore(config, files=files, clock_ms=lambda: self.now_ms, lanes=self._lane)
+        store = MessageStore(
+            config, files=files, clock_ms=lambda: self.now_ms, executors=self._executor
+        )
         store.load()
         store.start(cast("asyncio.AbstractEventLoop", StillLoop()))
         self.ctx = BrokerContext(
@@ -167,15 +169,15 @@ class BrokerHarness:
         self._peers = 0
         self.client = self.peer()
 
-    def _lane(self, name: str) -> ManualLane:
-        self.lanes.append(ManualLane(name))
-        return self.lanes[-1]
+    def _executor(self, name: str) -> ManualExecutor:
+        self.executors.append(ManualExecutor(name))
+        return self.executors[-1]
 
     def read_cold(self) -> None:
         """Complete pending reads from the disk."""
-        for lane in self.lanes:
-            if lane.name.startswith("store-read"):
-                lane.run()
+        for executor in self.executors:
+            if executor.name.startswith("store-read"):
+                executor.run()
 
     def close(self) -> None:
         """Close the store."""
@@ -263,8 +265,8 @@ class BrokerHarness:
         round_ = asyncio.create_task(self.checks.check())
         while not round_.done():
             await asyncio.sleep(0)
-            for lane in self.lanes:
-                lane.run()
+            for executor in self.executors:
+                executor.run()
         await round_
 
     async def pull(self, topic: str, offset: int = 0, **fields: Any) -> RemotingCommand:

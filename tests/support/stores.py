@@ -1,4 +1,4 @@
-"""Stores for tests: small files, messages that can be recognised, lanes that run on command."""
+"""Stores for tests: small files, messages that can be recognised, executors that run on command."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from core_broker.store import (
     QueryResult,
 )
 from core_broker.store.files import File, Files
-from core_broker.store.lanes import Done, Job
+from core_broker.store.io_threads import Done, Job
 
 SEGMENT_BYTES = 16 * 1024
 QUEUE_FILE_BYTES = 20 * 20
@@ -69,8 +69,8 @@ def message(
     )
 
 
-class ManualLane:
-    """A lane whose jobs run when a test says so; those of cold reads run at once."""
+class ManualExecutor:
+    """An executor whose jobs run when a test says so; those of cold reads run at once."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class StillLoop:
 
 
 class Bench:
-    """A store on a bench: its clock stands, its lanes run on command."""
+    """A store on a bench: its clock stands, its executors run on command."""
 
     def __init__(
         self,
@@ -142,18 +142,18 @@ class Bench:
         **changes: Any,
     ) -> None:
         self.now_ms = NOW_MS
-        self.lanes: dict[str, ManualLane] = {}
+        self.executors: dict[str, ManualExecutor] = {}
         self.store = MessageStore(
             store_config(root, **changes),
             files=files,
             clock_ms=lambda: self.now_ms,
-            lanes=self._lane,
+            executors=self._executor,
             memory_bytes=memory_bytes,
         )
 
-    def _lane(self, name: str) -> ManualLane:
-        lane = self.lanes[name] = ManualLane(name)
-        return lane
+    def _executor(self, name: str) -> ManualExecutor:
+        executor = self.executors[name] = ManualExecutor(name)
+        return executor
 
     def open(self) -> "Bench":
         """Load and start."""
@@ -161,16 +161,16 @@ class Bench:
         self.store.start(StillLoop())  # type: ignore[arg-type]
         return self
 
-    def run_lanes(self) -> None:
-        """Run everything that waits in the lanes."""
-        while any(lane.step() for lane in self.lanes.values()):
+    def run_io(self) -> None:
+        """Run everything that waits in the executors."""
+        while any(executor.step() for executor in self.executors.values()):
             pass
 
     def tick(self, ms: int = 1000) -> None:
         """Let time pass, then do what is due."""
         self.now_ms += ms
         self.store.tick(self.now_ms)
-        self.run_lanes()
+        self.run_io()
 
     def put(self, *inners: MessageInner) -> list[PutResult]:
         """Put messages one by one, in one turn of the loop."""
@@ -190,7 +190,7 @@ def warmed(store: MessageStore, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except ColdRead as cold:
-            store.cold.warm(cold, _raise)
+            store.cold_reads.warm(cold, _raise)
 
 
 def _raise(error: Exception | None) -> None:

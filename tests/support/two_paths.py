@@ -195,8 +195,8 @@ class OnePath:
         """End the turn, let the disk confirm, and return what all peers were told so far."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
-            for lane in self.broker.lanes:
-                lane.run()
+            for executor in self.broker.executors:
+                executor.run()
         return self.told
 
     @property

@@ -116,7 +116,7 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.peer()
     assert path.hot is not None
     assert path.hot.sends is not None
-    made = path.broker.ctx.store.made
+    made = path.broker.ctx.store.fast_writes
     path.hear(1, plain_frame(1))
     assert path.hot.sends.begin() is not None
     made.settle()
@@ -139,7 +139,7 @@ async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
     path.peer()
     assert path.hot is not None
     kept = []
-    made = path.broker.ctx.store.made
+    made = path.broker.ctx.store.fast_writes
     path.hear(0, usual_frame(0))
     before = made.position
     made.keep(lambda: kept.append("other"))

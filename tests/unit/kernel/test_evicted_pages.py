@@ -1,4 +1,4 @@
-"""Messages that have really left the memory: the kernel leaves them to a lane that reads."""
+"""Messages that have really left the memory: the kernel leaves them to an executor that reads."""
 
 import ctypes
 import mmap

@@ -123,15 +123,15 @@ async def test_a_full_disk_and_room_again(way: str, flush: str) -> None:
 async def test_no_answer_before_the_flush(way: str) -> None:
     """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
     path = start(Disk(), way, "SYNC_FLUSH")
-    held = path.broker.lanes.copy()
-    path.broker.lanes.clear()
+    held = path.broker.executors.copy()
+    path.broker.executors.clear()
     path.hear(0, sends(3))
     path.hear(1, sends(2) + sends(1, 5, **PLAIN))
     assert await path.settle() == [b"", b"", b""]
     path.hear(0, sends(3, 10))
     assert await path.settle() == [b"", b"", b""]
     assert [wire.connection.held for wire in path.wires] == [6, 3, 0]
-    path.broker.lanes += held
+    path.broker.executors += held
     told = await path.settle()
     assert [len(codes(each)) for each in told] == [6, 3, 0]
     assert [wire.connection.held for wire in path.wires] == [0, 0, 0]
@@ -159,14 +159,14 @@ async def test_a_flush_that_fails(way: str) -> None:
 async def test_a_flush_that_is_late(way: str) -> None:
     path = start(Disk(), way, "SYNC_FLUSH")
     store = path.broker.ctx.store
-    lanes = path.broker.lanes.copy()
-    path.broker.lanes.clear()
+    executors = path.broker.executors.copy()
+    path.broker.executors.clear()
     path.hear(0, sends(2))
     await path.settle()
     store.tick(path.broker.now_ms)
     store.tick(path.broker.now_ms + path.broker.ctx.config.sync_flush_timeout)
     assert codes((await path.settle())[0]) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
-    path.broker.lanes += lanes
+    path.broker.executors += executors
     assert len(codes((await path.settle())[0])) == 2
     path.broker.close()
 

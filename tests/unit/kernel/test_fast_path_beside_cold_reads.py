@@ -7,13 +7,13 @@ import pytest
 
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
-from core_broker.store.cold import READ_LANES
+from core_broker.store.cold_reads import READ_THREADS
 from tests.support.cold_files import ColdFiles
 from tests.support.two_paths import TURNS, WAYS, OnePath
 from tests.unit.kernel.test_polls_same_on_all_paths import pulled, sent
 
-#: More than lanes, so that some wait behind others.
-COLD_PULLS = 3 * READ_LANES
+#: More than executors, so that some wait behind others.
+COLD_PULLS = 3 * READ_THREADS
 HOT_ROUNDS = 50
 SENT_AT_ONCE = 20
 SEGMENT_BYTES = 32 * 1024
@@ -24,9 +24,9 @@ async def answers(path: OnePath, peer: int) -> dict[int, tuple[int, bytes]]:
     """Code and body of what a peer was answered, while no cold read gets on."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
-        for lane in path.broker.lanes:
-            if not lane.name.startswith("store-read"):
-                lane.run()
+        for executor in path.broker.executors:
+            if not executor.name.startswith("store-read"):
+                executor.run()
     frames = FrameSplitter().feed(path.told[peer])
     return {each.opaque: (each.code, each.body) for each in frames}
 
@@ -50,13 +50,15 @@ async def test_hot_work_goes_on_while_all_cold_reads_wait(tmp_path: Path, way: s
     path.hear(FAST, pulled(stored - 1, opaque=1_000_000))  # makes the group
     await answers(path, FAST)
     files.evict(first)
-    lanes = [lane for lane in path.broker.lanes if lane.name.startswith("store-read")]
-    for lane in lanes:
-        lane.hold()
+    executors = [
+        executor for executor in path.broker.executors if executor.name.startswith("store-read")
+    ]
+    for executor in executors:
+        executor.hold()
     for number in range(COLD_PULLS):
         path.hear(SLOW, pulled(0, opaque=number, max_msg_nums=4))
     assert await answers(path, SLOW) == {}
-    assert [len(lane.jobs) for lane in lanes] == [COLD_PULLS // READ_LANES] * READ_LANES
+    assert [len(each.jobs) for each in executors] == [COLD_PULLS // READ_THREADS] * READ_THREADS
     was_sent, was_pulled = path.messages_sent, path.messages_pulled
     for number in range(stored, stored + HOT_ROUNDS):
         path.hear(FAST, sent(number))
@@ -69,7 +71,7 @@ async def test_hot_work_goes_on_while_all_cold_reads_wait(tmp_path: Path, way: s
     if way == "kernel":
         assert path.messages_pulled >= was_pulled + HOT_ROUNDS
     assert path.told[SLOW] == b""
-    assert path.broker.ctx.store.cold.waiting == COLD_PULLS
+    assert path.broker.ctx.store.cold_reads.waiting == COLD_PULLS
     path.broker.read_cold()
     late = await answers(path, SLOW)
     assert sorted(late) == list(range(COLD_PULLS))

@@ -18,7 +18,7 @@ from core_broker.remoting.headers import (
     SearchOffsetRequestHeader,
     ViewMessageRequestHeader,
 )
-from core_broker.store.cold import ColdReads
+from core_broker.store.cold_reads import ColdReads
 from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
 from tests.support.cold_files import ColdFiles
@@ -34,7 +34,7 @@ def files() -> ColdFiles:
 
 @pytest.fixture
 async def cold_broker(make_broker: MakeBroker, files: ColdFiles) -> BrokerHarness:
-    """A broker whose messages of topic T have left the memory; what is cold waits for a lane."""
+    """A broker whose messages of topic T have left the memory; cold reads wait for a thread."""
     broker = make_broker(files=files)
     broker.topic("T")
     for number in range(100):
@@ -42,8 +42,8 @@ async def cold_broker(make_broker: MakeBroker, files: ColdFiles) -> BrokerHarnes
     broker.ctx.offsets.commit(GROUP, "T", 0, 5)
     broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in broker.lanes:
-        lane.hold()
+    for executor in broker.executors:
+        executor.hold()
     return broker
 
 
@@ -117,9 +117,11 @@ async def test_a_failing_disk_is_an_answer(cold_broker: BrokerHarness, files: Co
 async def test_too_many_cold_reads_are_refused(
     cold_broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lanes = [lane for lane in cold_broker.lanes if lane.name.startswith("store-read")]
-    reads = ColdReads(lanes, lambda cold: None, waiting_max=1)
-    monkeypatch.setattr(cold_broker.ctx.store, "cold", reads)
+    executors = [
+        executor for executor in cold_broker.executors if executor.name.startswith("store-read")
+    ]
+    reads = ColdReads(executors, lambda cold: None, waiting_max=1)
+    monkeypatch.setattr(cold_broker.ctx.store, "cold_reads", reads)
     started(cold_broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0))
     response = await cold_broker.ask(
         RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0)

@@ -9,8 +9,8 @@ class TestSyncFlush:
         broker = make_broker(flush_disk_type="SYNC_FLUSH")
         request = broker.request(310, send_header(broker.topic()), b"hi")
         assert broker.give(request) is None
-        for lane in broker.lanes:
-            lane.run()
+        for executor in broker.executors:
+            executor.run()
         assert broker.client.answers[request.opaque].code == 0
 
     async def test_a_producer_that_does_not_want_to_wait(self, make_broker: MakeBroker) -> None:

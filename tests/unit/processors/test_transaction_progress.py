@@ -89,14 +89,14 @@ class TestProgress:
 
     async def test_is_kept_after_the_disk_has_the_copies(self, broker: BrokerHarness) -> None:
         await old(broker)
-        lanes, broker.lanes = broker.lanes, []
+        executors, broker.executors = broker.executors, []
         rounds = broker.checks.check()
         waiting = rounds.send(None)
         assert waiting is not None
         assert progress(broker) == (None, None)
         assert len(await broker.messages(TRANS_HALF_TOPIC)) == 2
         rounds.close()
-        broker.lanes = lanes
+        broker.executors = executors
 
     async def test_nothing_moves_when_the_store_takes_nothing(
         self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
@@ -147,8 +147,8 @@ async def test_what_has_left_the_memory_is_read_by_the_way(make_broker: MakeBrok
     broker.now_ms += TIMEOUT_MS
     broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in broker.lanes:
-        lane.hold()
+    for executor in broker.executors:
+        executor.hold()
     await broker.check_half_messages()
     assert files.reads > 0
     assert len(asked(peer)) == 20
@@ -163,8 +163,8 @@ async def test_ending_what_has_left_the_memory(make_broker: MakeBroker) -> None:
     await broker.send("T", b"x" * 8_000, queue_id=1)
     broker.ctx.store.tick(broker.now_ms)
     files.evict()
-    for lane in broker.lanes:
-        lane.hold()
+    for executor in broker.executors:
+        executor.hold()
     header = EndTransactionRequestHeader(
         producer_group="PG",
         tran_state_table_offset=half.queue_offset,

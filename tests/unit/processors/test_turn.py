@@ -17,7 +17,7 @@ class ScriptedStore:
         self.fails = False
         self.max_offset_physical = 100
 
-    def settle_made(self) -> None:
+    def stage_pending(self) -> None:
         self.done.append("settled")
 
     def write_staged(self) -> None:

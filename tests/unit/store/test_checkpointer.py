@@ -30,9 +30,9 @@ def test_it_moves_to_where_log_queues_and_index_were_when_it_began(files: Simula
     end, stored_at = store.max_offset_physical, bench.now_ms
     store.tick(bench.now_ms)
     assert known(files) is None  # the log has to be flushed first
-    bench.lanes["store-flush"].run()
+    bench.executors["store-flush"].run()
     bench.put_many(3, first=5)
-    bench.lanes["store-upkeep"].run()
+    bench.executors["store-upkeep"].run()
     assert known(files) == end
     checkpoint = load_checkpoint(files, ROOT / "checkpoint")
     assert checkpoint.physic_msg_timestamp == stored_at
@@ -70,9 +70,9 @@ def test_it_stays_when_the_log_cannot_be_flushed_in_time(files: SimulatedFiles) 
     bench.put_many(5)
     bench.store.tick(bench.now_ms)
     bench.store.tick(bench.now_ms + 6_000)
-    bench.lanes["store-upkeep"].run()
+    bench.executors["store-upkeep"].run()
     assert known(files) is None
-    bench.run_lanes()
+    bench.run_io()
     bench.tick(70_000)
     bench.tick(1_000)
     assert known(files) == bench.store.max_offset_physical

@@ -22,7 +22,7 @@ def files() -> SimulatedFiles:
 @pytest.fixture
 def bench(files: SimulatedFiles) -> Bench:
     bench = Bench(ROOT, files, flush_disk_type="SYNC_FLUSH", **QUIET).open()
-    bench.run_lanes()
+    bench.run_io()
     return bench
 
 
@@ -34,10 +34,10 @@ def put_and_wait(bench: Bench, number: int, told: list[tuple[int, bool]]) -> Non
 def test_nobody_is_told_before_the_bytes_are_on_the_disk(bench: Bench) -> None:
     told: list[tuple[int, bool]] = []
     put_and_wait(bench, 0, told)
-    assert bench.lanes["store-flush"].jobs == bench.lanes["store-flush"].jobs.__class__()
+    assert bench.executors["store-flush"].jobs == bench.executors["store-flush"].jobs.__class__()
     bench.store.write_staged()
     assert told == []
-    bench.lanes["store-flush"].run()
+    bench.executors["store-flush"].run()
     assert told == [(0, True)]
     assert bench.store.stats().to_flush_bytes == 0
     assert bench.store.stats().flush_times == 1
@@ -46,7 +46,7 @@ def test_nobody_is_told_before_the_bytes_are_on_the_disk(bench: Bench) -> None:
 def test_one_flush_serves_all_who_wait_and_those_who_come_meanwhile_share_the_next(
     bench: Bench,
 ) -> None:
-    lane = bench.lanes["store-flush"]
+    executor = bench.executors["store-flush"]
     told: list[tuple[int, bool]] = []
     for number in range(5):
         put_and_wait(bench, number, told)
@@ -54,20 +54,20 @@ def test_one_flush_serves_all_who_wait_and_those_who_come_meanwhile_share_the_ne
     for number in range(5, 9):
         put_and_wait(bench, number, told)
         bench.store.write_staged()
-    assert len(lane.jobs) == 1
+    assert len(executor.jobs) == 1
     assert bench.store.stats().flush_waiters == 9
-    lane.step()
+    executor.step()
     assert told == [(number, True) for number in range(5)]
-    assert len(lane.jobs) == 1
-    lane.step()
+    assert len(executor.jobs) == 1
+    executor.step()
     assert told == [(number, True) for number in range(9)]
-    assert not lane.jobs
+    assert not executor.jobs
 
 
 def test_what_is_flushed_already_is_told_at_once(bench: Bench) -> None:
     (result,) = bench.put(message(0))
     bench.store.tick(bench.now_ms + 20_000)
-    bench.run_lanes()
+    bench.run_io()
     told: list[bool] = []
     bench.store.on_flushed(result.offset_end, told.append)
     assert told == [True]
@@ -82,7 +82,7 @@ def test_a_slow_disk_is_told_after_the_time_limit(bench: Bench) -> None:
     assert told == []
     bench.store.tick(bench.now_ms + 5_000)
     assert told == [(0, False)]
-    bench.lanes["store-flush"].run()
+    bench.executors["store-flush"].run()
     assert told == [(0, False)]
 
 
@@ -93,31 +93,31 @@ def test_the_time_limit_begins_with_the_first_look(bench: Bench) -> None:
     bench.store.write_staged()
     bench.store.tick(bench.now_ms + 60_000)
     assert told == []
-    bench.lanes["store-flush"].run()
+    bench.executors["store-flush"].run()
     assert told == [(0, True)]
 
 
 def test_without_waiters_a_timer_flushes_what_is_worth_it(files: SimulatedFiles) -> None:
     bench = Bench(ROOT, files, **QUIET).open()
-    lane = bench.lanes["store-flush"]
+    executor = bench.executors["store-flush"]
     now = bench.now_ms
     bench.store.tick(now)
-    bench.run_lanes()
+    bench.run_io()
     bench.put(message(0))
     bench.store.tick(now + 600)
-    assert not lane.jobs  # less than four pages
+    assert not executor.jobs  # less than four pages
     bench.put(*(message(number, body=b"x" * 900) for number in range(20)))
     bench.store.tick(now + 700)
-    assert not lane.jobs  # less than 500 ms since the last look
+    assert not executor.jobs  # less than 500 ms since the last look
     bench.store.tick(now + 1200)
-    assert len(lane.jobs) == 1
-    lane.run()
+    assert len(executor.jobs) == 1
+    executor.run()
     assert bench.store.stats().to_flush_bytes == 0
     bench.put(message(99))
     bench.store.tick(now + 5_000)
-    assert not lane.jobs
+    assert not executor.jobs
     bench.store.tick(now + 12_000)
-    assert len(lane.jobs) == 1
+    assert len(executor.jobs) == 1
 
 
 def fail_sync(files: SimulatedFiles, folder: str) -> None:
@@ -136,7 +136,7 @@ def test_after_a_failed_flush_nothing_is_acknowledged(
     bench.store.write_staged()
     put_and_wait(bench, 1, told)
     fail_sync(files, "commitlog")
-    bench.lanes["store-flush"].run()
+    bench.executors["store-flush"].run()
     assert told == [(0, False), (1, False)]
     assert not bench.store.writable
     assert "flushing the commit log failed" in str(bench.store.read_only_reason)
@@ -169,5 +169,5 @@ def test_zeros_ahead_that_cannot_be_synced_are_as_final(files: SimulatedFiles) -
     fail_sync(files, "nowhere")
     bench = Bench(ROOT, files, flush_disk_type="SYNC_FLUSH").open()
     fail_sync(files, "commitlog")
-    bench.run_lanes()
+    bench.run_io()
     assert "flushing the commit log failed" in str(bench.store.read_only_reason)

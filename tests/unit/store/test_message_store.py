@@ -322,7 +322,7 @@ async def test_on_a_real_loop_with_real_threads(tmp_path: Path) -> None:
 
 def test_a_new_store_starts_at_once_and_takes_little_of_the_disk(tmp_path: Path) -> None:
     bench = Bench(tmp_path, mapped_file_size_commit_log=1 << 30).open()
-    bench.run_lanes()
+    bench.run_io()
     segment = tmp_path / "commitlog" / "00000000000000000000"
     assert segment.stat().st_size == 1 << 30
     assert segment.stat().st_blocks * 512 < 16 * MIB

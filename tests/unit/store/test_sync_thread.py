@@ -1,4 +1,4 @@
-"""A lane syncs files without the interpreter where it can, and as any other job elsewhere."""
+"""An executor syncs files without the interpreter where it can, and as any other job elsewhere."""
 
 import asyncio
 import errno
@@ -11,7 +11,7 @@ import pytest
 
 from core_broker.store import sync_thread
 from core_broker.store.files import DiskFile, DiskFiles, SyncFailed
-from core_broker.store.lanes import ThreadLane
+from core_broker.store.io_threads import IoThread
 
 WITHIN_S = 20
 #: Not the one of the other tests here, which do not wait for a disk.
@@ -19,11 +19,11 @@ fdatasync = os.fdatasync
 
 
 @pytest.fixture
-async def lane() -> AsyncIterator[ThreadLane]:
-    lane = ThreadLane("test")
-    lane.start(asyncio.get_running_loop())
-    yield lane
-    lane.close()
+async def executor() -> AsyncIterator[IoThread]:
+    executor = IoThread("test")
+    executor.start(asyncio.get_running_loop())
+    yield executor
+    executor.close()
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def sync_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name == "test-sync"]
 
 
-async def synced(lane: ThreadLane, file: DiskFile) -> Exception | None:
+async def synced(executor: IoThread, file: DiskFile) -> Exception | None:
     told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-    lane.sync(file, told.set_result)
+    executor.sync(file, told.set_result)
     return await asyncio.wait_for(told, WITHIN_S)
 
 
@@ -52,65 +52,65 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("way")
-async def test_a_file_is_synced_again_and_again(lane: ThreadLane, file: DiskFile) -> None:
+async def test_a_file_is_synced_again_and_again(executor: IoThread, file: DiskFile) -> None:
     for _ in range(100):
-        assert await synced(lane, file) is None
+        assert await synced(executor, file) is None
     assert bool(sync_threads()) is sync_thread.can_sync(file)
 
 
 @pytest.mark.usefixtures("way")
 async def test_a_sync_that_fails_says_so(
-    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch
+    executor: IoThread, file: DiskFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fdatasync", fdatasync)
     reader, writer = os.pipe()
     good, file._fd = file._fd, writer  # a pipe cannot be synced
-    error = await synced(lane, file)
+    error = await synced(executor, file)
     file._fd = good
     assert isinstance(error, SyncFailed)
     assert error.errno == errno.EINVAL
     assert error.strerror
-    assert await synced(lane, file) is None
+    assert await synced(executor, file) is None
     os.close(reader)
     os.close(writer)
 
 
 async def test_close_waits_for_what_is_under_way_and_for_what_comes_of_it(file: DiskFile) -> None:
-    lane = ThreadLane("test")
-    lane.start(asyncio.get_running_loop())
+    executor = IoThread("test")
+    executor.start(asyncio.get_running_loop())
     seen: list[Exception | None] = []
 
     def again(error: Exception | None) -> None:
         seen.append(error)
         if len(seen) < 3:
-            lane.sync(file, again)
+            executor.sync(file, again)
 
-    lane.sync(file, again)
-    lane.close()
+    executor.sync(file, again)
+    executor.close()
     assert seen == [None, None, None]
     assert sync_threads() == []
-    lane.sync(file, again)
+    executor.sync(file, again)
     assert len(seen) == 4
 
 
 async def test_close_waits_however_many_descriptors_there_are(file: DiskFile) -> None:
-    lane = ThreadLane("test")
-    lane.start(asyncio.get_running_loop())
+    executor = IoThread("test")
+    executor.start(asyncio.get_running_loop())
     seen: list[Exception | None] = []
     many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
-    lane.sync(file, seen.append)
-    lane.close()
+    executor.sync(file, seen.append)
+    executor.close()
     for each in many:
         os.close(each)
     assert seen == [None]
 
 
 async def test_without_descriptors_files_are_synced_all_the_same(
-    lane: ThreadLane, file: DiskFile, monkeypatch: pytest.MonkeyPatch
+    executor: IoThread, file: DiskFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: int) -> int:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(os, "eventfd", fail, raising=False)
-    assert await synced(lane, file) is None
+    assert await synced(executor, file) is None
     assert sync_threads() == []

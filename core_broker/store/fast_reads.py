@@ -1,13 +1,13 @@
-"""What the kernel needs to hand out messages by itself.
+"""Reads of the compiled fast path: units and mapped log bytes, without waiting.
 
-This is the second way out of the store beside Reader.get, which answers whatever cannot be answered
-here: what is not in memory, far behind, damaged or gone.
+The store has two read interfaces: Reader.get, and this one. Reader.get serves all other reads:
+cold, far behind, damaged or deleted data.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from core_broker.store.cold import ColdRead
+from core_broker.store.cold_reads import ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.layout import StoreParts
 from core_broker.store.reader import Reader
@@ -17,46 +17,46 @@ if TYPE_CHECKING:
     from core_broker.kernel.mapping import Mapping
 
 
-class HotLimits(NamedTuple):
-    """What one answer may have, and how many units of a queue are looked at for it."""
+class FastReadLimits(NamedTuple):
+    """Limits of one pull: messages, bytes, and scanned queue units."""
 
     count_max: int
     bytes_max: int
     scanned_max: int
 
 
-class HotReads:
-    """Reads that never wait. Event loop only."""
+class FastReads:
+    """Reads that never wait for the disk. Event loop only."""
 
     def __init__(self, parts: StoreParts, reader: Reader, meter: RateMeter) -> None:
-        #: The queue of a topic that has, or once had, messages.
+        #: Returns a queue that has, or once had, messages; None otherwise.
         self.queue: Callable[[str, int], ConsumeQueue | None] = parts.queues.get
-        #: The piece of the log that holds an offset, mapped for this turn.
+        #: Returns a mapping of the log at an offset, valid for this event-loop iteration.
         self.mapping: Callable[[int], Mapping | None] = parts.log.mapping
         self._log = parts.log
         self._queues = parts.queues
         self._reader = reader
-        #: Who counts the reads of the kernel.
+        #: Suppliers of the kernel's read counters.
         self.suppliers = meter.suppliers
 
     @property
     def queue_removals(self) -> int:
-        """How many queues were removed since the start; then `queue` must be asked again."""
+        """Number of queues removed since the start; a change makes cached queues invalid."""
         return self._queues.removals
 
     @property
     def range(self) -> tuple[int, int]:
-        """The part of the log that readers may have as from memory: from where and up to where."""
+        """Start and end of the log range that the compiled fast path may read."""
         log = self._log
         return max(log.min_offset, self._reader.in_memory_from), log.written
 
-    def limits(self) -> HotLimits:
-        """What one answer may have; the same until the settings change."""
+    def limits(self) -> FastReadLimits:
+        """Limits of one pull; constant until the settings change."""
         (count, size), _ = self._reader.limits(2**31, None)
-        return HotLimits(count, size, self._reader.scanned_max(None))
+        return FastReadLimits(count, size, self._reader.scanned_max(None))
 
     def units(self, queue: ConsumeQueue, offset: int, count: int) -> bytes:
-        """The bytes of units from an offset on; none when the disk would have to be asked."""
+        """Bytes of units from an offset on; empty when the units are not in memory."""
         try:
             return queue.read(offset, count)
         except ColdRead:

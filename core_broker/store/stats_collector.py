@@ -1,7 +1,7 @@
-"""The figures of a store, collected from its parts."""
+"""The statistics of a store, collected from its parts."""
 
 from core_broker.store.appender import Appender
-from core_broker.store.cold import ColdRead, ColdReads
+from core_broker.store.cold_reads import ColdRead, ColdReads
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.damage import Damage
 from core_broker.store.flusher import Flusher
@@ -10,8 +10,8 @@ from core_broker.store.retention import Retention
 from core_broker.store.stats import RateMeter, StoreStats
 
 
-class Figures:
-    """Knows where each figure is kept. Event loop only."""
+class StatsCollector:
+    """Collects StoreStats from the parts of a store. Event loop only."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Figures:
         self._cold, self._damage = cold, damage
 
     def now(self) -> StoreStats:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         counters = self._meter.counters
         put_tps, found_tps, missed_tps, transferred_tps = self._meter.rates()
         return StoreStats(
@@ -59,7 +59,7 @@ class Figures:
         )
 
     def _earliest_timestamp(self) -> int:
-        """The store time of the first message; -1 until it has been read after a deletion."""
+        """Store time of the first message, ms; -1 while the read after a deletion is pending."""
         try:
             return self._reader.earliest_timestamp()
         except ColdRead as cold:

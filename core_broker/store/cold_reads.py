@@ -1,9 +1,9 @@
-"""Reading what is not in memory: off the event loop first, then once more on it.
+"""Cold reads: data outside the page cache is read in an I/O thread first, then on the event loop.
 
-While the broker serves, a read on the event loop asks the memory only (`File.pread_now`). Where the
-disk would have to be asked it raises ColdRead. Whoever wanted the data lets `ColdReads` read it in
-a lane, which brings it into the page cache of the operating system, and then asks again. So a hot
-read takes no detour, and no state of the store is touched by two threads.
+While the broker serves, reads on the event loop use the page cache only (`File.pread_now`) and
+raise ColdRead when the disk would have to be read. The caller then passes the ColdRead to
+`ColdReads`: an I/O thread reads the range, which brings it into the page cache, and the caller
+repeats the read. Reads from memory take no detour, and only one thread touches the store's state.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from typing import TypeVar
 
 from core_broker.errors import StoreBusy
 from core_broker.store.files import Files
-from core_broker.store.lanes import Done, Job, Lane
+from core_broker.store.io_threads import Done, Job, SerialExecutor
 
-#: A cold read brings at least so much into memory, since most readers go on behind it; one of a
-#: few bytes, which looks something up, brings less.
+#: Minimum size of a cold read, bytes: most readers continue behind the requested range. A lookup,
+#: a read of at most LOOK_UP_SIZE_MAX bytes, has a smaller minimum.
 WARM_BYTES = 128 * 1024
 LOOK_UP_BYTES = 16 * 1024
 LOOK_UP_SIZE_MAX = 512
-#: Behind the last piece of a cold read that is no look-up, the system reads so much ahead.
+#: Readahead beyond the last range of a cold read that is no lookup, bytes.
 AHEAD_BYTES = 1024 * 1024
-#: So many cold reads run at a time.
-READ_LANES = 4
-#: So many wait at most; one more is refused.
+#: Number of threads for cold reads.
+READ_THREADS = 4
+#: Maximum number of pending cold reads; further reads are refused.
 WAITING_MAX = 1_000
 
 _PAGE_BYTES = 4096
@@ -33,23 +33,23 @@ T = TypeVar("T")
 
 
 class ColdRead(Exception):
-    """What is to be read is not in memory: let it be warmed, then ask again."""
+    """The requested range is not in memory: call `warm` off the loop, then repeat the read."""
 
     def __init__(self, files: Files, path: Path, size: int, offset: int) -> None:
         super().__init__(f"{size} bytes at {offset} of {path} are not in memory")
-        #: Path, size and offset of each piece.
+        #: Path, size and offset of each requested range.
         self.spans = [(path, size, offset)]
-        #: It was read, but the file system still says that it is not in memory.
+        #: True when the range was read, but RWF_NOWAIT still reports it as not in memory.
         self.is_in_vain = False
         self._files = files
 
     def add(self, other: "ColdRead") -> "ColdRead":
-        """Take in what another read lacks, so that one trip brings both."""
+        """Add the ranges of another cold read, so that one job reads both."""
         self.spans += other.spans
         return self
 
     def warm(self) -> None:
-        """Bring it into memory; runs off the loop. A file that is gone is the reader's affair."""
+        """Read all ranges into the page cache. Runs off the loop; skips deleted files."""
         for number, (path, size, offset) in enumerate(self.spans, 1):
             try:
                 file = self._files.open(path)
@@ -69,7 +69,7 @@ class ColdRead(Exception):
 
 
 def ask_all(asks: Iterable[Callable[[], T]]) -> list[T]:
-    """Return all answers; when some lack something, raise one ColdRead for all that is lacking."""
+    """Return the results of all calls; raise one ColdRead with the ranges that they lack."""
     answers: list[T] = []
     cold: ColdRead | None = None
     for ask in asks:
@@ -83,18 +83,21 @@ def ask_all(asks: Iterable[Callable[[], T]]) -> list[T]:
 
 
 class ColdReads:
-    """The lanes for cold reads. Event loop only, except the jobs."""
+    """Runs cold reads in I/O threads. Event loop only, except the jobs."""
 
     def __init__(
-        self, lanes: Sequence[Lane], on_warm: Callable[[ColdRead], None], waiting_max: int
+        self,
+        executors: Sequence[SerialExecutor],
+        on_warm: Callable[[ColdRead], None],
+        waiting_max: int,
     ) -> None:
         self.waiting = 0
-        self._lanes = itertools.cycle(lanes)
+        self._executors = itertools.cycle(executors)
         self._on_warm = on_warm
         self._waiting_max = waiting_max
 
     def warm(self, cold: ColdRead, then: Done) -> None:
-        """Read what was cold; `then` hears on the loop how that went, and asks again."""
+        """Run a cold read, then `then` on the loop with its exception or None."""
 
         def warmed(error: Exception | None) -> None:
             if error is None:
@@ -104,7 +107,7 @@ class ColdReads:
         self.run(cold.warm, warmed)
 
     def run(self, job: Job, then: Done) -> None:
-        """Run a job that reads; `then` hears StoreBusy at once when too many wait already."""
+        """Run a reading job; `then` gets StoreBusy immediately when too many reads are pending."""
         if self.waiting >= self._waiting_max:
             then(StoreBusy(self.waiting))
             return
@@ -114,10 +117,10 @@ class ColdReads:
             self.waiting -= 1
             then(error)
 
-        next(self._lanes).submit(job, done)
+        next(self._executors).submit(job, done)
 
     async def ran(self, job: Job) -> None:
-        """Wait until a job has run; raises what it raised, or StoreBusy."""
+        """Wait until a job has run; raises the exception of the job, or StoreBusy."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: Exception | None) -> None:
@@ -132,14 +135,14 @@ class ColdReads:
         await future
 
     async def warmed(self, cold: ColdRead) -> None:
-        """Wait until what was cold has been read; raises OSError or StoreBusy."""
+        """Wait until a cold read has finished; raises OSError or StoreBusy."""
         await self.ran(cold.warm)
         self._on_warm(cold)
 
     async def when_warm(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns, however often something must be read for it first.
+        """Return the result of `ask`, repeated after each ColdRead once its ranges are in memory.
 
-        Raises OSError when that fails and StoreBusy when too many wait for the disk.
+        Raises OSError when a read fails and StoreBusy when too many reads are pending.
         """
         while True:
             try:

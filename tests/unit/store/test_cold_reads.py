@@ -1,4 +1,4 @@
-"""Data that have left the memory: read in lanes, never on the event loop."""
+"""Data that have left the memory: read in executors, never on the event loop."""
 
 import asyncio
 import errno
@@ -12,10 +12,10 @@ import pytest
 
 from core_broker.errors import StoreBusy
 from core_broker.store import ColdRead, GetStatus, MessageStore, ask_all
-from core_broker.store.cold import AHEAD_BYTES, WAITING_MAX, WARM_BYTES, ColdReads
+from core_broker.store.cold_reads import AHEAD_BYTES, WAITING_MAX, WARM_BYTES, ColdReads
 from core_broker.store.files import DiskFiles
 from tests.support.cold_files import ColdFiles
-from tests.support.stores import Bench, ManualLane, message, query, store_config, warmed
+from tests.support.stores import Bench, ManualExecutor, message, query, store_config, warmed
 
 TOPIC = "TopicTest"
 
@@ -77,7 +77,7 @@ def test_one_trip_brings_all_that_a_read_lacks(bench: Bench, files: ColdFiles) -
     with pytest.raises(ColdRead) as cold:
         store.get(TOPIC, 5, 0, 32)
     assert len(cold.value.spans) == 10
-    store.cold.warm(cold.value, lambda error: None)
+    store.cold_reads.warm(cold.value, lambda error: None)
     assert store.get(TOPIC, 5, 0, 32).count == 10
 
 
@@ -85,7 +85,7 @@ def test_what_lies_behind_is_read_ahead(bench: Bench, files: ColdFiles) -> None:
     """Once a trip, behind its last piece; nothing is for who only looks something up."""
     with pytest.raises(ColdRead) as cold:
         bench.store.read_at(0)
-    bench.store.cold.warm(cold.value, lambda error: None)
+    bench.store.cold_reads.warm(cold.value, lambda error: None)
     assert files.ahead == []
     path = Path(bench.store.config.store_path_root_dir) / "commitlog" / f"{0:020}"
     ColdRead(files, path, 4096, 0).add(ColdRead(files, path, 5000, 8192)).warm()
@@ -111,12 +111,12 @@ def test_questions_asked_together_share_a_trip(bench: Bench) -> None:
             break
         except ColdRead as cold:
             trips += 1
-            bench.store.cold.warm(cold, lambda error: None)
+            bench.store.cold_reads.warm(cold, lambda error: None)
     assert trips == 2  # units, then records
     assert times == [bench.now_ms - 60_000] * len(offsets)
 
 
-def test_a_query_by_key_reads_in_lanes(bench: Bench, files: ColdFiles) -> None:
+def test_a_query_by_key_reads_in_threads(bench: Bench, files: ColdFiles) -> None:
     found = query(bench.store, "order-7")
     assert [bytes(each) for each in found.records] == [
         warmed(
@@ -152,7 +152,7 @@ async def test_a_stalled_disk_keeps_nobody_waiting_but_who_needs_it(
     store.queue_units(TOPIC, 0, 0, 1)
     files.runs.clear()
     files.evict()
-    get = asyncio.ensure_future(store.cold.when_warm(partial(store.get, TOPIC, 0, 0, 32)))
+    get = asyncio.ensure_future(store.cold_reads.when_warm(partial(store.get, TOPIC, 0, 0, 32)))
     by_key = asyncio.ensure_future(store.query(TOPIC, "order-3", 8, 0, 1 << 62))
     try:
         for number in range(50):  # meanwhile life goes on
@@ -162,7 +162,7 @@ async def test_a_stalled_disk_keeps_nobody_waiting_but_who_needs_it(
             await asyncio.sleep(0)
         assert not get.done()
         assert not by_key.done()
-        assert store.cold.waiting == 2
+        assert store.cold_reads.waiting == 2
     finally:
         files.runs.set()
     assert (await get).count == 32
@@ -174,21 +174,21 @@ async def test_a_stalled_disk_keeps_nobody_waiting_but_who_needs_it(
 async def test_a_read_that_fails_is_told(bench: Bench, files: ColdFiles) -> None:
     files.error = OSError(errno.EIO, "the disk is broken")
     with pytest.raises(OSError, match="the disk is broken"):
-        await bench.store.cold.when_warm(partial(ask_get, bench.store))
+        await bench.store.cold_reads.when_warm(partial(ask_get, bench.store))
     files.error = None
-    status, _, _ = await bench.store.cold.when_warm(partial(ask_get, bench.store))
+    status, _, _ = await bench.store.cold_reads.when_warm(partial(ask_get, bench.store))
     assert status is GetStatus.FOUND
 
 
 def test_no_more_than_a_number_of_reads_wait(tmp_path: Path) -> None:
-    lane = ManualLane("slow")
-    lane.hold()
-    reads = ColdReads([lane], lambda cold: None, waiting_max=2)
+    executor = ManualExecutor("slow")
+    executor.hold()
+    reads = ColdReads([executor], lambda cold: None, waiting_max=2)
     heard: list[Exception | None] = []
     for _ in range(3):
         reads.run(lambda: None, heard.append)
     assert [type(each) for each in heard] == [StoreBusy]
-    lane.run()
+    executor.run()
     assert heard[1:] == [None, None]
     assert reads.waiting == 0
     assert WAITING_MAX >= 100

@@ -1,9 +1,9 @@
-"""Keeps space ready ahead of the writer, so that a full disk is noticed before a message is taken.
+"""Preallocates space ahead of the writer, so that the store detects a full disk before a put.
 
-With SYNC_FLUSH it is filled with zeros, and synced: on ext4 that more than doubles the throughput
-against blocks never written. The next segment is filled whole before its turn, since two who write
-to one file wait for each other. Otherwise blocks are reserved and no more: nobody waits for a
-flush, and zeros would have to be written as well as the messages.
+With SYNC_FLUSH the space is filled with zeros and synced: on ext4, overwriting synced zeros more
+than doubles the throughput of writing to unwritten blocks. The next segment is filled completely
+before its first record, since two writers of one file block each other on the inode lock. With
+ASYNC_FLUSH blocks are only reserved: no put waits for a flush, and zeros would double the writes.
 """
 
 import errno
@@ -13,27 +13,27 @@ from contextlib import suppress
 
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import Files, SyncFailed
-from core_broker.store.lanes import Job, Lane
+from core_broker.store.io_threads import Job, SerialExecutor
 from core_broker.store.segments import Segment
 
-#: What a full disk or an exhausted quota answers.
+#: Error numbers of a full disk and of an exhausted quota.
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-#: With nothing to prepare, it looks again when the writer has moved on by so much at most.
-LOOK_STEP = 256 * 1024
-LOOKS_PER_SEGMENT = 64
+#: With nothing to prepare, the next check comes after this many bytes of writes at most.
+CHECK_STEP_BYTES = 256 * 1024
+CHECKS_PER_SEGMENT = 64
 
 log = logging.getLogger(__name__)
 
 
-class Growth:
-    """Prepares segments through a lane. Event loop only, except the jobs."""
+class Preallocator:
+    """Prepares segments in an I/O thread. Event loop only, except the jobs."""
 
     def __init__(
         self,
         commit_log: CommitLog,
         files: Files,
-        lane: Lane,
+        executor: SerialExecutor,
         on_failure: Callable[[str], None],
         *,
         is_synced: bool,
@@ -41,20 +41,20 @@ class Growth:
         self.is_disk_full = False
         self._log = commit_log
         self._files = files
-        self._lane = lane
+        self._executor = executor
         self._on_failure = on_failure
         self._is_synced = is_synced
         self._is_running = False
-        #: Where the writer was when there was nothing to prepare.
-        self._step = min(LOOK_STEP, commit_log.segment_size // LOOKS_PER_SEGMENT)
+        #: Distance between two checks, bytes; write position of the last check without work.
+        self._step = min(CHECK_STEP_BYTES, commit_log.segment_size // CHECKS_PER_SEGMENT)
         self._idle_at = -self._step
 
-    def has_room(self, size: int) -> bool:
-        """Tell whether so many more bytes can be written, as far as is known."""
+    def has_space(self, size: int) -> bool:
+        """Return whether `size` more bytes fit on the disk, as far as the store knows."""
         return not self.is_disk_full or self._log.position + size <= self._log.active.filled
 
     def advance(self) -> None:
-        """Prepare space if the writer has come near; a full disk is tried again each time."""
+        """Prepare space when the writer is near its end; retry a full disk on each call."""
         position = self._log.position
         is_near = 0 <= position - self._idle_at < self._step
         if self._is_running or (is_near and not self.is_disk_full):
@@ -77,7 +77,7 @@ class Growth:
 
     def _begin(self, job: Job) -> None:
         self._is_running = True
-        self._lane.submit(job, self._done)
+        self._executor.submit(job, self._done)
 
     def _prepare(self, segment: Segment, limit: int) -> None:
         if not segment.is_name_synced:
@@ -92,7 +92,7 @@ class Growth:
         self.note(error)
 
     def note(self, error: Exception | None) -> None:
-        """Take note of how an attempt to get space ended."""
+        """Record the outcome of an attempt to allocate space; None for success."""
         if isinstance(error, SyncFailed):
             self._on_failure(f"flushing the commit log failed: {error}")
             return
@@ -100,13 +100,13 @@ class Growth:
         if is_full and not self.is_disk_full:
             log.error("The disk of the commit log is full: %s", error)
         elif error is None and self.is_disk_full:
-            log.warning("The disk of the commit log has room again")
+            log.warning("The disk of the commit log has free space again")
         elif error is not None and not is_full:
-            log.error("Cannot prepare space for the commit log: %s", error)
+            log.error("Preallocating space for the commit log failed: %s", error)
         self.is_disk_full = is_full
 
 
 def _warm(segment: Segment, within: int, size: int) -> None:
-    """Bring into memory what will be written soon."""
-    with suppress(OSError):  # it may have been closed meanwhile, and this is no more than advice
+    """Read the pages that the writer will reach soon into the page cache."""
+    with suppress(OSError):  # advice only: the file may have been closed meanwhile
         segment.file.will_need(size, within)

@@ -1,4 +1,4 @@
-"""Lanes: where calls run that may wait for the disk, one after the other, off the event loop."""
+"""I/O threads: run calls that may block on the disk, in order, off the event loop."""
 
 import asyncio
 import queue
@@ -9,34 +9,34 @@ from typing import Protocol
 from core_broker.store.files import File
 from core_broker.store.sync_thread import SyncThread, can_sync
 
-#: Runs off the loop; it touches nothing but what it was given.
+#: Runs off the loop, and touches its arguments only.
 Job = Callable[[], None]
-#: Runs on the loop with what the job raised, or None.
+#: Runs on the loop with the exception of the job, or None.
 Done = Callable[[Exception | None], None]
 
 
-class Lane(Protocol):
-    """One line of jobs. Before `start` and after `close` jobs run at once, in `submit`."""
+class SerialExecutor(Protocol):
+    """Runs jobs one at a time, in order; before `start` and after `close` inline, in `submit`."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to run jobs off the loop."""
+        """Start to run jobs off the loop."""
 
     def submit(self, job: Job, done: Done) -> None:
-        """Run `job` behind those submitted before, then `done` on the event loop."""
+        """Run `job` after all earlier jobs, then `done` on the event loop."""
 
     def sync(self, file: File, done: Done) -> None:
-        """Do as `submit` does with `file.sync`, while nothing else is under way in this lane."""
+        """Submit `file.sync`; no other job of this executor may be under way."""
 
     def close(self) -> None:
-        """Return when all jobs and their `done` have run."""
+        """Return when all jobs and their `done` callbacks have run."""
 
 
-#: Makes the lane of a name.
-LaneMaker = Callable[[str], Lane]
+#: Makes an executor, given its name.
+ExecutorMaker = Callable[[str], SerialExecutor]
 
 
-class ThreadLane:
-    """A lane with a thread of its own."""
+class IoThread:
+    """An executor with its own thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -47,33 +47,33 @@ class ThreadLane:
         self._syncs: SyncThread | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to run jobs off the loop."""
+        """Start to run jobs off the loop."""
         self._loop = loop
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
     def submit(self, job: Job, done: Done) -> None:
-        """Run `job` behind those submitted before, then `done` on the event loop."""
+        """Run `job` after all earlier jobs, then `done` on the event loop."""
         if self._thread is None:
             done(_outcome(job))
         else:
             self._jobs.put((job, done))
 
     def sync(self, file: File, done: Done) -> None:
-        """Do as `submit` does with `file.sync`, while nothing else is under way in this lane."""
+        """Submit `file.sync`; no other job of this executor may be under way."""
         if self._loop is None or not can_sync(file):
             self.submit(file.sync, done)
             return
         if self._syncs is None:
             try:
                 self._syncs = SyncThread(f"{self._name}-sync", self._loop)
-            except OSError:  # no descriptors are left, but this thread is there
+            except OSError:  # out of file descriptors: this thread syncs
                 self.submit(file.sync, done)
                 return
         self._syncs.sync(file, done)
 
     def close(self) -> None:
-        """Return when all jobs and their `done` have run."""
+        """Return when all jobs and their `done` callbacks have run."""
         if self._syncs is not None:
             self._syncs.close()
             self._syncs = None
@@ -100,6 +100,6 @@ class ThreadLane:
 def _outcome(job: Job) -> Exception | None:
     try:
         job()
-    except Exception as error:  # noqa: BLE001 - the shell of all jobs; their `done` decides
+    except Exception as error:  # noqa: BLE001 - `done` handles every failure of a job
         return error
     return None

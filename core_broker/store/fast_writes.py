@@ -1,0 +1,75 @@
+"""Writes of the fast paths: records encoded outside the store, for log, queues and index.
+
+The store has two write interfaces: Appender.put, and this one. A fast path asks for the position
+first, may hold the encoded records until the end of the event-loop iteration, and stages them when
+the store asks: puts, writes and removals come after held records.
+"""
+
+from collections.abc import Callable, Iterable
+
+from core_broker.store.appender import Appender
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.files import Buffer
+from core_broker.store.index_items import IndexEntries
+from core_broker.store.layout import StoreParts
+
+
+class FastWrites:
+    """Accepts encoded records between two calls of `write_staged`. Event loop only."""
+
+    def __init__(self, parts: StoreParts, appender: Appender) -> None:
+        #: Store time of records staged now, ms.
+        self.now_ms: Callable[[], int] = appender.now
+        #: Returns the queue of a legal topic.
+        self.queue = parts.queues.get_or_create
+        #: Capacity for records at `position`, bytes.
+        self.room: Callable[[], int] = appender.room
+        self._appender = appender
+        self._log = parts.log
+        self._queues = parts.queues
+        #: Stages the held records; None without held records.
+        self._stage_held: Callable[[], None] | None = None
+        appender.stage_pending = self.settle
+
+    @property
+    def position(self) -> int:
+        """Physical offset of the next record."""
+        return self._log.position
+
+    def keep(self, stage: Callable[[], None]) -> None:
+        """Register `stage` for one call before the next put, write or removal.
+
+        Records held by another fast path are staged immediately.
+        """
+        if self._stage_held is not stage:
+            self.settle()
+            self._stage_held = stage
+
+    def settle(self) -> None:
+        """Stage the held records."""
+        stage = self._stage_held
+        if stage is not None:
+            self._stage_held = None
+            stage()
+
+    @property
+    def queue_removals(self) -> int:
+        """Number of queues removed since the start; a change makes cached queues invalid."""
+        return self._queues.removals
+
+    def stage(
+        self,
+        records: Buffer,
+        newest: int,
+        messages: int,
+        queues: Iterable[tuple[ConsumeQueue, bytes, int]],
+        entries: IndexEntries,
+        now_ms: int,
+    ) -> None:
+        """Stage encoded records for `position`, of at most `room()` bytes, with units and entries.
+
+        `newest` is the physical offset of the last record. `queues` has, for each queue, its units
+        and the end of its last record. The next `write_staged` stores all of them or none.
+        """
+        self._queues.append_encoded(queues)
+        self._appender.stage_encoded(records, newest, messages, entries, now_ms)

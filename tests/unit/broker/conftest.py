@@ -1,4 +1,4 @@
-"""A name server and a broker in this process, asked over real sockets."""
+"""A name server and a broker in this process, reached over real sockets."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -33,21 +33,21 @@ def broker_config(root: Path, **changes: Any) -> Any:
     return store_config(root, **settings | changes)
 
 
-class Asker:
-    """A client of one broker."""
+class WireClient:
+    """A client of one broker or name server."""
 
     def __init__(self, addr: str) -> None:
         self.addr = addr
-        self.told: list[RemotingCommand] = []
-        self._client = RemotingClient(name="test", dispatch=self._told)
+        self.received: list[RemotingCommand] = []
+        self._client = RemotingClient(name="test", dispatch=self._on_request)
 
-    def _told(self, connection: object, command: RemotingCommand) -> None:
-        self.told.append(command)
+    def _on_request(self, connection: object, command: RemotingCommand) -> None:
+        self.received.append(command)
 
-    async def ask(
+    async def request(
         self, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
     ) -> RemotingCommand:
-        """Ask and wait for the answer."""
+        """Send a request and return the response."""
         command = RemotingCommand.request(code, header, body)
         return await self._client.invoke(self.addr, command, 10_000)
 
@@ -55,14 +55,14 @@ class Asker:
         self, topic: str, body: bytes = b"x", properties: str = "", **fields: Any
     ) -> RemotingCommand:
         """Send one message."""
-        return await self.ask(310, send_header(topic, properties, **fields), body)
+        return await self.request(310, send_header(topic, properties, **fields), body)
 
     async def pull(self, topic: str, offset: int = 0, **fields: Any) -> RemotingCommand:
-        """Pull, and wait for messages if there are none."""
-        return await self.ask(11, pull_header(topic, offset, **{"sys_flag": 6, **fields}))
+        """Pull, with long polling for new messages."""
+        return await self.request(11, pull_header(topic, offset, **{"sys_flag": 6, **fields}))
 
     async def oneway(self, code: int, header: Header, body: bytes = b"") -> None:
-        """Send without an answer."""
+        """Send a one-way request."""
         await self._client.oneway(self.addr, RemotingCommand.request(code, header, body))
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class Asker:
 
 @pytest_asyncio.fixture
 async def namesrv(tmp_path: Path) -> AsyncIterator[NameServer]:
-    """A name server."""
+    """A running name server."""
     server = NameServer(namesrv_config(tmp_path))
     await server.start()
     yield server
@@ -80,7 +80,7 @@ async def namesrv(tmp_path: Path) -> AsyncIterator[NameServer]:
 
 
 def namesrv_config(folder: Path, port: int = 0) -> NamesrvConfig:
-    """Settings of a name server that keeps its files here."""
+    """Settings of a name server with its files in the folder."""
     return NamesrvConfig(
         listen_port=port,
         http_port=-1,
@@ -107,20 +107,20 @@ async def start_broker(tmp_path: Path) -> AsyncIterator[MakeBroker]:
 
 
 @pytest_asyncio.fixture
-async def connect() -> AsyncIterator[Callable[[str], Asker]]:
-    """Return a function that makes a client of an address."""
-    askers: list[Asker] = []
+async def connect() -> AsyncIterator[Callable[[str], WireClient]]:
+    """Return a function that creates a client of an address."""
+    clients: list[WireClient] = []
 
-    def make(addr: str) -> Asker:
-        askers.append(Asker(addr))
-        return askers[-1]
+    def make(addr: str) -> WireClient:
+        clients.append(WireClient(addr))
+        return clients[-1]
 
     yield make
-    for asker in askers:
-        await asker.close()
+    for client in clients:
+        await client.close()
 
 
 @pytest.fixture
 def namesrv_addr(namesrv: NameServer) -> str:
-    """Where the name server listens."""
+    """Address of the name server."""
     return f"127.0.0.1:{namesrv.port}"

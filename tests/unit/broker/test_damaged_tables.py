@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core_broker.errors import StoreCorrupt
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 TABLES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
@@ -20,11 +20,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def make_state(broker_addr: str, connect: Connect) -> None:
-    """A topic, a group and an offset."""
+    """Create a topic, a group and an offset."""
     client = connect(broker_addr)
     assert (await client.send("Kept")).code == 0
     offset = {"consumerGroup": "CG", "topic": "Kept", "queueId": "0", "commitOffset": "1"}
-    assert (await client.ask(15, offset)).code == 0
+    assert (await client.request(15, offset)).code == 0
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "removed"])
@@ -34,7 +34,7 @@ async def test_reliability_07_damaged_tables_fall_back_to_the_previous_version(
     broker = await start_broker()
     await make_state(broker.addr, connect)
     await broker.stop()
-    # The second stop leaves this state as the previous version, too.
+    # The second stop writes the same state as the previous version, too.
     await (await start_broker()).stop()
     for name in TABLES:
         path = tmp_path / "store" / "config" / name
@@ -46,7 +46,7 @@ async def test_reliability_07_damaged_tables_fall_back_to_the_previous_version(
     client = connect((await start_broker()).addr)
     assert (await client.pull("Kept", sys_flag=4)).code == 0
     asked = {"consumerGroup": "CG", "topic": "Kept", "queueId": "0"}
-    assert (await client.ask(14, asked)).ext_fields == {"offset": "1"}
+    assert (await client.request(14, asked)).ext_fields == {"offset": "1"}
 
 
 @pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json"])
@@ -61,4 +61,4 @@ async def test_reliability_07_without_a_previous_version_the_start_is_refused(
         each.write_bytes(b'{"half wri')
     with pytest.raises(StoreCorrupt, match=name):
         await start_broker()
-    assert path.read_bytes() == b'{"half wri', "what could not be read stays for the operator"
+    assert path.read_bytes() == b'{"half wri', "the damaged file stays for the operator"

@@ -1,4 +1,4 @@
-"""fsync fails once and works again: nothing is acknowledged any more until a restart."""
+"""fsync fails once and works again: no send is acknowledged until a restart."""
 
 import errno
 import os
@@ -12,15 +12,15 @@ from core_broker.remoting.bodies import TopicRouteData, decode_body
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import files
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 
 class OneFailure:
-    """fdatasync that fails once, when it is told to, and works before and afterwards.
+    """fdatasync that fails once after `fail_next`, and works before and after the failure.
 
-    The thread of the kernel is given what cannot be synced: a pipe.
+    The sync thread of the kernel gets the descriptor of a pipe, which cannot be synced.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +50,8 @@ class OneFailure:
         self._sync(fd)
 
 
-async def bodies(client: Asker) -> list[bytes]:
-    """What is in queue 0 of the topic."""
+async def bodies(client: WireClient) -> list[bytes]:
+    """Bodies of the messages in queue 0 of the topic."""
     found: list[bytes] = []
     while (answer := await client.pull("T", len(found), sys_flag=4)).code == 0:
         found += [each.body for each in decode_records(answer.body)]
@@ -75,7 +75,7 @@ async def test_reliability_09_a_failed_sync_is_final(
     for number in range(5):
         answer = await client.send("T", b"after %d" % number)
         assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-    # Reading goes on, and everybody is told.
+    # Reads continue; readiness and name server report the failure.
     assert (await bodies(client))[:5] == [b"before %d" % number for number in range(5)]
     assert "flushing" in broker.readiness.report()["store"]
     await eventually(lambda: permission_of(names, "T"), 10)
@@ -87,13 +87,13 @@ async def test_reliability_09_a_failed_sync_is_final(
     found = await bodies(client)
     assert found[:5] == [b"before %d" % number for number in range(5)]
     assert found[-1] == b"again"
-    assert set(found[5:-1]) <= {b"after 0"}, "only what was in the failed flush may be there"
+    assert set(found[5:-1]) <= {b"after 0"}, "only messages of the failed flush may be stored"
     failure.close()
 
 
-async def permission_of(names: Asker, topic: str) -> bool:
-    """Tell whether the name server says that the topic can only be read."""
-    answer = await names.ask(105, {"topic": topic})
+async def permission_of(names: WireClient, topic: str) -> bool:
+    """Return whether the route of the topic is read-only."""
+    answer = await names.request(105, {"topic": topic})
     if answer.code != 0:
         return False
     route = decode_body(TopicRouteData, answer.body)

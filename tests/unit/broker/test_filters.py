@@ -1,4 +1,4 @@
-"""Filters by expression over real sockets: kept over a restart, and as our own client uses them."""
+"""SQL92 filters over real sockets: kept over a restart, and used by the client library."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from core_broker.remoting.bodies import (
 )
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
@@ -39,13 +39,13 @@ def heartbeat(expression: str) -> bytes:
 
 
 async def test_an_expression_is_kept_over_a_restart(
-    start_broker: MakeBroker, connect: Callable[[str], Asker], tmp_path: Path
+    start_broker: MakeBroker, connect: Callable[[str], WireClient], tmp_path: Path
 ) -> None:
     broker = await start_broker(enable_property_filter=True)
     client = connect(broker.addr)
     for number in range(4):
         await client.send("T", b"%d" % number, f"n\x01{number}")
-    await client.ask(RequestCode.HEART_BEAT, body=heartbeat("n > 1"))
+    await client.request(RequestCode.HEART_BEAT, body=heartbeat("n > 1"))
     await broker.stop()
     file = tmp_path / "store" / "config" / "consumerFilter.json"
     kept = json.loads(file.read_bytes())["filterDataByTopic"]["T"]["groupFilterData"]["CG"]
@@ -53,8 +53,8 @@ async def test_an_expression_is_kept_over_a_restart(
 
     broker = await start_broker(enable_property_filter=True)
     client = connect(broker.addr)
-    # The version is known, so that what the heartbeat says is not compiled again.
-    await client.ask(RequestCode.HEART_BEAT, body=heartbeat("n >"))
+    # The broker has this version, so that the expression of the heartbeat is not compiled again.
+    await client.request(RequestCode.HEART_BEAT, body=heartbeat("n >"))
     answer = await client.pull(
         "T", sys_flag=0, subscription=None, expression_type="SQL92", sub_version=7
     )
@@ -71,7 +71,7 @@ async def test_a_file_that_is_damaged_beyond_its_previous_version_stops_the_star
         await start_broker()
 
 
-async def test_our_client_gets_what_it_wants_and_hears_what_is_wrong(
+async def test_the_client_library_gets_matching_messages_and_syntax_errors(
     start_broker: MakeBroker, namesrv_addr: str
 ) -> None:
     await start_broker(enable_property_filter=True, namesrv_addr=namesrv_addr)

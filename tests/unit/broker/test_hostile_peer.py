@@ -1,13 +1,13 @@
-"""A hostile client on a real connection: it gets errors, stays connected, and disturbs nobody."""
+"""A hostile client on a real connection gets errors, stays connected, delays no other client."""
 
 import asyncio
 from collections.abc import Callable
 
 from core_broker.remoting.codes import RequestCode
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 NOT_HERE = {39, 40, 103, 105, 220, 221, 326}
 GARBAGE = (b"", b"{", b"[" * 1000, b"\xff" * 100, b'{"groupName":"a b","clientID":{}}')
@@ -31,7 +31,7 @@ async def test_every_code_with_nonsense_beside_an_honest_client(
     async def attack() -> None:
         for code in RequestCode:
             for body in GARBAGE:
-                answer = await hostile.ask(code, dict(NONSENSE), body)
+                answer = await hostile.request(code, dict(NONSENSE), body)
                 if code in NOT_HERE:
                     assert answer.code == 3
 
@@ -43,11 +43,11 @@ async def test_every_code_with_nonsense_beside_an_honest_client(
 
     _, last = await asyncio.gather(attack(), work())
     assert last == 199
-    assert len(broker._server.connections) == 2, "nobody was thrown out"
+    assert len(broker._server.connections) == 2, "no client was disconnected"
     assert (await hostile.send("Honest", b"made peace")).code == 0
 
 
-async def test_a_pull_that_never_ends_is_bounded_and_forgotten(
+async def test_endless_pulls_are_bounded_and_dropped(
     start_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await start_broker()

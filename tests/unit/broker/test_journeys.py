@@ -1,4 +1,4 @@
-"""A message from producer to dead letter, over real sockets, and over a restart of the broker."""
+"""A message from producer to dead-letter queue, over real sockets and a restart of the broker."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from core_broker.remoting.headers import (
 )
 from tests.support.broker_requests import send_header
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 
 def heartbeat(client_id: str) -> bytes:
@@ -35,13 +35,13 @@ def heartbeat(client_id: str) -> bytes:
     return encode_body(HeartbeatData(client_id=client_id, consumer_data_set=[consumer]))
 
 
-def give_up_after(offset: int, failures: int) -> ConsumerSendMsgBackRequestHeader:
+def send_back(offset: int, failures: int) -> ConsumerSendMsgBackRequestHeader:
     return ConsumerSendMsgBackRequestHeader(
         offset=offset, group="CG", delay_level=1, max_reconsume_times=failures
     )
 
 
-async def test_send_pull_commit_fail_bury_and_find(
+async def test_send_pull_commit_retry_dead_letter_and_query(
     start_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await start_broker()
@@ -57,25 +57,25 @@ async def test_send_pull_commit_fail_bury_and_find(
     )
     await client.oneway(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
     query = QueryConsumerOffsetRequestHeader(consumer_group="CG", topic="T", queue_id=0)
-    answer = await client.ask(RequestCode.QUERY_CONSUMER_OFFSET, query)
+    answer = await client.request(RequestCode.QUERY_CONSUMER_OFFSET, query)
     assert answer.ext_fields == {"offset": "1"}
 
-    await client.ask(36, give_up_after(received.offset_physical, 1))
+    await client.request(36, send_back(received.offset_physical, 1))
     (again,) = decode_records((await client.pull("%RETRY%CG")).body)
     assert (again.body, again.reconsume_times) == (b"order 1", 1)
     assert again.properties["RETRY_TOPIC"] == "T"
 
-    await client.ask(36, give_up_after(again.offset_physical, 1))
+    await client.request(36, send_back(again.offset_physical, 1))
     assert (await client.pull("%DLQ%CG")).code == 16
-    units = await client.ask(321, QueryConsumeQueueRequestHeader(topic="%DLQ%CG", count=10))
+    units = await client.request(321, QueryConsumeQueueRequestHeader(topic="%DLQ%CG", count=10))
     (unit,) = decode_body(QueryConsumeQueueResponseBody, units.body).queue_data
-    dead = await client.ask(33, ViewMessageRequestHeader(offset=unit.physic_offset))
+    dead = await client.request(33, ViewMessageRequestHeader(offset=unit.physic_offset))
     assert decode_record(dead.body).body == b"order 1"
 
     by_key = QueryMessageRequestHeader(
         topic="T", key="K1", max_num=32, begin_timestamp=0, end_timestamp=2**62
     )
-    found = await client.ask(RequestCode.QUERY_MESSAGE, by_key)
+    found = await client.request(RequestCode.QUERY_MESSAGE, by_key)
     assert [each.body for each in decode_records(found.body)] == [b"order 1"]
 
 
@@ -90,14 +90,14 @@ async def test_a_restart_keeps_everything(start_broker: MakeBroker, connect: Con
         perm=6,
         topic_filter_type="SINGLE_TAG",
     )
-    assert (await client.ask(17, create)).code == 0
+    assert (await client.request(17, create)).code == 0
     for number in range(20):
         assert (await client.send("Made", b"%d" % number, "KEYS\x01k", queue_id=2)).code == 0
     await client.send("Auto", b"auto")
     commit = UpdateConsumerOffsetRequestHeader(
         consumer_group="CG", topic="Made", queue_id=2, commit_offset=7
     )
-    assert (await client.ask(15, commit)).code == 0
+    assert (await client.request(15, commit)).code == 0
     await client.send("Made", b"late", "DELAY\x015", queue_id=0)
     await broker.stop()
 
@@ -107,13 +107,13 @@ async def test_a_restart_keeps_everything(start_broker: MakeBroker, connect: Con
     assert [each.body for each in messages] == [b"%d" % number for number in range(20)]
     assert (await client.pull("Auto")).code == 0
     query = QueryConsumerOffsetRequestHeader(consumer_group="CG", topic="Made", queue_id=2)
-    assert (await client.ask(14, query)).ext_fields == {"offset": "7"}
+    assert (await client.request(14, query)).ext_fields == {"offset": "7"}
     assert (await client.send("Made", b"next", queue_id=2)).ext_fields["queueOffset"] == "20"
     (late,) = decode_records((await client.pull("Made", queue_id=0)).body)
     assert late.body == b"late"
 
 
-async def test_one_way_messages_arrive_although_nothing_is_answered(
+async def test_one_way_messages_arrive_without_a_response(
     start_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await start_broker()
@@ -125,7 +125,7 @@ async def test_one_way_messages_arrive_although_nothing_is_answered(
     assert message.body == b"second"
 
 
-async def test_sync_flush_answers_what_is_on_disk(
+async def test_sync_flush_acknowledges_every_send(
     start_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await start_broker(flush_disk_type="SYNC_FLUSH")
@@ -135,20 +135,22 @@ async def test_sync_flush_answers_what_is_on_disk(
     assert sorted(int(answer.ext_fields["queueOffset"]) for answer in answers) == list(range(50))
 
 
-async def test_consumers_hear_of_each_other(start_broker: MakeBroker, connect: Connect) -> None:
+async def test_consumers_are_notified_of_each_other(
+    start_broker: MakeBroker, connect: Connect
+) -> None:
     broker = await start_broker()
     first, second = connect(broker.addr), connect(broker.addr)
-    await first.ask(34, body=heartbeat("c1"))
-    await second.ask(34, body=heartbeat("c2"))
-    await eventually(lambda: len(first.told) == 2)
+    await first.request(34, body=heartbeat("c1"))
+    await second.request(34, body=heartbeat("c2"))
+    await eventually(lambda: len(first.received) == 2)
     await second.close()
-    await eventually(lambda: len(first.told) == 3)
-    assert {each.code for each in first.told} == {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
-    answer = await first.ask(38, {"consumerGroup": "CG"})
+    await eventually(lambda: len(first.received) == 3)
+    assert {each.code for each in first.received} == {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
+    answer = await first.request(38, {"consumerGroup": "CG"})
     assert answer.body == b'{"consumerIdList":["c1"]}'
 
 
-async def test_the_vip_port_takes_messages_but_no_pulls(
+async def test_the_vip_port_accepts_messages_but_no_pulls(
     start_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await start_broker()
@@ -163,7 +165,7 @@ async def test_a_changed_setting_survives_in_its_file(
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=broker-a\n")
     broker = await start_broker(settings_file=file)
-    answer = await connect(broker.addr).ask(25, body=b"flushIntervalCommitLog=501\n")
+    answer = await connect(broker.addr).request(25, body=b"flushIntervalCommitLog=501\n")
     assert answer.code == 0
     lines = file.read_text().splitlines()
     assert "flushIntervalCommitLog=501" in lines

@@ -1,4 +1,4 @@
-"""broker/lifecycle.py, saving.py and jobs.py: starts that fail clearly, stops that lose nothing."""
+"""broker/lifecycle.py, saving.py and jobs.py: errors of a start, files after a stop."""
 
 import asyncio
 import json
@@ -13,13 +13,13 @@ from core_broker.broker import Broker
 from core_broker.errors import GantryError
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker, broker_config
+from tests.unit.broker.conftest import MakeBroker, WireClient, broker_config
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 
 async def failure(config: Any) -> str:
-    """What a broker with these settings says when it cannot start."""
+    """Return the error of a start that fails."""
     broker = Broker(config)
     with pytest.raises(GantryError) as caught:
         await broker.start()
@@ -33,37 +33,37 @@ class TestStart:
             other.bind(("127.0.0.1", 0))
             other.listen()
             port = other.getsockname()[1]
-            said = await failure(broker_config(tmp_path / "store", listen_port=port))
-        assert "listenPort" in said
-        assert str(port) in said
+            error = await failure(broker_config(tmp_path / "store", listen_port=port))
+        assert "listenPort" in error
+        assert str(port) in error
 
     async def test_an_occupied_side_port_is_named(self, tmp_path: Path) -> None:
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))
             other.listen()
             port = other.getsockname()[1]
-            said = await failure(broker_config(tmp_path / "store", http_port=port))
-        assert "httpPort" in said
+            error = await failure(broker_config(tmp_path / "store", http_port=port))
+        assert "httpPort" in error
 
-    async def test_an_address_that_is_not_of_this_machine(self, tmp_path: Path) -> None:
-        said = await failure(broker_config(tmp_path / "store", bind_address="192.0.2.1"))
-        assert "bindAddress" in said
+    async def test_an_address_of_another_machine(self, tmp_path: Path) -> None:
+        error = await failure(broker_config(tmp_path / "store", bind_address="192.0.2.1"))
+        assert "bindAddress" in error
 
-    async def test_a_name_that_nobody_knows(self, tmp_path: Path) -> None:
-        said = await failure(broker_config(tmp_path / "store", broker_ip1="no such host"))
-        assert "brokerIP1" in said
+    async def test_an_unknown_host_name(self, tmp_path: Path) -> None:
+        error = await failure(broker_config(tmp_path / "store", broker_ip1="no such host"))
+        assert "brokerIP1" in error
 
     async def test_a_store_folder_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "store").write_bytes(b"")
-        said = await failure(broker_config(tmp_path / "store"))
-        assert "storePathRootDir" in said
+        error = await failure(broker_config(tmp_path / "store"))
+        assert "storePathRootDir" in error
 
     async def test_a_store_that_is_in_use(
         self, tmp_path: Path, start_broker: MakeBroker, connect: Connect
     ) -> None:
         first = await start_broker()
-        said = await failure(broker_config(tmp_path / "store"))
-        assert "in use by another broker" in said
+        error = await failure(broker_config(tmp_path / "store"))
+        assert "in use by another broker" in error
         assert (await connect(first.addr).send("T")).code == 0
 
     async def test_topics_that_cannot_be_read(
@@ -73,9 +73,11 @@ class TestStart:
         folder = tmp_path / "store" / "config"
         for name in ("topics.json", "topics.json.bak"):
             (folder / name).write_bytes(b"{broken")
-        said = await failure(broker_config(tmp_path / "store"))
-        assert "topics.json" in said
-        assert (folder / "topics.json").read_bytes() == b"{broken", "it must not be overwritten"
+        error = await failure(broker_config(tmp_path / "store"))
+        assert "topics.json" in error
+        assert (folder / "topics.json").read_bytes() == b"{broken", (
+            "the damaged file must not be overwritten"
+        )
 
     async def test_the_previous_version_of_the_topics_is_enough(
         self, tmp_path: Path, start_broker: MakeBroker, connect: Connect
@@ -100,7 +102,9 @@ class TestStop:
         await broker.stop()
         assert (await waiting).code == 19
 
-    async def test_stopping_twice_is_once(self, tmp_path: Path, start_broker: MakeBroker) -> None:
+    async def test_a_second_stop_does_nothing(
+        self, tmp_path: Path, start_broker: MakeBroker
+    ) -> None:
         broker = await start_broker()
         await broker.stop()
         file = tmp_path / "store" / "config" / "topics.json"
@@ -125,12 +129,12 @@ class TestFiles:
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group="CG", topic="T", queue_id=1, commit_offset=5
         )
-        await connect(broker.addr).ask(15, header)
+        await connect(broker.addr).request(15, header)
         file = tmp_path / "store" / "config" / "consumerOffset.json"
         await eventually(lambda: file.exists() and b"T@CG" in file.read_bytes())
         assert json.loads(file.read_bytes()) == {"offsetTable": {"T@CG": {"1": 5}}}
 
-    async def test_delay_offsets_too(
+    async def test_delay_offsets_are_written_while_the_broker_runs(
         self, tmp_path: Path, start_broker: MakeBroker, connect: Connect
     ) -> None:
         broker = await start_broker(flush_delay_offset_interval=20)
@@ -140,14 +144,14 @@ class TestFiles:
         file = tmp_path / "store" / "config" / "delayOffset.json"
         await eventually(lambda: file.exists() and b"{1:1}" in file.read_bytes())
 
-    async def test_a_folder_that_can_no_longer_be_written_is_said(
+    async def test_the_response_reports_an_unwritable_folder(
         self, tmp_path: Path, start_broker: MakeBroker, connect: Connect
     ) -> None:
         broker = await start_broker()
         client = connect(broker.addr)
         config = tmp_path / "store" / "config"
         aside = tmp_path / "aside"
-        # What the start saves must not be on its way while the folder moves.
+        # No write of the start may be pending while the folder moves.
         assert (await client.send("Before")).code == 0
         await eventually(lambda: b"Before" in (config / "topics.json").read_bytes())
         config.rename(aside)

@@ -1,4 +1,4 @@
-"""core_broker/__main__.py: what the program prints, and with which code it ends."""
+"""core_broker/__main__.py: output and exit codes of the program."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tests.support.cluster import ROOT, Cluster
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end."""
+    """Run the program until it exits."""
     environment = {name: value for name, value in os.environ.items() if "ROCKETMQ" not in name}
     return subprocess.run(
         [sys.executable, "-m", "core_broker", *arguments],
@@ -31,7 +31,7 @@ def settings_file(folder: Path, *lines: str) -> str:
     return str(file)
 
 
-def test_print_all_settings_and_end(tmp_path: Path) -> None:
+def test_print_all_settings_and_exit(tmp_path: Path) -> None:
     done = run("-c", settings_file(tmp_path, "brokerName=shown"), "-p", folder=tmp_path)
     assert done.returncode == 0
     assert "brokerName=shown" in done.stdout.splitlines()
@@ -75,7 +75,7 @@ def test_a_store_that_cannot_be_used(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_lines_of_a_start_and_a_stop_in_order(cluster: Cluster) -> None:
+def test_ready_lines_and_an_orderly_stop(cluster: Cluster) -> None:
     printed = cluster.broker.printed
     port = cluster.broker.port("remoting")
     assert cluster.broker.port("remoting for producers, VIP") == port - 2
@@ -86,7 +86,7 @@ def test_lines_of_a_start_and_a_stop_in_order(cluster: Cluster) -> None:
     assert cluster.stop_broker() == 0
 
 
-def test_ctrl_c_is_a_stop_in_order_too(cluster: Cluster) -> None:
+def test_ctrl_c_is_an_orderly_stop(cluster: Cluster) -> None:
     os.kill(cluster.broker.pid, signal.SIGINT)
     assert cluster.broker.wait() == 0
     assert not (cluster.store_folder / "abort").exists()

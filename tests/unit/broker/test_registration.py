@@ -1,4 +1,4 @@
-"""broker/registration.py and namesrv_link.py: what name servers know of a broker, and when."""
+"""broker/registration.py and namesrv_link.py: registration at start, change, restart and stop."""
 
 import logging
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import CreateTopicRequestHeader, PutKVConfigRequestHeader
 from namesrv.server import NameServer
 from tests.support.eventually import eventually
-from tests.unit.broker.conftest import Asker, MakeBroker, namesrv_config
+from tests.unit.broker.conftest import MakeBroker, WireClient, namesrv_config
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 
-async def route(client: Asker, topic: str) -> TopicRouteData | None:
-    answer = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+async def route(client: WireClient, topic: str) -> TopicRouteData | None:
+    answer = await client.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
     return decode_body(TopicRouteData, answer.body) if answer.code == 0 else None
 
 
@@ -32,7 +32,7 @@ def creating(topic: str, queues: int = 2) -> CreateTopicRequestHeader:
     )
 
 
-async def test_a_started_broker_is_known_and_a_stopped_one_is_not(
+async def test_a_broker_registers_at_start_and_unregisters_at_stop(
     start_broker: MakeBroker, connect: Connect, namesrv: NameServer, namesrv_addr: str
 ) -> None:
     broker = await start_broker(namesrv_addr=namesrv_addr)
@@ -47,12 +47,12 @@ async def test_a_started_broker_is_known_and_a_stopped_one_is_not(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-async def test_new_topics_are_known_at_once(
+async def test_new_topics_are_registered_at_once(
     start_broker: MakeBroker, connect: Connect, namesrv_addr: str, compressed: bool
 ) -> None:
     broker = await start_broker(namesrv_addr=namesrv_addr, compressed_register=compressed)
     client, names = connect(broker.addr), connect(namesrv_addr)
-    assert (await client.ask(17, creating("Made"))).code == 0
+    assert (await client.request(17, creating("Made"))).code == 0
     made = await route(names, "Made")
     assert made is not None
     assert made.queue_datas[0].read_queue_nums == 2
@@ -60,7 +60,7 @@ async def test_new_topics_are_known_at_once(
     await eventually(lambda: route(names, "Auto"))
 
 
-async def test_a_name_server_that_forgot_is_told_again(
+async def test_a_broker_registers_again_after_a_restart_of_the_name_server(
     start_broker: MakeBroker, connect: Connect, tmp_path: Path
 ) -> None:
     first = NameServer(namesrv_config(tmp_path))
@@ -79,7 +79,7 @@ async def test_a_name_server_that_forgot_is_told_again(
     await second.stop()
 
 
-async def test_one_silent_name_server_does_not_hold_up_the_other(
+async def test_an_unreachable_name_server_does_not_delay_the_other(
     start_broker: MakeBroker,
     connect: Connect,
     namesrv_addr: str,
@@ -102,22 +102,22 @@ async def test_without_any_name_server_the_broker_serves_but_is_not_ready(
     assert "127.0.0.1:1" in broker.readiness.report()["registered"]
 
 
-async def test_where_none_is_configured_none_is_missed(start_broker: MakeBroker) -> None:
+async def test_a_broker_without_configured_name_server_is_ready(start_broker: MakeBroker) -> None:
     broker = await start_broker()
     assert broker.readiness.ready
 
 
-async def test_another_name_server_can_be_named_while_it_runs(
+async def test_namesrv_addr_may_be_updated_while_the_broker_runs(
     start_broker: MakeBroker, connect: Connect, namesrv_addr: str
 ) -> None:
     broker = await start_broker(namesrv_addr="127.0.0.1:1")
-    answer = await connect(broker.addr).ask(25, body=f"namesrvAddr={namesrv_addr}".encode())
+    answer = await connect(broker.addr).request(25, body=f"namesrvAddr={namesrv_addr}".encode())
     assert answer.code == 0
     await eventually(lambda: broker.readiness.ready)
     assert await route(connect(namesrv_addr), "TBW102") is not None
 
 
-async def test_a_broker_that_may_not_write_says_so_of_every_topic(
+async def test_a_read_only_broker_registers_read_only_topics(
     start_broker: MakeBroker, connect: Connect, namesrv_addr: str
 ) -> None:
     await start_broker(namesrv_addr=namesrv_addr, broker_permission=4)
@@ -126,30 +126,30 @@ async def test_a_broker_that_may_not_write_says_so_of_every_topic(
     assert known.queue_datas[0].perm == 4
 
 
-async def test_the_order_table_of_the_name_server_is_followed(
+async def test_the_order_table_of_the_name_server_is_applied(
     start_broker: MakeBroker, connect: Connect, namesrv_addr: str
 ) -> None:
     names = connect(namesrv_addr)
     order = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="Made", value="broker-a:2")
-    assert (await names.ask(100, order)).code == 0
+    assert (await names.request(100, order)).code == 0
     broker = await start_broker(namesrv_addr=namesrv_addr)
     client = connect(broker.addr)
-    await client.ask(17, creating("Made"))
-    answer = await client.ask(21)
+    await client.request(17, creating("Made"))
+    answer = await client.request(21)
     assert b'"Made":{"order":true' in answer.body
 
 
-async def test_without_force_only_what_changed_is_registered(
+async def test_without_force_register_only_changes_are_registered(
     start_broker: MakeBroker, connect: Connect, namesrv: NameServer, namesrv_addr: str
 ) -> None:
     broker = await start_broker(namesrv_addr=namesrv_addr, force_register=False)
     asked = namesrv._answered
     before = asked[RequestCode.REGISTER_BROKER]
-    assert (before, asked[RequestCode.QUERY_DATA_VERSION]) == (1, 1), "it was not known yet"
+    assert (before, asked[RequestCode.QUERY_DATA_VERSION]) == (1, 1), "the first registration"
 
     broker._parts.registration.all_changed()
     await eventually(lambda: asked[RequestCode.QUERY_DATA_VERSION] == 2)
-    assert (await connect(broker.addr).ask(17, creating("Made"))).code == 0
+    assert (await connect(broker.addr).request(17, creating("Made"))).code == 0
     assert await route(connect(namesrv_addr), "Made") is not None
     assert asked[RequestCode.REGISTER_BROKER] == before + 1, "only for the new topic"
     assert broker.readiness.ready

@@ -1,4 +1,4 @@
-"""broker/exposure.py: readiness, metrics and internals of a broker that runs."""
+"""broker/exposure.py: readiness, metrics and internal tables of a running broker."""
 
 import asyncio
 import json
@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core_broker.broker import Broker
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
-from tests.unit.broker.conftest import Asker, MakeBroker
+from tests.unit.broker.conftest import MakeBroker, WireClient
 
-Connect = Callable[[str], Asker]
+Connect = Callable[[str], WireClient]
 
 
 async def get(broker: Broker, path: str) -> tuple[int, str]:
@@ -23,7 +23,7 @@ async def get(broker: Broker, path: str) -> tuple[int, str]:
     return int(head.split()[1]), body
 
 
-async def test_ready_and_why_not(start_broker: MakeBroker) -> None:
+async def test_readiness_and_its_reasons(start_broker: MakeBroker) -> None:
     broker = await start_broker(http_port=0)
     assert await get(broker, "/livez") == (200, "ok\n")
     status, body = await get(broker, "/readyz?verbose")
@@ -33,7 +33,7 @@ async def test_ready_and_why_not(start_broker: MakeBroker) -> None:
     assert "stopping" in broker.readiness.report()["started"]
 
 
-async def test_metrics_count_what_went_through(start_broker: MakeBroker, connect: Connect) -> None:
+async def test_metrics_count_messages(start_broker: MakeBroker, connect: Connect) -> None:
     broker = await start_broker(http_port=0)
     client = connect(broker.addr)
     for _ in range(3):
@@ -42,7 +42,7 @@ async def test_metrics_count_what_went_through(start_broker: MakeBroker, connect
     header = UpdateConsumerOffsetRequestHeader(
         consumer_group="CG", topic="T", queue_id=0, commit_offset=1
     )
-    await client.ask(15, header)
+    await client.request(15, header)
     status, body = await get(broker, "/metrics")
     assert status == 200
     samples = {
@@ -57,9 +57,9 @@ async def test_metrics_count_what_went_through(start_broker: MakeBroker, connect
     assert samples["rocketmq_consumer_lag_messages"] == ({**own, "consumer_group": "CG"}, 2.0)
 
 
-async def test_what_peers_do_wrong_is_counted(start_broker: MakeBroker, connect: Connect) -> None:
+async def test_errors_of_peers_are_counted(start_broker: MakeBroker, connect: Connect) -> None:
     broker = await start_broker(http_port=0, wait_time_mills_in_send_queue=0)
-    await connect(broker.addr).send("T")  # a wait of no time at all is too long
+    await connect(broker.addr).send("T")  # every wait exceeds the limit of 0 ms
     reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
     writer.write(b"GET / HTTP/1.1\r\n\r\n")
     assert await reader.read() == b""
@@ -77,7 +77,7 @@ async def test_what_peers_do_wrong_is_counted(start_broker: MakeBroker, connect:
     assert counted["rocketmq_remoting_opened_total", ""] == 2
 
 
-async def test_internals_are_json(start_broker: MakeBroker, connect: Connect) -> None:
+async def test_internal_tables_are_json(start_broker: MakeBroker, connect: Connect) -> None:
     broker = await start_broker(http_port=0)
     await connect(broker.addr).send("T")
     status, body = await get(broker, "/varz")

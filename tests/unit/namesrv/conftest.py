@@ -1,4 +1,4 @@
-"""A name server on free ports, and a client that asks it."""
+"""A name server on free ports, and a client of the name server."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from core_broker.config import NamesrvConfig
 from namesrv.server import NameServer
-from tests.unit.namesrv.asking import Asker
+from tests.unit.namesrv.namesrv_client import NamesrvClient
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def server(config: NamesrvConfig) -> AsyncIterator[NameServer]:
 
 
 @pytest.fixture
-async def asker(server: NameServer) -> AsyncIterator[Asker]:
-    asker = Asker(f"127.0.0.1:{server.port}")
-    yield asker
-    await asker.client.close()
+async def client(server: NameServer) -> AsyncIterator[NamesrvClient]:
+    client = NamesrvClient(f"127.0.0.1:{server.port}")
+    yield client
+    await client.remoting.close()

@@ -1,4 +1,4 @@
-"""What brokers say to a name server when they register."""
+"""Headers and bodies of the registration of a broker."""
 
 from msgspec import json
 

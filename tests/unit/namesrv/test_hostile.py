@@ -1,4 +1,4 @@
-"""Whatever a peer sends, a handler answers or refuses, and the tables stay whole."""
+"""Random requests of a peer are answered or refused, and the tables stay consistent."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Peer:
 
 
 def json_like() -> st.SearchStrategy[bytes]:
-    """Bodies that look like registrations, with anything in their places."""
+    """Bodies with the members of registrations and random values."""
     anything = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5))
     member = st.sampled_from(
         ("topicConfigSerializeWrapper", "topicConfigTable", "dataVersion", "filterServerList", "T")
@@ -58,10 +58,10 @@ def test_any_request_is_answered_or_refused(
     try:
         answer = handler(Peer(), request)
     except GantryError:
-        pass  # the connection answers it with its text
+        pass  # the connection responds with the text of the error
     else:
         answer.encode()
-    check_whole(table)
+    check_consistency(table)
 
 
 NAMES = st.sampled_from(("a", "b"))
@@ -99,14 +99,14 @@ def test_the_tables_agree_after_any_history(steps: list[tuple[Any, ...]]) -> Non
                 table.expire(now + BROKER_EXPIRY_MS)
             case ("delete", cluster):
                 table.delete_topic("T", cluster)
-        check_whole(table)
+        check_consistency(table)
     for peer in peers:
         table.connection_lost(peer)
     assert (table.live, table.topics, table.brokers, table.clusters) == ({}, {}, {}, {})
 
 
-def check_whole(table: RouteTable) -> None:
-    """What is in one table has its counterpart in the others, and nothing is empty."""
+def check_consistency(table: RouteTable) -> None:
+    """Assert that the tables agree with each other and have no empty entries."""
     for name, broker in table.brokers.items():
         assert broker.broker_addrs
         assert all(table.live[addr].name == name for addr in broker.broker_addrs.values())

@@ -1,4 +1,4 @@
-"""Key-value settings: rules of the table, the file as RocketMQ writes it, durability."""
+"""Key-value settings: rules of the table, the file format of RocketMQ, durability."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_put_get_delete() -> None:
     assert table.namespace("NS") == {}
 
 
-def test_the_file_is_rocketmqs(tmp_path: Path) -> None:
+def test_the_file_has_rocketmqs_format(tmp_path: Path) -> None:
     path = tmp_path / "namesrv" / "kvConfig.json"
     table = KeyValues()
     table.put("ORDER_TOPIC_CONFIG", "T", "broker-a:2")
@@ -58,7 +58,7 @@ async def test_writes_happen_one_after_another(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["f"]
 
 
-async def test_a_refusing_disk_keeps_the_old_content(tmp_path: Path) -> None:
+async def test_a_failed_write_keeps_the_old_content(tmp_path: Path) -> None:
     file = AtomicFile(tmp_path / "f")
     await file.save(b"old")
     (tmp_path / "f.tmp").mkdir()

@@ -1,4 +1,4 @@
-"""`python -m namesrv` as a process: its lines, its exit codes, its stop."""
+"""`python -m namesrv` as a process: ready lines, exit codes, stop."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def lines_until_ready(process: "subprocess.Popen[str]") -> list[str]:
         lines.append(line.rstrip("\n"))
         if "boot success" in line:
             return lines
-    raise AssertionError(f"it ended early: {lines} {process.communicate()[1]}")
+    raise AssertionError(f"the process ended early: {lines} {process.communicate()[1]}")
 
 
 def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
@@ -68,7 +68,7 @@ def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_it_prints_rocketmqs_line_and_stops_in_order(
+def test_start_prints_rocketmqs_line_and_stop_is_orderly(
     start: Start, conf: Path, stop: signal.Signals
 ) -> None:
     process = start("-c", str(conf))
@@ -83,7 +83,7 @@ def test_it_prints_rocketmqs_line_and_stops_in_order(
     assert finish(process)[0] == 0
 
 
-def test_an_occupied_port_is_named(start: Start, conf: Path) -> None:
+def test_an_error_names_the_port_in_use(start: Start, conf: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         code, out, err = finish(start("-c", str(conf), ROCKETMQ_LISTEN_PORT=str(port)))
@@ -99,7 +99,7 @@ def test_an_occupied_port_is_named(start: Start, conf: Path) -> None:
         assert "Traceback" not in err
 
 
-def test_an_address_that_is_not_ours(start: Start, conf: Path) -> None:
+def test_an_address_of_another_machine(start: Start, conf: Path) -> None:
     code, _, err = finish(start("-c", str(conf), ROCKETMQ_BIND_ADDRESS="192.0.2.77"))
     assert code == 1
     assert "Cannot listen on 192.0.2.77" in err

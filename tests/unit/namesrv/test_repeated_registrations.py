@@ -1,44 +1,44 @@
-"""Brokers say the same every 30 s: it is known without being read, and never a reason to forget."""
+"""The registration that a broker repeats every 30 s is not decoded again and keeps the routes."""
 
 from msgspec import json
 
 from namesrv.server import NameServer
 from tests.support.eventually import eventually
-from tests.unit.namesrv.asking import Asker
+from tests.unit.namesrv.namesrv_client import NamesrvClient
 from tests.unit.namesrv.registrations import broker, registration, topic
 
 
-async def test_a_repeated_registration_counts_as_a_sign_of_life_and_changes_nothing(
-    asker: Asker,
+async def test_a_repeated_registration_is_a_heartbeat_and_changes_no_route(
+    client: NamesrvClient,
 ) -> None:
     body = registration(topic("T1"))
-    await asker.ask(103, broker(), body)
-    await asker.ask(205, {"brokerName": "broker-a"})
-    await asker.ask(103, broker(), body)
-    route = json.decode((await asker.ask(105, {"topic": "T1"}, version=401)).body)
+    await client.request(103, broker(), body)
+    await client.request(205, {"brokerName": "broker-a"})
+    await client.request(103, broker(), body)
+    route = json.decode((await client.request(105, {"topic": "T1"}, version=401)).body)
     assert route["queueDatas"][0]["perm"] == 4
 
 
-async def test_a_slave_that_becomes_master_brings_its_topics_with_the_same_body(
-    asker: Asker,
+async def test_a_slave_that_becomes_master_registers_its_topics_with_the_same_body(
+    client: NamesrvClient,
 ) -> None:
     body = registration(topic("T1"))
-    await asker.ask(103, broker(brokerId="1"), body)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 17
-    await asker.ask(103, broker(brokerId="0"), body)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 0
+    await client.request(103, broker(brokerId="1"), body)
+    assert (await client.request(105, {"topic": "T1"})).code == 17
+    await client.request(103, broker(brokerId="0"), body)
+    assert (await client.request(105, {"topic": "T1"})).code == 0
 
 
-async def test_a_broker_that_gets_its_place_back_brings_its_topics_with_the_same_body(
-    asker: Asker, server: NameServer
+async def test_a_broker_that_regains_its_id_registers_its_topics_with_the_same_body(
+    client: NamesrvClient, server: NameServer
 ) -> None:
     body = registration(topic("T1"))
-    await asker.ask(103, broker(), body)
-    # One of the same name takes its place, and is gone again while the first one goes on.
-    other = Asker(asker.addr)
-    await other.ask(103, broker(addr="127.0.0.1:20999"), registration(topic("T2"), counter=2))
-    await other.client.close()
+    await client.request(103, broker(), body)
+    # Another broker takes the same name and id, and disconnects while the first broker runs.
+    other = NamesrvClient(client.addr)
+    await other.request(103, broker(addr="127.0.0.1:20999"), registration(topic("T2"), counter=2))
+    await other.remoting.close()
     await eventually(lambda: len(server.routes.live) == 1)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 17
-    await asker.ask(103, broker(), body)
-    assert (await asker.ask(105, {"topic": "T1"})).code == 0
+    assert (await client.request(105, {"topic": "T1"})).code == 17
+    await client.request(103, broker(), body)
+    assert (await client.request(105, {"topic": "T1"})).code == 0

@@ -1,4 +1,4 @@
-"""The route table by itself: time is a number, a connection is any object."""
+"""The route table alone: time is a number, a connection is any object."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from namesrv.routes import BROKER_EXPIRY_MS, BrokerIdentity, LiveBroker, MasterO
 
 @dataclass(frozen=True)
 class Link:
-    """A connection, which the table only compares."""
+    """A connection; the table only compares connections."""
 
     name: str
 
@@ -54,7 +54,7 @@ def table() -> RouteTable:
     return RouteTable()
 
 
-def test_a_master_brings_its_topics(table: RouteTable) -> None:
+def test_a_master_registers_its_topics(table: RouteTable) -> None:
     assert register(table, identity(), "T1", read_queue_nums=2) == MasterOfSlave()
     route = table.route("T1")
     assert route is not None
@@ -83,7 +83,7 @@ def test_topics_count_only_with_a_new_data_version(table: RouteTable) -> None:
     assert table.take_changed() == {"T"}
 
 
-def test_a_change_names_only_the_topics_that_it_shows_in(table: RouteTable) -> None:
+def test_a_change_marks_only_the_affected_topics(table: RouteTable) -> None:
     register(table, identity("a", addr="1:1"), "T", "A")
     register(table, identity("b", addr="2:1"), "T", "B")
     table.take_changed()
@@ -100,13 +100,13 @@ def test_a_change_names_only_the_topics_that_it_shows_in(table: RouteTable) -> N
     assert table.take_changed() == {"C"}
 
 
-def test_a_topic_that_is_absent_stays(table: RouteTable) -> None:
+def test_an_absent_topic_stays(table: RouteTable) -> None:
     register(table, identity(), "T1", "T2", version=1)
     register(table, identity(), "T3", version=2)
     assert set(table.topics) == {"T1", "T2", "T3"}
 
 
-def test_a_slave_is_told_its_master_and_brings_no_topics(table: RouteTable) -> None:
+def test_a_slave_gets_its_master_and_registers_no_topics(table: RouteTable) -> None:
     slave = identity(broker_id=1, addr="2:1")
     assert register(table, slave, "T") == MasterOfSlave(None, None)
     assert table.route("T") is None
@@ -136,7 +136,7 @@ def test_a_lost_connection_removes_the_broker_at_once(table: RouteTable) -> None
     assert (table.topics, table.brokers, table.clusters, table.live) == ({}, {}, {}, {})
 
 
-def test_a_broker_that_came_back_survives_its_old_connection(table: RouteTable) -> None:
+def test_a_reconnected_broker_survives_the_close_of_its_old_connection(table: RouteTable) -> None:
     register(table, identity(), "T", connection=OLD)
     register(table, identity(), "T", connection=NEW)
     assert table.connection_lost(OLD) == []
@@ -161,7 +161,7 @@ def test_topics_stay_while_a_slave_lives(table: RouteTable) -> None:
     assert route.broker_datas[0].broker_addrs == {1: "2:1"}
 
 
-def test_silence_of_more_than_120_seconds_removes(table: RouteTable) -> None:
+def test_a_broker_without_heartbeat_for_120_seconds_is_removed(table: RouteTable) -> None:
     register(table, identity("a", addr="1:1"), "T", now_ms=0)
     register(table, identity("b", addr="2:1"), "T", now_ms=0)
     table.refresh("2:1", 1)
@@ -171,14 +171,14 @@ def test_silence_of_more_than_120_seconds_removes(table: RouteTable) -> None:
     assert set(queues(table, "T")) == {"b"}
 
 
-def test_goodbye(table: RouteTable) -> None:
+def test_unregister(table: RouteTable) -> None:
     register(table, identity(), "T")
     table.unregister(identity())
     assert table.route("T") is None
     table.unregister(identity())
 
 
-def test_the_late_goodbye_of_a_replaced_process_is_harmless(table: RouteTable) -> None:
+def test_the_late_unregistration_of_a_replaced_process_is_ignored(table: RouteTable) -> None:
     register(table, identity(addr="1:1"), "T")
     register(table, identity(addr="9:1"), "T")
     table.unregister(identity(addr="1:1"))

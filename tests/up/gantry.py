@@ -1,4 +1,4 @@
-"""Runs `manage.py up` as a newcomer does: as a program, with a terminal's worth of output."""
+"""Runs `manage.py up` as a program, and reads its terminal output."""
 
 import os
 import queue
@@ -22,7 +22,7 @@ NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Gantry:
-    """One `manage.py up` on free ports; kills what is left of it at the end of its block."""
+    """One `manage.py up` on free ports; the exit of the block kills all remaining processes."""
 
     def __init__(self, home: Path, *arguments: str, command: str = "up", **environ: str) -> None:
         ports = ("--namesrv-port=0", "--broker-port=0", "--console-port=0")
@@ -37,8 +37,8 @@ class Gantry:
         )
         self.lines: list[str] = []
         self._arrived: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        #: Child processes at the last call of `remember_programs`.
         self.programs: list[psutil.Process] = []
-        """Those that ran when they were last looked for."""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -53,7 +53,7 @@ class Gantry:
             if program.is_running():
                 program.kill()
         self._process.wait(STOP_DEADLINE_S)
-        self._reader.join()  # it ends when the last program that holds the pipe does
+        self._reader.join()  # ends with the last process that has the pipe open
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -71,7 +71,7 @@ class Gantry:
         return "\n".join(self.lines)
 
     def until(self, pattern: str) -> re.Match[str]:
-        """Read lines until one matches; fails with everything said when none does."""
+        """Read lines until a line matches; fail with the whole output after the deadline."""
         deadline = time.monotonic() + START_DEADLINE_S
         while (left_s := deadline - time.monotonic()) > 0:
             try:
@@ -97,13 +97,13 @@ class Gantry:
 
     @property
     def names(self) -> set[str]:
-        """What runs, by the word that tells the programs apart."""
+        """Running programs, by the distinctive word of the command line."""
         words = ("namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server", "demo")
         commands = [" ".join(program.cmdline()) for program in self.programs]
         return {word for word in words if any(word in command for command in commands)}
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send a signal, wait for the end, and return the exit code."""
+        """Send a signal, wait for the exit, and return the exit code."""
         self._process.send_signal(number)
         return self.wait()
 
@@ -114,19 +114,19 @@ class Gantry:
         return code
 
     def left_running(self) -> list[str]:
-        """Which programs still run; those that are on their way out get some time."""
+        """Return the programs that still run after STOP_DEADLINE_S."""
         _, alive = psutil.wait_procs(self.programs, STOP_DEADLINE_S)
         return [" ".join(program.cmdline()) for program in alive]
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what would change a Gantry."""
+    """Return the environment without the variables that Gantry reads."""
     foreign = re.compile(r"ROCKETMQ_|GANTRY_|CONSOLE_|DJANGO_|NAMESRV_ADDR$|REDIS_URL$|PORT$")
     return {name: value for name, value in os.environ.items() if not foreign.match(name)}
 
 
 def status_of(url: str) -> int:
-    """GET a URL and return its status; redirects count as what they are."""
+    """GET a URL and return the status of the last response."""
     try:
         return int(NO_PROXY.open(url, timeout=10).status)
     except urllib.error.HTTPError as answer:

@@ -1,4 +1,4 @@
-"""`manage.py demo` for real: the shop sends, consumes, and leaves dead letters."""
+"""`manage.py demo` as a program: the shop sends, consumes, and produces dead letters."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ POLL_S = 0.2
 
 
 async def stored(admin: AdminClient, topic: str) -> int:
-    """How many messages a topic holds on all brokers; none while it is not there."""
+    """Return the number of stored messages of a topic; 0 before the topic exists."""
     try:
         route = await admin.topic_route(topic)
     except GantryError:

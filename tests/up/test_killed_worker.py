@@ -1,4 +1,4 @@
-"""The worker of the jobs is killed while Spark works: the job fails, and the next one goes on."""
+"""The Celery worker is killed during a Spark job: the job fails, and the next job continues."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def _spark_is_there() -> None:
 
 
 class Api:
-    """The jobs of a running console, by its REST API."""
+    """The jobs of a running console, through the REST API."""
 
     def __init__(self, url: str, home: Path) -> None:
         self._jobs = f"{url.rstrip('/')}/api/v1/clusters/{CLUSTER}/jobs"
@@ -72,8 +72,8 @@ class Api:
         return job
 
 
-async def tell(namesrv_addr: str, bodies: list[bytes]) -> None:
-    """Traces, as clients would have written them."""
+async def send_traces(namesrv_addr: str, bodies: list[bytes]) -> None:
+    """Send trace records in the format of clients."""
     async with AdminClient(namesrv_addr) as admin:
         (broker,) = (await admin.topic_route(TRACE_TOPIC)).broker_datas
         for body in bodies:
@@ -86,23 +86,23 @@ def worker_of(gantry: Gantry) -> psutil.Process:
 
 
 @pytest.mark.usefixtures("_spark_is_there")
-def test_a_killed_worker_fails_its_job_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_a_killed_worker_fails_its_job_and_the_next_job_continues(tmp_path: Path) -> None:
     bodies = trace_bodies(
         random.Random(7), "traced", MESSAGES, int(time.time() * 1000) - 5 * HOUR_MS
     )
     with Gantry(tmp_path, CONSOLE_INGEST_MINUTES="0", SPARK_MASTER="local[1]") as gantry:
         namesrv_addr = gantry.until(r"name server +([^ ,]+),")[1]
         api = Api(gantry.until_ready(), tmp_path)
-        asyncio.run(tell(namesrv_addr, bodies))
+        asyncio.run(send_traces(namesrv_addr, bodies))
 
         number = api.start()
         api.wait_for(number, lambda job: job["stage"] in {"read", "rollup"})
         worker = worker_of(gantry)
         of_job = worker.children(recursive=True)
-        assert any("java" in program.name() for program in of_job), "Spark is at work"
+        assert any("java" in program.name() for program in of_job), "Spark runs"
         worker.kill()
         _, alive = psutil.wait_procs(of_job, DEADLINE_S)
-        assert alive == [], "what the job started ends with its worker"
+        assert alive == [], "the processes of the job end with the worker"
         gantry.until(r"\[worker\] .*SIGKILL")
         failed = api.wait_for(number, lambda job: job["state"] != "running")
         assert failed["state"] == "failed"

@@ -1,4 +1,4 @@
-"""`manage.py up` for real: start, use, stop, and what can be wrong with the machine."""
+"""`manage.py up` as a program: start, use, stop, and faults of the machine."""
 
 import re
 import signal
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder after its first start, so that only one test pays for that."""
+    """A home folder after the first start; all tests share the folder to save start time."""
     home = tmp_path_factory.mktemp("gantry") / "home"
     with Gantry(home) as gantry:
         url = gantry.until_ready()
@@ -29,11 +29,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_the_first_start_says_all_that_is_needed(home: Path) -> None:
-    said = (home / "first_start").read_text()
+def test_the_first_start_prints_all_addresses_and_the_admin(home: Path) -> None:
+    output = (home / "first_start").read_text()
     for word in ("data folder", "name server", "broker", "console", "valkey"):
-        assert re.search(rf"^  {word}", said, re.M), said
-    assert re.search(r"^\[setup\] .*admin.*", said, re.M), said
+        assert re.search(rf"^  {word}", output, re.M), output
+    assert re.search(r"^\[setup\] .*admin.*", output, re.M), output
     logs = sorted(path.name for path in (home / "logs").glob("*.log"))
     assert logs == [f"{name}.log" for name in sorted(LOGGED)]
 
@@ -42,8 +42,8 @@ LOGGED = ("namesrv", "broker", "valkey", "console", "worker", "scheduler")
 
 
 def test_the_password_is_on_the_terminal_only(home: Path) -> None:
-    said = (home / "first_start").read_text()
-    line = next(line for line in said.splitlines() if "password" in line.lower())
+    output = (home / "first_start").read_text()
+    line = next(line for line in output.splitlines() if "password" in line.lower())
     password = line.split()[-1]
     assert len(password) >= 12, line
     for log in (home / "logs").iterdir():
@@ -65,7 +65,7 @@ def test_a_second_start_is_quick_and_keeps_everything(home: Path) -> None:
     assert users == [("admin",)]
 
 
-def test_killing_up_leaves_nobody(home: Path) -> None:
+def test_no_program_survives_a_killed_up(home: Path) -> None:
     with Gantry(home) as gantry:
         gantry.until_ready()
         gantry.end(signal.SIGKILL)
@@ -82,7 +82,7 @@ def test_two_on_one_home_are_refused(home: Path) -> None:
         assert first.end() == 0
 
 
-def test_a_taken_port_is_named_with_its_option(home: Path) -> None:
+def test_the_error_names_the_port_in_use_and_its_option(home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

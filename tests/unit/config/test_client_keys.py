@@ -1,4 +1,4 @@
-"""Keys of RocketMQ's client: each stands in the document with its place here and its default."""
+"""Keys of RocketMQ's client: the document has the path in the library and the default of each."""
 
 import importlib
 import re
@@ -41,30 +41,30 @@ DEFAULTS = {
 }
 
 
-def value_of(place: str) -> object:
-    """The default behind `module.Class.field` or `module.CONSTANT`."""
-    *modules, last = place.split(".")
+def value_of(path: str) -> object:
+    """Return the default of `module.Class.field` or `module.CONSTANT`."""
+    *modules, last = path.split(".")
     owner: object = None
     while modules and owner is None:
         try:
             owner = importlib.import_module(".".join(["core_broker.client", *modules]))
         except ModuleNotFoundError:
             last = f"{modules.pop()}.{last}"
-    assert isinstance(owner, ModuleType), place
+    assert isinstance(owner, ModuleType), path
     if "." in last:
         kind, field = last.split(".")
         return getattr(getattr(owner, kind)(), field)
     return attrgetter(last)(owner)
 
 
-@pytest.mark.parametrize(("key", "place", "documented"), ROWS)
-def test_the_document_tells_the_default_in_force(key: str, place: str, documented: str) -> None:
-    value = value_of(place)
+@pytest.mark.parametrize(("key", "path", "documented"), ROWS)
+def test_the_document_has_the_default(key: str, path: str, documented: str) -> None:
+    value = value_of(path)
     if isinstance(value, bool):
         assert documented == str(value).lower(), key
         return
     assert isinstance(value, int | float)
-    in_java = value * 1000 if place.lower().endswith("_s") else value
+    in_java = value * 1000 if path.lower().endswith("_s") else value
     assert documented == str(int(in_java)), key
 
 

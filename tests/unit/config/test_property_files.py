@@ -1,4 +1,4 @@
-"""Java's .properties syntax: what java.util.Properties reads, we read, with line numbers."""
+"""Java's .properties syntax, compatible with java.util.Properties, with line numbers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Keys of RocketMQ without effect: all are known, each has its reason, warnings name them."""
+"""Keys of RocketMQ without effect: the table is complete, every key has a reason and a warning."""
 
 import re
 from pathlib import Path

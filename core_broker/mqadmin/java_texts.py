@@ -71,7 +71,7 @@ def topic_config_text(config: TopicConfig) -> str:
 
 def group_config_members(config: SubscriptionGroupConfig) -> list[tuple[str, object]]:
     """Return the fields in Java's order; fields of 5.x only when the broker has sent them."""
-    known: list[tuple[str, object]] = [
+    fields: list[tuple[str, object]] = [
         ("groupName", config.group_name),
         ("consumeEnable", config.consume_enable),
         ("consumeFromMinEnable", config.consume_from_min_enable),
@@ -82,12 +82,12 @@ def group_config_members(config: SubscriptionGroupConfig) -> list[tuple[str, obj
         ("whichBrokerWhenConsumeSlowly", config.which_broker_when_consume_slowly),
         ("notifyConsumerIdsChangedEnable", config.notify_consumer_ids_changed_enable),
     ]
-    newer: list[tuple[str, object]] = [
+    newer_fields: list[tuple[str, object]] = [
         ("consumeMessageOrderly", config.consume_message_orderly),
         ("groupSysFlag", config.group_sys_flag),
         ("consumeTimeoutMinute", config.consume_timeout_minute),
     ]
-    return known + [(name, value) for name, value in newer if value is not None]
+    return fields + [(name, value) for name, value in newer_fields if value is not None]
 
 
 def group_config_text(config: SubscriptionGroupConfig) -> str:

@@ -22,11 +22,11 @@ def broker_or_cluster(
     def wrap(function: F) -> F:
         @wraps(function)
         async def checked(*arguments: Any, **options: Any) -> None:
-            given = [name for name in ("broker_addr", "cluster_name") if options[name]]
-            if len(given) != 1:
+            options_set = [name for name in ("broker_addr", "cluster_name") if options[name]]
+            if len(options_set) != 1:
                 raise click.UsageError(
                     f"Give one of -b/--brokerAddr and -c/{cluster_option}, not "
-                    f"{'both' if given else 'none'}.",
+                    f"{'both' if options_set else 'none'}.",
                     click.get_current_context(silent=True),
                 )
             await function(*arguments, **options)

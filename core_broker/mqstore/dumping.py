@@ -170,7 +170,7 @@ class Dumper:
         return message, self._shown(message, offset)
 
     def _shown(self, message: MessageExt, offset: int) -> DumpedRecord:
-        path, within = self._log.place(offset)
+        path, within = self._log.locate(offset)
         return DumpedRecord(
             self._name(path),
             within,
@@ -205,7 +205,7 @@ class Dumper:
         return body[:limit].hex() if form == "hex" else body[:limit].decode("utf-8", "replace")
 
     def _note_damage(self, start: int, end: int, reason: str) -> None:
-        path, within = self._log.place(start)
+        path, within = self._log.locate(start)
         self.notes.append(f"{self._name(path)} at {within} (offset {start}): {reason}")
 
     def _name(self, path: Path) -> str:

@@ -80,7 +80,7 @@ class LogView:
         except OSError:
             return offset  # `read` records the reason
 
-    def place(self, offset: int) -> tuple[Path, int]:
+    def locate(self, offset: int) -> tuple[Path, int]:
         """Return the path of an offset's segment, and the offset within the segment."""
         within = offset % self.segment_size
         return segment_path(self.folder, offset - within), within

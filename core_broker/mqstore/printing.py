@@ -107,14 +107,14 @@ def _state(listing: Listing) -> str:
 def _print_segments(out: Console, listing: Listing) -> None:
     rows = [
         (
-            each.file,
-            each.first_offset,
-            each.end_offset,
-            time_text(each.begin_timestamp),
-            size_text(each.size),
-            size_text(each.used),
+            segment.file,
+            segment.first_offset,
+            segment.end_offset,
+            time_text(segment.begin_timestamp),
+            size_text(segment.size),
+            size_text(segment.used),
         )
-        for each in listing.segments
+        for segment in listing.segments
     ]
     print_table(out, ("segment", "first offset", "end", "begins", "size", "on disk"), rows)
 
@@ -122,14 +122,14 @@ def _print_segments(out: Console, listing: Listing) -> None:
 def _print_queues(out: Console, listing: Listing) -> None:
     rows = [
         (
-            each.topic,
-            each.queue_id,
-            _offset_text(each.min_offset),
-            _offset_text(each.max_offset),
-            each.files,
-            size_text(each.used),
+            queue.topic,
+            queue.queue_id,
+            _offset_text(queue.min_offset),
+            _offset_text(queue.max_offset),
+            queue.files,
+            size_text(queue.used),
         )
-        for each in listing.queues
+        for queue in listing.queues
     ]
     print_table(out, ("topic", "queue", "min offset", "max offset", "files", "on disk"), rows)
 
@@ -137,14 +137,14 @@ def _print_queues(out: Console, listing: Listing) -> None:
 def _print_index(out: Console, listing: Listing) -> None:
     rows = [
         (
-            each.file,
-            time_text(each.begin_timestamp),
-            time_text(each.end_timestamp),
-            each.begin_offset,
-            each.end_offset,
-            each.items,
+            file.file,
+            time_text(file.begin_timestamp),
+            time_text(file.end_timestamp),
+            file.begin_offset,
+            file.end_offset,
+            file.items,
         )
-        for each in listing.index
+        for file in listing.index
     ]
     print_table(out, ("index file", "begins", "ends", "first offset", "last offset", "items"), rows)
 
@@ -175,8 +175,8 @@ def print_records(records: Sequence[DumpedRecord]) -> None:
 def print_units(units: Sequence[DumpedUnit]) -> None:
     """Print units of a queue."""
     rows = [
-        (each.queue_offset, each.offset, each.size, each.tags_code, each.file, each.offset_in_file)
-        for each in units
+        (unit.queue_offset, unit.offset, unit.size, unit.tags_code, unit.file, unit.offset_in_file)
+        for unit in units
     ]
     print_table(
         console(), ("queue offset", "offset", "size", "tags code", "file", "at"), rows, len(rows)
@@ -187,16 +187,16 @@ def print_items(items: Sequence[DumpedItem]) -> None:
     """Print the chain of a key."""
     rows = [
         (
-            each.item,
-            each.key_hash,
-            "yes" if each.is_match else "other key",
-            each.offset,
-            time_text(each.store_timestamp),
-            each.previous,
-            each.file,
-            each.offset_in_file,
+            item.item,
+            item.key_hash,
+            "yes" if item.is_match else "other key",
+            item.offset,
+            time_text(item.store_timestamp),
+            item.previous,
+            item.file,
+            item.offset_in_file,
         )
-        for each in items
+        for item in items
     ]
     titles = ("item", "hash", "match", "offset", "stored", "previous", "file", "at")
     print_table(console(), titles, rows, len(rows))
@@ -208,7 +208,7 @@ def print_items(items: Sequence[DumpedItem]) -> None:
 def print_report(report: Report, seconds: float) -> None:
     """Print the problems, notes and counts of a verification."""
     out = console()
-    rows = [(each.file, each.offset, each.reason) for each in report.problems]
+    rows = [(problem.file, problem.offset, problem.reason) for problem in report.problems]
     if rows:
         print_table(out, ("file", "offset", "problem"), rows, len(rows))
     if report.problem_count > len(report.problems):

@@ -162,5 +162,5 @@ class _Repair:
         save_dispatch_checkpoint(self._files, path, fresh)
 
     def _on_damage(self, start: int, end: int, reason: str) -> None:
-        path, within = self._log.place(start)
+        path, within = self._log.locate(start)
         self._report.problem(path, within, reason)

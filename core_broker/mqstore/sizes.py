@@ -49,8 +49,8 @@ class Sizes:
     delay_levels_ms: tuple[int, ...]
 
 
-def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, str]:
-    """Return the settings of a broker.conf, overridden by `given` settings of the command line.
+def read_settings(conf: Path | None, overrides: dict[str, str | None]) -> dict[str, str]:
+    """Return the settings of a broker.conf, with `overrides` of the command line.
 
     Settings missing from a broker.conf have RocketMQ's defaults. Raises SettingsError.
     """
@@ -62,7 +62,7 @@ def read_settings(conf: Path | None, given: dict[str, str | None]) -> dict[str, 
             raise SettingsError([SettingProblem("-c", f"a readable file: {error}")]) from None
         settings = dict(_DEFAULTS.items())
         settings |= {entry.key: entry.value.strip() for entry in parse_properties(text)}
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings |= {name: value for name, value in overrides.items() if value is not None}
     problems = []
     for name, low in _LIMITS.items():
         value = settings.get(name)

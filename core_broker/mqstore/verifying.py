@@ -158,7 +158,7 @@ class Verification:
         if self._context.is_in_use and end == self._log.end:
             self._report.note(f"The broker is writing a record at {start}.")
             return
-        path, within = self._log.place(start)
+        path, within = self._log.locate(start)
         rest = "the log ends here" if end == self._log.end else f"records go on at {end}"
         self._report.problem(path, within, f"offset {start}: {reason}; {rest}")
 

@@ -24,6 +24,9 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import SendMessageRequestHeader
 from core_broker.state.topics import UNIT, UNIT_SUB, topic_text
 
+#: Maximum length of client ids and group names, characters. Legal names have less than 300.
+NAME_CHARS_MAX = 1_024
+
 
 def check_accepting(ctx: BrokerContext) -> None:
     """Raise RequestRefused while the broker accepts no messages."""

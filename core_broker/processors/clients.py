@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, cast
 from core_broker.config import BrokerConfig
 from core_broker.errors import ConnectionClosed, FilterSyntaxError, RequestRefused
 from core_broker.filter import compile_filter, is_by_tag
+from core_broker.processors.admission import NAME_CHARS_MAX
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.failed_messages import ensure_retry_topic, find_group
 from core_broker.processors.subscriptions import only_tags
@@ -43,8 +44,6 @@ log = logging.getLogger(__name__)
 GROUPS_PER_HEARTBEAT_MAX = 1_000
 #: Maximum subscriptions of one group.
 SUBSCRIPTIONS_PER_GROUP_MAX = 10_000
-#: Maximum length of client ids and group names, characters. Legal names have less than 300.
-NAME_CHARS_MAX = 1_024
 
 
 class TableState(NamedTuple):
@@ -59,7 +58,7 @@ class TableState(NamedTuple):
 
 
 class Keeper(Protocol):
-    """Hears of every heartbeat that was handled, to recognise it when it comes again."""
+    """Called after every handled heartbeat, so that the fast path recognises repetitions."""
 
     def __call__(
         self,
@@ -68,14 +67,14 @@ class Keeper(Protocol):
         client: ClientChannel,
         state: TableState | None,
     ) -> None:
-        """`state` is that before and after the heartbeat; None when it has changed something."""
+        """`state` has the versions after the heartbeat; None when the heartbeat changed a table."""
 
 
 class ClientProcessor:
     """Maintains the tables of connected clients, and notifies consumers of group changes."""
 
     def __init__(self, ctx: BrokerContext) -> None:
-        #: Where the kernel is compiled.
+        #: Set only with the compiled kernel.
         self.keeper: Keeper | None = None
         self._ctx = ctx
         self._changed_groups: set[str] = set()

@@ -17,10 +17,13 @@ from core_broker.remoting.bodies import (
     TopicConfig,
 )
 from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
 from core_broker.state.topics import UNIT_SUB
 
 DLQ_QUEUES = 1
 SYSTEM_QUEUES = 1
+#: First client version (3.4.9) that sends maxReconsumeTimes.
+VERSION_WITH_RECONSUME_LIMIT = 121
 
 
 def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
@@ -42,6 +45,15 @@ def group_of_failure(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig:
             f"subscription group not exist, {name} {SEE_FAQ}",
         )
     return group
+
+
+def reconsume_times_max(
+    request: RemotingCommand, from_client: int | None, group: SubscriptionGroupConfig
+) -> int:
+    """Maximum retries: the client's maxReconsumeTimes, or else the group's retryMaxTimes."""
+    if request.version >= VERSION_WITH_RECONSUME_LIMIT and from_client is not None:
+        return from_client
+    return group.retry_max_times
 
 
 def ensure_retry_topic(

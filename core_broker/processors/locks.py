@@ -6,8 +6,7 @@ Compatible with RocketMQ's AdminBrokerProcessor.lockBatchMQ and unlockBatchMQ.
 from typing import TypeVar
 
 from core_broker.errors import RequestRefused
-from core_broker.processors.admission import check_topic_name
-from core_broker.processors.clients import NAME_CHARS_MAX
+from core_broker.processors.admission import NAME_CHARS_MAX, check_topic_name
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import (
     LockBatchRequestBody,

@@ -74,7 +74,7 @@ class PullProcessor:
     """Answers pulls, and holds pulls that found no message."""
 
     def __init__(self, ctx: BrokerContext, held: HeldPulls[Question]) -> None:
-        #: Where the kernel is compiled.
+        #: Set only with the compiled kernel.
         self.gatherer: Gatherer | None = None
         self._ctx = ctx
         self._held = held

@@ -4,12 +4,11 @@
     310   SEND_MESSAGE_V2       one-letter names      one message, or a batch when m=true
     320   SEND_BATCH_MESSAGE    one-letter names      likewise; the flag decides, not the code
 
-C++ clients send batches as code 10 with batch "1". Java parses "1" as false, so such a batch is
-stored as one record with the encoded batch as its body. Compatible with RocketMQ's
+C++ clients send batches as code 10 with batch "1". Java parses "1" as false, so the broker stores
+a record with the encoded batch as the body. Compatible with RocketMQ's
 SendMessageProcessor.
 
-The event loop runs this code for every message of the slow path: one header, one set of properties,
-some look-ups, one put and one answer. No step waits.
+The event loop runs this code for every message of the slow path, so no step waits.
 """
 
 from functools import partial
@@ -34,6 +33,7 @@ from core_broker.processors.failed_messages import (
     ensure_dlq_topic,
     ensure_system_topic,
     group_of_failure,
+    reconsume_times_max,
 )
 from core_broker.processors.put_answers import (
     message_id,
@@ -50,9 +50,6 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from core_broker.state.half_messages import make_half
 from core_broker.store import PutResult, PutStatus
-
-#: First client version (3.4.9) that sends maxReconsumeTimes.
-VERSION_WITH_RECONSUME_LIMIT = 121
 
 #: Properties that redirect a message to the schedule topic or to the half topic.
 _REDIRECTING = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
@@ -169,13 +166,9 @@ class SendProcessor:
     ) -> None:
         """Redirect a message without retries left to the dead-letter topic of its group."""
         group = group_of_failure(self._ctx, inner.topic.removeprefix(RETRY_PREFIX))
-        limit = group.retry_max_times
-        if (
-            request.version >= VERSION_WITH_RECONSUME_LIMIT
-            and header.max_reconsume_times is not None
+        if header.reconsume_times >= reconsume_times_max(
+            request, header.max_reconsume_times, group
         ):
-            limit = header.max_reconsume_times
-        if header.reconsume_times >= limit:
             inner.topic = ensure_dlq_topic(self._ctx, group.group_name).topic_name
             self._ctx.require_saved(inner.topic)
             inner.queue_id = 0

@@ -27,8 +27,8 @@ from core_broker.processors.failed_messages import (
     ensure_dlq_topic,
     ensure_retry_topic,
     group_of_failure,
+    reconsume_times_max,
 )
-from core_broker.processors.send import VERSION_WITH_RECONSUME_LIMIT
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import PERM_WRITE, SubscriptionGroupConfig
 from core_broker.remoting.codes import ResponseCode
@@ -69,7 +69,8 @@ class SendBackProcessor:
         failed = self._look_up(header.offset)
         inner = _again(failed, retry.topic_name, random.randrange(group.retry_queue_nums))
         inner.store_host = ctx.host
-        self._route(inner, failed, header, group, _limit(request, header, group))
+        retries_max = reconsume_times_max(request, header.max_reconsume_times, group)
+        self._route(inner, failed, header, group, retries_max)
         result = ctx.store.put(inner)
         if result.status is not PutStatus.PUT_OK:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, result.status.value)
@@ -96,10 +97,10 @@ class SendBackProcessor:
         failed: MessageExt,
         header: ConsumerSendMsgBackRequestHeader,
         group: SubscriptionGroupConfig,
-        limit: int,
+        retries_max: int,
     ) -> None:
         """Redirect the message to its next retry, or to the dead-letter topic."""
-        if failed.reconsume_times >= limit or header.delay_level < 0:
+        if failed.reconsume_times >= retries_max or header.delay_level < 0:
             inner.topic = ensure_dlq_topic(self._ctx, group.group_name).topic_name
             self._ctx.require_saved(inner.topic)
             inner.queue_id = 0
@@ -126,13 +127,3 @@ def _again(failed: MessageExt, topic: str, queue_id: int) -> MessageInner:
         failed.born_host,
         reconsume_times=failed.reconsume_times + 1,
     )
-
-
-def _limit(
-    request: RemotingCommand,
-    header: ConsumerSendMsgBackRequestHeader,
-    group: SubscriptionGroupConfig,
-) -> int:
-    if request.version >= VERSION_WITH_RECONSUME_LIMIT and header.max_reconsume_times is not None:
-        return header.max_reconsume_times
-    return group.retry_max_times

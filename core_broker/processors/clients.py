@@ -206,9 +206,9 @@ class ClientProcessor:
 
 def _check_size(beat: HeartbeatData) -> None:
     """Raise RequestRefused for a heartbeat with too many groups, subscriptions or characters."""
-    groups = [each.group_name for each in beat.consumer_data_set]
-    groups += [each.group_name for each in beat.producer_data_set]
-    topics = [len(each.subscription_data_set) for each in beat.consumer_data_set]
+    groups = [data.group_name for data in beat.consumer_data_set]
+    groups += [data.group_name for data in beat.producer_data_set]
+    topics = [len(data.subscription_data_set) for data in beat.consumer_data_set]
     if len(groups) > GROUPS_PER_HEARTBEAT_MAX:
         raise _too_much("groups", len(groups), GROUPS_PER_HEARTBEAT_MAX)
     if max(topics, default=0) > SUBSCRIPTIONS_PER_GROUP_MAX:

@@ -61,9 +61,9 @@ class ConsumeStatsProcessor:
                 partial(self._all_stats, group, only_ordered=only_ordered)
             )
             total_diff += sum(
-                each.broker_offset - each.consumer_offset
+                offsets.broker_offset - offsets.consumer_offset
                 for stats in all_stats
-                for each in stats.offset_table.values()
+                for offsets in stats.offset_table.values()
             )
             groups.append({group: all_stats})
             await asyncio.sleep(0)

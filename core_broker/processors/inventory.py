@@ -202,10 +202,10 @@ class InventoryProcessor:
     async def _store_times(self, topic: str, positions: list[tuple[int, int]]) -> list[int]:
         """Store times, ms, of the messages at (queue id, offset); missing messages are left out."""
         times: list[int] = []
-        ask = self._ctx.store.store_time_of
+        store_time_of = self._ctx.store.store_time_of
         for ids in _steps(len(positions)):
-            asks = [partial(ask, topic, *positions[each]) for each in ids]
-            times += await self._ctx.store.cold_reads.when_warm(partial(ask_all, asks))
+            reads = [partial(store_time_of, topic, *positions[index]) for index in ids]
+            times += await self._ctx.store.cold_reads.when_warm(partial(ask_all, reads))
             await self._yield_after(len(ids))
         return [stored_ms for stored_ms in times if stored_ms >= 0]
 

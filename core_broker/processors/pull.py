@@ -161,7 +161,7 @@ class PullProcessor:
         header = question.header
         group, chosen = self.admitted(header, question.connection.peer)
         started = time.perf_counter_ns()
-        found = ctx.store.get(
+        result = ctx.store.get(
             header.topic,
             header.queue_id,
             question.offset,
@@ -170,13 +170,15 @@ class PullProcessor:
             chosen.accept,
             chosen.by_properties,
         )
-        if found.status is GetStatus.FOUND:
-            response = self._found(header, found, group)
-            self._count(header, found, len(response.body), time.perf_counter_ns() - started)
-        elif may_hold and _may_wait(question, found) and self.hold(question, found, chosen.accept):
+        if result.status is GetStatus.FOUND:
+            response = self._found(header, result, group)
+            self._count(header, result, len(response.body), time.perf_counter_ns() - started)
+        elif (
+            may_hold and _may_wait(question, result) and self.hold(question, result, chosen.accept)
+        ):
             response = None
         else:
-            response = self._nothing(question, found)
+            response = self._nothing(question, result)
         is_first = question.deadline_ms is None
         if is_first and header.sys_flag & sysflag.PULL_COMMIT_OFFSET and header.commit_offset > 0:
             check_foreign_group(header.consumer_group)
@@ -225,7 +227,7 @@ class PullProcessor:
                 f"consumer:[/{peer}]",
             )
 
-    def hold(self, question: Question, found: GetResult, accept: Accept) -> bool:
+    def hold(self, question: Question, result: GetResult, accept: Accept) -> bool:
         """Hold the pull until a message arrives; False when the request does not allow holding."""
         ctx, header = self._ctx, question.header
         if not header.sys_flag & sysflag.PULL_SUSPEND or not ctx.is_accepting:
@@ -236,8 +238,8 @@ class PullProcessor:
             if not ctx.config.long_polling_enable:
                 wait_ms = ctx.config.short_polling_time_mills
             deadline_ms = ctx.now_ms() + wait_ms
-        has_looked_on = found.status is GetStatus.NO_MATCHED_MESSAGE
-        offset = found.next_offset if has_looked_on else question.offset
+        has_rejected = result.status is GetStatus.NO_MATCHED_MESSAGE
+        offset = result.next_offset if has_rejected else question.offset
         return self._held.hold(
             HeldPull(
                 question.connection,
@@ -251,11 +253,11 @@ class PullProcessor:
         )
 
     def _found(
-        self, header: PullMessageRequestHeader, found: GetResult, group: SubscriptionGroupConfig
+        self, header: PullMessageRequestHeader, result: GetResult, group: SubscriptionGroupConfig
     ) -> RemotingCommand:
-        suggested = self.suggested(group, is_slow=found.is_slow)
-        response = answer_of(ResponseCode.SUCCESS, found, suggested)
-        response.body = b"".join(found.records)
+        suggested = self.suggested(group, is_slow=result.is_slow)
+        response = answer_of(ResponseCode.SUCCESS, result, suggested)
+        response.body = b"".join(result.records)
         return response
 
     def suggested(self, group: SubscriptionGroupConfig, *, is_slow: bool) -> int:
@@ -264,28 +266,28 @@ class PullProcessor:
             return MASTER_ID
         return group.which_broker_when_consume_slowly if is_slow else group.broker_id
 
-    def _nothing(self, question: Question, found: GetResult) -> RemotingCommand:
-        return answer_of(_code(found.status, question.offset), found, MASTER_ID)
+    def _nothing(self, question: Question, result: GetResult) -> RemotingCommand:
+        return answer_of(_code(result.status, question.offset), result, MASTER_ID)
 
     def _count(
-        self, header: PullMessageRequestHeader, found: GetResult, size: int, took_ns: int
+        self, header: PullMessageRequestHeader, result: GetResult, size: int, took_ns: int
     ) -> None:
         statistics = self._ctx.statistics
         group, topic = header.consumer_group, header.topic
         took_ms = took_ns // 1_000_000
-        statistics.got(group, topic, header.queue_id, found.count, size, took_ms)
+        statistics.got(group, topic, header.queue_id, result.count, size, took_ms)
         if self._ctx.config.disable_consume_if_consumer_read_slowly:
-            self._ctx.slow_groups.note(group, topic, header.queue_id, found.behind)
-        if found.is_slow:
-            statistics.got_from_disk(group, topic, found.count)
+            self._ctx.slow_groups.note(group, topic, header.queue_id, result.behind)
+        if result.is_slow:
+            statistics.got_from_disk(group, topic, result.count)
 
 
-def _may_wait(question: Question, found: GetResult) -> bool:
+def _may_wait(question: Question, result: GetResult) -> bool:
     """True when a later message can satisfy the pull."""
     if question.deadline_ms is None:
-        return _code(found.status, question.offset) is ResponseCode.PULL_NOT_FOUND
+        return _code(result.status, question.offset) is ResponseCode.PULL_NOT_FOUND
     # The pull was woken, and its filter has rejected all messages up to the end of the queue.
-    return found.status is GetStatus.NO_MATCHED_MESSAGE and found.next_offset == found.max_offset
+    return result.status is GetStatus.NO_MATCHED_MESSAGE and result.next_offset == result.max_offset
 
 
 def _code(status: GetStatus, offset: int) -> ResponseCode:
@@ -294,14 +296,14 @@ def _code(status: GetStatus, offset: int) -> ResponseCode:
     return _CODES[status]
 
 
-def answer_of(code: ResponseCode, found: GetResult, suggested: int) -> RemotingCommand:
+def answer_of(code: ResponseCode, result: GetResult, suggested: int) -> RemotingCommand:
     """An answer to a pull, without the records."""
     fields = {
         "suggestWhichBrokerId": str(suggested),
-        "nextBeginOffset": str(found.next_offset),
-        "minOffset": str(found.min_offset),
-        "maxOffset": str(found.max_offset),
+        "nextBeginOffset": str(result.next_offset),
+        "minOffset": str(result.min_offset),
+        "maxOffset": str(result.max_offset),
     }
     # In Java a pull creates a missing queue, so clients never get NO_MATCHED_LOGIC_QUEUE.
-    status = GetStatus.NO_MESSAGE_IN_QUEUE if found.status in _EMPTY else found.status
+    status = GetStatus.NO_MESSAGE_IN_QUEUE if result.status in _EMPTY else result.status
     return RemotingCommand.response(code, status.value, fields)

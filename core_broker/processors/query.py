@@ -42,7 +42,7 @@ class QueryProcessor:
     async def _by_key(self, header: QueryMessageRequestHeader) -> RemotingCommand:
         config = self._ctx.config
         count = config.default_query_max_num if header.unique_key_query else header.max_num
-        found = await self._ctx.store.query(
+        result = await self._ctx.store.query(
             header.topic,
             header.key,
             min(count, config.max_msgs_num_batch),
@@ -50,16 +50,16 @@ class QueryProcessor:
             header.end_timestamp,
         )
         reach = QueryMessageResponseHeader(
-            index_last_update_timestamp=found.index_last_update_timestamp,
-            index_last_update_phyoffset=found.index_last_update_phyoffset,
+            index_last_update_timestamp=result.index_last_update_timestamp,
+            index_last_update_phyoffset=result.index_last_update_phyoffset,
         )
-        if not found.records:
+        if not result.records:
             return RemotingCommand.response(
                 ResponseCode.QUERY_NOT_FOUND,
                 "can not find message, maybe time range not correct",
                 reach,
             )
-        return RemotingCommand.response(header=reach, body=b"".join(found.records))
+        return RemotingCommand.response(header=reach, body=b"".join(result.records))
 
     def by_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """VIEW_MESSAGE_BY_ID (33)."""
@@ -118,8 +118,10 @@ class QueryProcessor:
             body.filter_data = f"{topic}@{group} is not online!"
             return
         body.subscription_data = subscription
-        known = self._ctx.filters.get(topic, group)
-        body.filter_data = encode_body(known.data if known is not None else None).decode()
+        group_filter = self._ctx.filters.get(topic, group)
+        body.filter_data = encode_body(
+            group_filter.data if group_filter is not None else None
+        ).decode()
         accept = matcher(subscription)
         for unit in body.queue_data:
             unit.matches = accept is None or accept(unit.tags_code)

@@ -71,16 +71,20 @@ class RelayProcessor:
         """GET_CONSUMER_RUNNING_INFO (307)."""
         header = request.header(GetConsumerRunningInfoRequestHeader)
         member = self._member(header.consumer_group, header.client_id)
-        asked = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
-        self._ctx.answer_later(connection, request, _relayed(member, header.consumer_group, asked))
+        command = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
+        self._ctx.answer_later(
+            connection, request, _relayed(member, header.consumer_group, command)
+        )
 
     def consume_directly(self, connection: Connection, request: RemotingCommand) -> None:
         """CONSUME_MESSAGE_DIRECTLY (309): a consumer processes one stored message at once."""
         header = request.header(ConsumeMessageDirectlyResultRequestHeader)
         member = self._member(header.consumer_group, header.client_id or "")
         fields = {**request.ext_fields, "brokerName": self._ctx.config.broker_name}
-        asked = RemotingCommand.request(request.code, fields, self._message(header.msg_id or ""))
-        self._ctx.answer_later(connection, request, _relayed(member, header.consumer_group, asked))
+        command = RemotingCommand.request(request.code, fields, self._message(header.msg_id or ""))
+        self._ctx.answer_later(
+            connection, request, _relayed(member, header.consumer_group, command)
+        )
 
     def _member(self, group: str, client_id: str) -> ClientChannel:
         member = self._ctx.consumers.member(group, client_id)
@@ -212,10 +216,10 @@ class RelayProcessor:
         self._ctx.answer_later(connection, request, work)
 
 
-async def _relayed(member: ClientChannel, group: str, asked: RemotingCommand) -> RemotingCommand:
+async def _relayed(member: ClientChannel, group: str, command: RemotingCommand) -> RemotingCommand:
     who = f"consumer <{group}> <{member.client_id}>"
     try:
-        answer = await cast("Connection", member.channel).invoke(asked, RELAY_TIMEOUT_MS)
+        answer = await cast("Connection", member.channel).invoke(command, RELAY_TIMEOUT_MS)
     except RequestTimeout as error:
         raise RequestRefused(ResponseCode.CONSUME_MSG_TIMEOUT, f"{who} Timeout: {error}") from None
     except (TransportError, ClientError) as error:
@@ -230,21 +234,23 @@ async def _statuses(
 ) -> RemotingCommand:
     """Query all members concurrently; as in RocketMQ, members without an answer are left out."""
     tables = await asyncio.gather(*(_status(member, header) for member in members))
-    known = {
+    consumer_table = {
         member.client_id: table
         for member, table in zip(members, tables, strict=True)
         if table is not None
     }
-    return RemotingCommand.response(body=encode_body(GetConsumerStatusBody(consumer_table=known)))
+    return RemotingCommand.response(
+        body=encode_body(GetConsumerStatusBody(consumer_table=consumer_table))
+    )
 
 
 async def _status(
     member: ClientChannel, header: GetConsumerStatusRequestHeader
 ) -> dict[MessageQueue, int] | None:
-    question = GetConsumerStatusRequestHeader(topic=header.topic, group=header.group)
-    asked = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, question)
+    query = GetConsumerStatusRequestHeader(topic=header.topic, group=header.group)
+    command = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, query)
     try:
-        answer = await cast("Connection", member.channel).invoke(asked, STATUS_TIMEOUT_MS)
+        answer = await cast("Connection", member.channel).invoke(command, STATUS_TIMEOUT_MS)
         if answer.code != ResponseCode.SUCCESS or not answer.body:
             return None
         return decode_body(GetConsumerStatusBody, answer.body).message_queue_table

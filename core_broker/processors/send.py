@@ -220,16 +220,16 @@ class SendProcessor:
             MessageInner(
                 batch.topic,
                 batch.queue_id,
-                each.body,
-                {**each.properties, **batch.properties},
-                each.flag,
+                message.body,
+                {**message.properties, **batch.properties},
+                message.flag,
                 batch.sys_flag,
                 batch.born_timestamp,
                 batch.born_host,
                 batch.store_host,
                 batch.reconsume_times,
             )
-            for each in messages
+            for message in messages
         ]
         results = ctx.store.put_batch(inners)
         if results[0].status is not PutStatus.PUT_OK:

@@ -128,31 +128,31 @@ def _of_heartbeat(
     return subscription
 
 
-def _covers(known: SubscriptionData, header: PullMessageRequestHeader) -> bool:
-    """True when the known, older subscription accepts every message that the newer one accepts.
+def _covers(older: SubscriptionData, header: PullMessageRequestHeader) -> bool:
+    """True when the older subscription accepts every message that the newer one accepts.
 
     A Java client increments the version with each rebalance. When two of its heartbeats coincide,
     the broker knows only the older version for up to 30 s (apache/rocketmq issue 3434), and
     RocketMQ's broker refuses the client's pulls meanwhile. Gantry answers the pulls with messages
     of all tags, because consumers filter tags themselves as well.
     """
-    return codes_of(known) is None and all(
-        is_by_tag(each) for each in (known.expression_type, header.expression_type)
+    return codes_of(older) is None and all(
+        is_by_tag(kind) for kind in (older.expression_type, header.expression_type)
     )
 
 
 def _of_heartbeats(ctx: BrokerContext, header: PullMessageRequestHeader) -> Sql92Filter | None:
-    known = ctx.filters.get(header.topic, header.consumer_group)
-    if known is None:
+    group_filter = ctx.filters.get(header.topic, header.consumer_group)
+    if group_filter is None:
         raise RequestRefused(
             ResponseCode.FILTER_DATA_NOT_EXIST,
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
-    if known.data.client_version < header.sub_version:
+    if group_filter.data.client_version < header.sub_version:
         raise RequestRefused(
             ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
         )
-    return known.compiled
+    return group_filter.compiled
 
 
 def _property_filter(compiled: Sql92Filter) -> PropertyFilter:
@@ -170,14 +170,18 @@ def _by_original_topic(
     if not ctx.config.filter_support_retry or not header.topic.startswith(RETRY_PREFIX):
         return None
     group = header.topic.removeprefix(RETRY_PREFIX)
-    steps = [known.compiled.steps for known in ctx.filters.of_group(group) if known.compiled]
+    steps = [
+        group_filter.compiled.steps
+        for group_filter in ctx.filters.of_group(group)
+        if group_filter.compiled
+    ]
     if not steps:
         return None
 
     def matches(properties: Mapping[str, str]) -> bool | None:
-        known = ctx.filters.get(properties.get(PROPERTY_RETRY_TOPIC, ""), group)
-        if known is None or known.compiled is None:
+        group_filter = ctx.filters.get(properties.get(PROPERTY_RETRY_TOPIC, ""), group)
+        if group_filter is None or group_filter.compiled is None:
             return True
-        return known.compiled.matches(properties)
+        return group_filter.compiled.matches(properties)
 
     return PropertyFilter(matches, _messages_max(max(steps)))

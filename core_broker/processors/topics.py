@@ -52,7 +52,7 @@ class TopicProcessor:
         header = request.header(CreateTopicRequestHeader)
         self._check_changeable(header.topic)
         _check_numbers(header)
-        known = self._ctx.topics.get(header.topic)
+        existing = self._ctx.topics.get(header.topic)
         topic = TopicConfig(
             topic_name=header.topic,
             read_queue_nums=header.read_queue_nums,
@@ -61,7 +61,7 @@ class TopicProcessor:
             topic_filter_type=header.topic_filter_type,
             topic_sys_flag=header.topic_sys_flag,
             # Only the name servers' order table changes `order`.
-            order=known is not None and known.order,
+            order=existing is not None and existing.order,
         )
         self._ctx.topics.put(topic, self._ctx.now_ms())
         self._ctx.answer_later(connection, request, self._announced(topic))

@@ -105,11 +105,15 @@ class TransactionProcessor:
             offset = parse_offset_msg_id(msg_id)[2]
         except ClientError as error:
             raise _refused(str(error)) from None
-        found = self._read(offset)
-        if found is None or found.topic != TRANS_CHECK_MAX_TIME_TOPIC or real_queue(found) is None:
+        message = self._read(offset)
+        if (
+            message is None
+            or message.topic != TRANS_CHECK_MAX_TIME_TOPIC
+            or real_queue(message) is None
+        ):
             raise _refused("Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
         ensure_system_topic(self._ctx, TRANS_HALF_TOPIC)
-        self._put(resumed(found))
+        self._put(resumed(message))
         if request.is_oneway:
             self._turn.end_soon()
         return RemotingCommand.response()

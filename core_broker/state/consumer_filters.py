@@ -39,7 +39,7 @@ COMPILED_CHARS_PER_HEARTBEAT_MAX = 32_768
 F = TypeVar("F")
 
 
-class KnownFilter(NamedTuple, Generic[F]):
+class GroupFilter(NamedTuple, Generic[F]):
     """A stored filter, and its compiled form; None after a syntax error."""
 
     data: ConsumerFilterData
@@ -59,7 +59,7 @@ class ConsumerFilters(Generic[F]):
         self._compile = compile_filter
         self._bloom = bloom
         #: group -> topic -> filter
-        self._filters: dict[str, dict[str, KnownFilter[F]]] = {}
+        self._filters: dict[str, dict[str, GroupFilter[F]]] = {}
         self._count = 0
         self._chars = 0
         #: Counts changes, so that an unchanged table is not written again.
@@ -68,11 +68,11 @@ class ConsumerFilters(Generic[F]):
     def __len__(self) -> int:
         return self._count
 
-    def get(self, topic: str, group: str) -> KnownFilter[F] | None:
+    def get(self, topic: str, group: str) -> GroupFilter[F] | None:
         """The filter of a group in a topic, dead or alive."""
         return self._filters.get(group, {}).get(topic)
 
-    def of_group(self, group: str) -> list[KnownFilter[F]]:
+    def of_group(self, group: str) -> list[GroupFilter[F]]:
         """The filters of a group in all topics."""
         return list(self._filters.get(group, {}).values())
 
@@ -97,17 +97,17 @@ class ConsumerFilters(Generic[F]):
                 if size <= chars_max:
                     chars_max -= size
                     self._put(group, subscription, now_ms)
-        for topic, known in self._filters.get(group, {}).items():
+        for topic, group_filter in self._filters.get(group, {}).items():
             if topic not in topics:
-                self._mark_dead(known, now_ms)
+                self._mark_dead(group_filter, now_ms)
         return chars_max
 
     def _renew(self, group: str, subscription: SubscriptionData) -> bool:
         """Update version and dead mark of the stored filter; False for a new expression."""
-        known = self.get(subscription.topic, group)
-        if known is None:
+        group_filter = self.get(subscription.topic, group)
+        if group_filter is None:
             return False
-        data = known.data
+        data = group_filter.data
         if subscription.sub_version > data.client_version:
             if (data.expression, data.expression_type) != (
                 subscription.sub_string,
@@ -139,24 +139,25 @@ class ConsumerFilters(Generic[F]):
             bloom_filter_data=self._bloom(f"{group}#{subscription.topic}"),
             client_version=subscription.sub_version,
         )
-        self._add(KnownFilter(data, compiled))
+        self._add(GroupFilter(data, compiled))
 
     def unregister(self, group: str, now_ms: int) -> None:
         """Mark all filters of a group dead, because its last consumer left."""
-        for known in self._filters.get(group, {}).values():
-            self._mark_dead(known, now_ms)
+        for group_filter in self._filters.get(group, {}).values():
+            self._mark_dead(group_filter, now_ms)
 
-    def _mark_dead(self, known: KnownFilter[F], now_ms: int) -> None:
-        if not known.data.is_dead:
-            known.data.dead_time = now_ms
+    def _mark_dead(self, group_filter: GroupFilter[F], now_ms: int) -> None:
+        if not group_filter.data.is_dead:
+            group_filter.data.dead_time = now_ms
             self.changes += 1
 
     def clean(self, now_ms: int) -> None:
         """Remove filters that have been dead for a day."""
         old = [
-            known.data
-            for known in self._all()
-            if known.data.is_dead and now_ms - known.data.dead_time >= DEAD_FILTER_KEPT_MS
+            group_filter.data
+            for group_filter in self._all()
+            if group_filter.data.is_dead
+            and now_ms - group_filter.data.dead_time >= DEAD_FILTER_KEPT_MS
         ]
         for data in old:
             self._drop(data.consumer_group, data.topic)
@@ -164,8 +165,8 @@ class ConsumerFilters(Generic[F]):
     def encode(self) -> bytes:
         """The table in the format of the file."""
         topics: dict[str, FilterDataMapByTopic] = {}
-        for known in self._all():
-            data = known.data
+        for group_filter in self._all():
+            data = group_filter.data
             of_topic = topics.setdefault(data.topic, FilterDataMapByTopic(topic=data.topic))
             of_topic.group_filter_data[data.consumer_group] = data
         return encode_body(ConsumerFilterWrapper(filter_data_by_topic=topics))
@@ -187,27 +188,27 @@ class ConsumerFilters(Generic[F]):
                     compiled = self._compile(data.expression_type, data.expression)
                 except ProtocolError:
                     compiled = None
-                self._add(KnownFilter(data, compiled))
+                self._add(GroupFilter(data, compiled))
 
-    def _all(self) -> Iterator[KnownFilter[F]]:
+    def _all(self) -> Iterator[GroupFilter[F]]:
         for topics in self._filters.values():
             yield from topics.values()
 
-    def _add(self, known: KnownFilter[F]) -> None:
-        data = known.data
-        self._filters.setdefault(data.consumer_group, {})[data.topic] = known
+    def _add(self, group_filter: GroupFilter[F]) -> None:
+        data = group_filter.data
+        self._filters.setdefault(data.consumer_group, {})[data.topic] = group_filter
         self._count += 1
         self._chars += len(data.expression)
         self.changes += 1
 
     def _drop(self, group: str, topic: str) -> None:
         topics = self._filters.get(group, {})
-        known = topics.pop(topic, None)
-        if known is None:
+        group_filter = topics.pop(topic, None)
+        if group_filter is None:
             return
         if not topics:
             del self._filters[group]
         self._count -= 1
-        self._chars -= len(known.data.expression)
+        self._chars -= len(group_filter.data.expression)
         self.changes += 1
         self.changes += 1

@@ -37,9 +37,9 @@ class ConsumerGroup:
         """Apply the subscriptions of a heartbeat; True when topics were added or removed."""
         latest = {data.topic: data for data in subscriptions}
         changed = latest.keys() != self.subscriptions.keys()
-        for topic, known in self.subscriptions.items():
-            if topic in latest and latest[topic].sub_version <= known.sub_version:
-                latest[topic] = known
+        for topic, current in self.subscriptions.items():
+            if topic in latest and latest[topic].sub_version <= current.sub_version:
+                latest[topic] = current
         self.subscriptions = latest
         return changed
 

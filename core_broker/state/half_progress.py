@@ -145,7 +145,7 @@ class HalfProgress:
     def pass_to(self, half: int) -> None:
         """Advance to `half`; all half messages before it count as settled."""
         if half - self.next_half > len(self._settled):
-            self._settled = {each for each in self._settled if each >= half}
+            self._settled = {offset for offset in self._settled if offset >= half}
         else:
             self._settled.difference_update(range(self.next_half, half))
         self.next_half = half

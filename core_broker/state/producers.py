@@ -25,13 +25,13 @@ class ProducerSessions:
     def register(self, group: str, client: ClientChannel) -> None:
         """Apply a heartbeat of a producer."""
         members = self._groups.setdefault(group, {})
-        held = self._by_client_id.get(client.client_id)
-        if client.channel not in members or held is None or held.channel != client.channel:
+        current = self._by_client_id.get(client.client_id)
+        if client.channel not in members or current is None or current.channel != client.channel:
             self.changes += 1
         members[client.channel] = client
         self._groups_of.setdefault(client.channel, set()).add(group)
-        known = self._id_of.get(client.channel)
-        if known is not None and known != client.client_id:
+        previous_id = self._id_of.get(client.channel)
+        if previous_id is not None and previous_id != client.client_id:
             self._forget_client(client.channel)
         self._id_of[client.channel] = client.client_id
         self._by_client_id[client.client_id] = client

@@ -116,8 +116,8 @@ class TopicTable:
             perm=perm,
             topic_sys_flag=sys_flag,
         )
-        made = self._make(config, now_ms)
-        return made, made is not None
+        created = self._make(config, now_ms)
+        return created, created is not None
 
     def apply_order(self, order_table: Mapping[str, str], now_ms: int) -> list[TopicConfig]:
         """Set `order` exactly for the topics of a name server's order table; return the changed."""

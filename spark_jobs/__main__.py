@@ -292,9 +292,9 @@ def _reason(error: Exception) -> str:
     return (reason or type(error).__name__)[:REASON_CHARS_MAX]
 
 
-def _limits(given: tuple[str, ...]) -> dict[str, int]:
+def _limits(entries: tuple[str, ...]) -> dict[str, int]:
     limits = {}
-    for entry in given:
+    for entry in entries:
         group, _, times = entry.rpartition("=")
         if not group or not (times.isascii() and times.isdigit() and len(times) < 7):
             raise click.BadParameter(f"{entry!r} is not GROUP=N", param_hint="--retry-times-max")

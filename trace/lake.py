@@ -120,19 +120,19 @@ class Lake:
         self, dataset: str, parts: Parts, hours: Iterable[HourIndex] | None = None
     ) -> list[Path]:
         """The folders of `parts` of `dataset`, in order of time; optionally of `hours` only."""
-        wanted = parts.keys() if hours is None else parts.keys() & set(hours)
+        selected = parts.keys() if hours is None else parts.keys() & set(hours)
         return [
             self.dataset(dataset) / part_path(hour, run)
-            for hour in sorted(wanted)
+            for hour in sorted(selected)
             for run in parts[hour]
         ]
 
     def on_disk(self, dataset: str) -> Iterator[tuple[HourIndex, int, Path]]:
         """Every hour and run of `dataset` with a folder, valid or not."""
         for path in self.dataset(dataset).glob("day=*/hour=*/run=*"):
-            found = _PART.search(path.as_posix())
-            if found:
-                day, hour, run = found.groups()
+            match = _PART.search(path.as_posix())
+            if match:
+                day, hour, run = match.groups()
                 start = datetime.fromisoformat(f"{day}T{hour}:00:00+00:00")
                 yield int(start.timestamp()) // 3600, int(run), path
 
@@ -164,8 +164,8 @@ def replaced_parts(
     parts: Parts, run: int, written: Iterable[HourIndex], redone: Iterable[HourIndex]
 ) -> dict[HourIndex, list[int]]:
     """`parts` after `run` replaced the hours `redone`, of which the hours `written` have rows."""
-    gone = set(redone)
-    kept = {hour: runs for hour, runs in parts.items() if hour not in gone}
+    replaced = set(redone)
+    kept = {hour: runs for hour, runs in parts.items() if hour not in replaced}
     return kept | {hour: [run] for hour in written}
 
 

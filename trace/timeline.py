@@ -156,8 +156,8 @@ def build_timeline(
     belong to one message. ``retry_times_max`` holds the limits of groups other than 16;
     ``dead_letters`` holds the known store times of the message in the dead-letter topics of groups.
     """
-    wanted = msg_id or (message.msg_id if message else None)
-    about, duplicate_count = _distinct(records, wanted)
+    selected_id = msg_id or (message.msg_id if message else None)
+    about, duplicate_count = _distinct(records, selected_id)
     sends = sorted((r for r in about if isinstance(r, Pub)), key=lambda r: r.timestamp_ms)
     sent_ms = min((send.timestamp_ms for send in sends), default=None)
     stored_ms = message.store_timestamp if message else _estimated_store_ms(sends)

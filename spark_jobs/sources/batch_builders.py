@@ -139,19 +139,19 @@ class VectorBatchBuilder:
             else:
                 arrays.append(pyarrow.array(heads[name].astype(kind.to_pandas_dtype())))
         batch = pyarrow.RecordBatch.from_arrays(arrays, list(names))
-        wanted = self._requested(heads["queue_offset"].astype(numpy.int64))
-        return batch if wanted is None else batch.filter(pyarrow.array(wanted))
+        requested = self._requested_mask(heads["queue_offset"].astype(numpy.int64))
+        return batch if requested is None else batch.filter(pyarrow.array(requested))
 
-    def _requested(
+    def _requested_mask(
         self, offsets: "numpy.ndarray[Any, Any]"
     ) -> "numpy.ndarray[Any, numpy.dtype[numpy.bool]] | None":
         """A mask of the records with requested offsets; None when all records are requested."""
         import numpy
 
         starts, ends, counts = numpy.array(self._pulls or [(0, 0, 0)]).T
-        wanted = numpy.repeat(starts, counts) <= offsets
-        wanted &= offsets < numpy.repeat(ends, counts)
-        return None if wanted.all() else wanted
+        requested = numpy.repeat(starts, counts) <= offsets
+        requested &= offsets < numpy.repeat(ends, counts)
+        return None if requested.all() else requested
 
 
 def _column(bodies: GrowableBuffer, lengths: "numpy.ndarray[Any, Any]") -> "Array[Any]":
@@ -198,8 +198,8 @@ def _head_type() -> "numpy.dtype[Any]":
 class MessageBatchBuilder:
     """Builds batches of any columns from decoded messages."""
 
-    def __init__(self, wanted: SubscriptionData) -> None:
-        self._requested = wanted
+    def __init__(self, subscription: SubscriptionData) -> None:
+        self._subscription = subscription
         self._messages: list[MessageExt] = []
 
     def add(self, buffer: bytes, start: int, end: int) -> None:
@@ -211,7 +211,8 @@ class MessageBatchBuilder:
         self._messages += [
             message
             for message in decode_records(buffer)
-            if start <= message.queue_offset < end and matches_tags(self._requested, message.tags)
+            if start <= message.queue_offset < end
+            and matches_tags(self._subscription, message.tags)
         ]
 
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":

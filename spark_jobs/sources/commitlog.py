@@ -91,11 +91,11 @@ OPTION_NAMES: Final = {
 }
 
 
-def read_log_options(given: Mapping[str, str]) -> LogOptions:
+def read_log_options(raw_options: Mapping[str, str]) -> LogOptions:
     """Check and convert the options; a ClientError names the first wrong option and the expected
     value.
     """
-    texts = checked_names("commitlog", given, OPTION_NAMES)
+    texts = checked_names("commitlog", raw_options, OPTION_NAMES)
     values = {OPTION_NAMES[key]: _value(key, text) for key, text in texts.items()}
     if not values.get("path"):
         raise ClientError("The data source commitlog needs the option path.")

@@ -91,11 +91,13 @@ def slices(ranges: Iterable[QueueRange], rows_max: int) -> list[QueueRange]:
 
 def limited(ranges: Iterable[QueueRange], rows_max: int) -> list[QueueRange]:
     """The ranges limited to about `rows_max` rows in all, in proportion to each queue's size."""
-    wanted = list(ranges)
-    total = sum(part.count for part in wanted)
+    whole_ranges = list(ranges)
+    total = sum(part.count for part in whole_ranges)
     if total <= rows_max:
-        return wanted
-    return [replace(part, end=part.start + -(-part.count * rows_max // total)) for part in wanted]
+        return whole_ranges
+    return [
+        replace(part, end=part.start + -(-part.count * rows_max // total)) for part in whole_ranges
+    ]
 
 
 def next_offsets(ranges: Iterable[QueueRange]) -> dict[str, dict[int, int]]:
@@ -107,8 +109,8 @@ def next_offsets(ranges: Iterable[QueueRange]) -> dict[str, dict[int, int]]:
 
 
 def _range(queue: QueueBounds, starting: Offsets | int, ending: Offsets | int) -> QueueRange:
-    asked = _offset(queue, starting, EARLIEST)
-    start = _absolute(queue, asked)
+    requested = _offset(queue, starting, EARLIEST)
+    start = _absolute(queue, requested)
     end = min(_absolute(queue, _offset(queue, ending, LATEST)), queue.offset_max)
     lost = 0
     if start < queue.offset_min:
@@ -119,10 +121,10 @@ def _range(queue: QueueBounds, starting: Offsets | int, ending: Offsets | int) -
     return QueueRange(queue.broker_name, queue.queue_id, start, max(start, end), lost)
 
 
-def _offset(queue: QueueBounds, given: Offsets | int, absent: int) -> int:
-    if isinstance(given, int):
-        return given
-    return given.get(queue.broker_name, {}).get(queue.queue_id, absent)
+def _offset(queue: QueueBounds, offsets: Offsets | int, absent: int) -> int:
+    if isinstance(offsets, int):
+        return offsets
+    return offsets.get(queue.broker_name, {}).get(queue.queue_id, absent)
 
 
 def _absolute(queue: QueueBounds, offset: int) -> int:

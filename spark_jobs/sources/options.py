@@ -93,14 +93,14 @@ _TIME_MS_MAX: Final = 253_402_300_799_999
 TAGS_CHARS_MAX: Final = 4096
 
 
-def read_options(given: Mapping[str, str], known_columns: Iterable[str]) -> ReadOptions:
+def read_options(raw_options: Mapping[str, str], known_columns: Iterable[str]) -> ReadOptions:
     """Check and convert the options; a ClientError names the first wrong option and the expected
     value.
 
     Option names are case-insensitive, as in all of Spark.
     """
     columns = tuple(known_columns)
-    texts = checked_names("rocketmq", given, OPTION_NAMES)
+    texts = checked_names("rocketmq", raw_options, OPTION_NAMES)
     values = {OPTION_NAMES[key]: _value(key, text, columns) for key, text in texts.items()}
     for required in ("namesrv", "topic"):
         if not values.get(required):
@@ -117,11 +117,13 @@ def read_options(given: Mapping[str, str], known_columns: Iterable[str]) -> Read
     return options
 
 
-def checked_names(source: str, given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+def checked_names(
+    source: str, raw_options: Mapping[str, str], names: Iterable[str]
+) -> dict[str, str]:
     """The options under their documented names; raises ClientError for unknown names."""
     by_lower = {key.lower(): key for key in names}
     texts = {}
-    for name, text in given.items():
+    for name, text in raw_options.items():
         key = by_lower.get(name.lower())
         if key is None:
             near = difflib.get_close_matches(name.lower(), by_lower, n=1)
@@ -175,12 +177,12 @@ def positive(key: str, text: str) -> int:
 
 def time_ms(key: str, text: str) -> int:
     """The value of a time option."""
-    given = text.strip()
-    if given.isascii() and given.isdigit():
-        moment = int(given) if len(given) < 16 else _TIME_MS_MAX + 1
+    value = text.strip()
+    if value.isascii() and value.isdigit():
+        moment = int(value) if len(value) < 16 else _TIME_MS_MAX + 1
     else:
         try:
-            parsed = datetime.fromisoformat(given)
+            parsed = datetime.fromisoformat(value)
             zoned = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
             moment = int(zoned.timestamp() * 1000)
         except (ValueError, OverflowError):

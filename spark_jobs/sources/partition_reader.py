@@ -76,10 +76,10 @@ class _RangeReader:
         self._admin = admin
         self._options = options
         self._part = part
-        wanted = build_subscription(options.topic, options.tags, version=0)
-        is_fast = not wanted.tags_set and HEAD_COLUMNS.issuperset(columns)
+        subscription = build_subscription(options.topic, options.tags, version=0)
+        is_fast = not subscription.tags_set and HEAD_COLUMNS.issuperset(columns)
         self._new_batch: Callable[[], BatchBuilder] = (
-            VectorBatchBuilder if is_fast else partial(MessageBatchBuilder, wanted)
+            VectorBatchBuilder if is_fast else partial(MessageBatchBuilder, subscription)
         )
         self._offsets_max = min(OFFSETS_MAX, options.rows_per_second_max or OFFSETS_MAX)
         self._window = PullWindow(
@@ -146,14 +146,14 @@ class _RangeReader:
                 self._addr = None  # the broker may have moved
         part, options = self._part, self._options
 
-        async def ask() -> RawPull:
+        async def pull() -> RawPull:
             addr = self._addr or await broker_addr(self._admin, options.topic, part.broker_name)
             pulled = await self._pull_from(addr, offset, count)
             self._addr = addr
             return pulled
 
-        what = f"reading queue {part.queue_id} of {part.broker_name} at offset {offset}"
-        return await with_retries(ask, options.retry_timeout_ms, what, self._active_s)
+        action = f"reading queue {part.queue_id} of {part.broker_name} at offset {offset}"
+        return await with_retries(pull, options.retry_timeout_ms, action, self._active_s)
 
     def _active_s(self) -> float:
         """A clock that stops while Spark processes a batch: no results are read meanwhile."""

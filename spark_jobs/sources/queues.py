@@ -119,8 +119,8 @@ def fetch_offsets_at(
 
 async def _offset_at(admin: AdminClient, topic: str, queue: QueueBounds, time_ms: int) -> int:
     addr = await broker_addr(admin, topic, queue.broker_name)
-    found = await admin.search_offset(addr, topic, queue.queue_id, time_ms)
-    offset = min(max(found, queue.offset_min), queue.offset_max)
+    result = await admin.search_offset(addr, topic, queue.queue_id, time_ms)
+    offset = min(max(result, queue.offset_min), queue.offset_max)
     if offset != queue.offset_max - 1:
         return offset
     # RocketMQ 4.9 returns the last message for any later time: compare the message's own timestamp.

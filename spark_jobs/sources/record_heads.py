@@ -126,14 +126,14 @@ class HeadBatchBuilder:
 
         count = len(self._heads)
         by_place = list(zip(*self._heads, strict=True)) if count else [()] * _FIELD_COUNT
-        given: dict[str, Sequence[Any]] = {
+        constants: dict[str, Sequence[Any]] = {
             "topic": self._topics or [topic] * count,
             "broker_name": [broker_name] * count,
         }
         arrays = []
         for name in names:
-            if name in given:
-                values = given[name]
+            if name in constants:
+                values = constants[name]
             elif name == "body":
                 values = self._bodies
             else:

@@ -30,7 +30,7 @@ def split_records(
     path: it is incomplete, has another magic, or has one of `slow_path_flags`. The areas must hold
     `heads_bytes_max(len(buffer))` and `len(buffer)` bytes.
     """
-    found: list[bytes] = []
+    head_list: list[bytes] = []
     view, length = memoryview(buffer), len(buffer)
     at, to, last = 0, 0, length - RECORD_BYTES_MIN
     while at <= last:
@@ -40,11 +40,11 @@ def split_records(
         is_complete = body_end + _TAIL_BYTES_MIN <= after <= length
         if magic != RECORD_MAGIC_V1 or sys_flag & slow_path_flags or not is_complete:
             break
-        found.append(buffer[at:body_at])
+        head_list.append(buffer[at:body_at])
         bodies[to : to + body_bytes] = view[body_at:body_end]
         to += body_bytes
         at = after
     if at != length:
         return -1, 0
-    heads[: len(found) * HEAD_BYTES] = b"".join(found)
-    return len(found), to
+    heads[: len(head_list) * HEAD_BYTES] = b"".join(head_list)
+    return len(head_list), to

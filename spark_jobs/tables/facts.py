@@ -118,7 +118,7 @@ def deliveries(events: DataFrame, retry_times_max: Mapping[str, int] | None = No
 
 def origins(sent: DataFrame) -> DataFrame:
     """One row per message: topic, producer group, kind, send time and store time."""
-    each = sent.select(
+    single_sends = sent.select(
         F.explode(F.split("msg_id", ",")).alias("msg_id"),
         "sent_ms",
         "topic",
@@ -128,7 +128,7 @@ def origins(sent: DataFrame) -> DataFrame:
         "success",
     )
     return (
-        each.repartition("msg_id")
+        single_sends.repartition("msg_id")
         .groupBy("msg_id")
         .agg(
             F.min(F.struct("sent_ms", "topic", "producer_group", "msg_type")).alias("first"),
@@ -213,7 +213,7 @@ def _attempt_rows(indexed: DataFrame) -> DataFrame:
     is_near = F.col("sent_ms") >= _hour(attempt.start_ms) - LOOKBACK_HOURS * HOUR_MS
     waited = _never_negative(corrected.start_ms - F.col("stored_ms"))
     ended = F.coalesce(F.col("attempt_index") == F.col("success_index"), F.lit(False))
-    took = _never_negative(F.array_min("success_ends") - F.col("sent_ms"))
+    end_to_end_ms = _never_negative(F.array_min("success_ends") - F.col("sent_ms"))
     is_last_try = attempt.retry_times >= F.col("limit")
     return rows.select(
         attempt.start_ms.alias("start_ms"),
@@ -227,7 +227,7 @@ def _attempt_rows(indexed: DataFrame) -> DataFrame:
         "attempt_index",
         F.size("ordered").cast("bigint").alias("attempts"),
         F.when(is_near & first, waited).alias("latency_ms"),
-        F.when(is_near & ended, took).alias("end_to_end_ms"),
+        F.when(is_near & ended, end_to_end_ms).alias("end_to_end_ms"),
         ended.alias("is_first_success"),
         F.coalesce(
             (F.col("attempt_index") == F.col("dead_index")) & is_last_try, F.lit(False)

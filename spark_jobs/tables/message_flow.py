@@ -117,10 +117,10 @@ def slow(deliveries: DataFrame, missed: DataFrame) -> DataFrame:
 
     Lists are per hour, topic, group and reason, with at most LISTED_PER_HOUR_MAX messages.
     """
-    took = F.max("end_to_end_ms").over(Window.partitionBy("msg_id", "consumer_group"))
+    end_to_end_ms = F.max("end_to_end_ms").over(Window.partitionBy("msg_id", "consumer_group"))
     waited = (
         deliveries.where(F.col("stored_ms").isNotNull())
-        .withColumn("end_to_end_ms", took)
+        .withColumn("end_to_end_ms", end_to_end_ms)
         .where(F.col("latency_ms").isNotNull())
         .select("*", F.col("start_ms").alias("at_ms"), F.lit(SLOW_REASON).alias("reason"))
     )
@@ -162,10 +162,12 @@ def _consuming_groups(deliveries: DataFrame, hours: Sequence[HourIndex]) -> Data
         .groupBy("topic", "consumer_group", _hour_index("start_ms").alias("seen_hour"))
         .agg(F.min("start_ms").alias("first_ms"))
     )
-    wanted = F.array(*(F.lit(hour).cast("bigint") for hour in hours))
-    reaches = F.filter(wanted, lambda hour: F.col("seen_hour").between(hour - LOOKBACK_HOURS, hour))
+    hour_array = F.array(*(F.lit(hour).cast("bigint") for hour in hours))
+    known_hours = F.filter(
+        hour_array, lambda hour: F.col("seen_hour").between(hour - LOOKBACK_HOURS, hour)
+    )
     return (
-        seen.select("*", F.explode(reaches).alias("hour"))
+        seen.select("*", F.explode(known_hours).alias("hour"))
         .groupBy("hour", "topic", "consumer_group")
         .agg(F.min("first_ms").alias("first_ms_of_group"))
     )

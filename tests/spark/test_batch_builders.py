@@ -65,7 +65,7 @@ MIXED = records(random.Random(SEED), [sysflag.COMPRESSION_ZLIB, None], ["t", "t"
 
 @pytest.mark.parametrize("gather", [HeadBatchBuilder, VectorBatchBuilder])
 @pytest.mark.parametrize("buffer", [PLAIN, MIXED], ids=["plain", "mixed"])
-def test_fast_and_general_decoding_give_the_same(
+def test_fast_path_and_slow_path_give_equal_batches(
     gather: type[HeadBatchBuilder | VectorBatchBuilder], buffer: bytes
 ) -> None:
     rows = gathered(gather, buffer, 10, 40)
@@ -76,7 +76,7 @@ def test_fast_and_general_decoding_give_the_same(
 
 
 @pytest.mark.parametrize("middle", [PLAIN, MIXED, b""], ids=["plain", "mixed", "nothing"])
-def test_pulls_are_put_together_in_order(middle: bytes) -> None:
+def test_pulled_records_keep_the_order_of_the_pulls(middle: bytes) -> None:
     names = ["topic", "queue_offset", "broker_name", "body"]
     asked = [(PLAIN, 45, 99), (PLAIN, 0, 2), (middle, 20, 22), (PLAIN, 7, 8)]
     rows = VectorBatchBuilder()
@@ -90,12 +90,12 @@ def test_pulls_are_put_together_in_order(middle: bytes) -> None:
     assert {(row["topic"], row["broker_name"]) for row in found} == {("t", "b")}
 
 
-def test_nothing_was_pulled() -> None:
+def test_a_batch_without_pulls() -> None:
     assert VectorBatchBuilder().to_arrow(NARROW, "t", "b").num_rows == 0
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_damaged_records_are_told_of_or_read_as_the_general_way_does(seed: int) -> None:
+def test_damaged_records_raise_or_decode_as_on_the_slow_path(seed: int) -> None:
     luck = random.Random(seed)
     damaged = bytearray(luck.choice((PLAIN, MIXED)))
     for _ in range(luck.randint(1, 4)):
@@ -112,7 +112,7 @@ def test_damaged_records_are_told_of_or_read_as_the_general_way_does(seed: int) 
 
 
 @pytest.mark.parametrize("size", [0, 1, 87, 88, 89, 90, 2**31, 2**32 - 1])
-def test_sizes_that_cannot_be(size: int) -> None:
+def test_impossible_sizes(size: int) -> None:
     record = encode_record(
         MessageInner("t", 0, b"", {}), queue_offset=0, physical_offset=0, store_timestamp=0
     )
@@ -123,7 +123,7 @@ def test_sizes_that_cannot_be(size: int) -> None:
                 gathered(gather, buffer).to_arrow(NAMES, "t", "b")
 
 
-def test_bodies_that_need_more_than_what_was_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_larger_than_the_initial_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_builders, "HEADS_BYTES", 0)
     monkeypatch.setattr(batch_builders, "BODIES_BYTES", 10)
     rows = VectorBatchBuilder()

@@ -91,7 +91,7 @@ def copy_of(store: Path, folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("bytes_max", [10**9, 20_000, 777])
-def test_every_message_once_however_files_are_cut(store: Path, bytes_max: int) -> None:
+def test_every_message_once_for_any_slice_size(store: Path, bytes_max: int) -> None:
     found = rows(store, bytes_max)
     assert [row["body"] for row in found] == [message(number).body for number in range(COUNT)]
     assert [row["topic"] for row in found] == [message(number).topic for number in range(COUNT)]
@@ -114,7 +114,7 @@ def test_topic_time_and_columns(store: Path) -> None:
     assert rows(store / "commitlog", topics=frozenset({"nothing"})) == []
 
 
-def test_damage_is_passed_over_and_counted(store: Path, tmp_path: Path) -> None:
+def test_damage_is_skipped_and_counted(store: Path, tmp_path: Path) -> None:
     whole = rows(store)
     files = copy_of(store, tmp_path)
     # A changed body, an impossible length, and a torn tail.
@@ -147,7 +147,7 @@ def test_damage_is_passed_over_and_counted(store: Path, tmp_path: Path) -> None:
         rows(tmp_path, damage="fail")
 
 
-def test_any_bytes_are_read_without_an_error(store: Path, tmp_path: Path) -> None:
+def test_any_bytes_are_scanned_without_an_error(store: Path, tmp_path: Path) -> None:
     luck = random.Random(SEED)
     original = sorted((store / "commitlog").iterdir())[0].read_bytes()
     log = tmp_path / ("0" * 20)
@@ -180,7 +180,7 @@ def test_a_wrong_option_is_named(wrong: dict[str, str], said: str) -> None:
         read_log_options(wrong)
 
 
-def test_a_folder_without_a_log(tmp_path: Path) -> None:
+def test_a_folder_without_a_commit_log(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match="holds no commit log"):
         log_slices(tmp_path, 100)
 

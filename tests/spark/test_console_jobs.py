@@ -69,7 +69,7 @@ class Killer:
                     child.kill()
 
 
-def test_a_killed_jvm_fails_the_job_and_the_next_run_goes_on(bodies: list[bytes]) -> None:
+def test_a_killed_jvm_fails_the_job_and_the_next_run_continues(bodies: list[bytes]) -> None:
     killed = run(Killer("rollup"))
     assert (killed.state, bool(killed.error)) == (State.FAILED, True)
     assert killed.log_tail

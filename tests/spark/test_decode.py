@@ -185,7 +185,7 @@ def recorded_bodies() -> list[bytes]:
     return [json.loads(line).encode() for line in lines]
 
 
-def test_every_kind_and_every_odd_form_reads_as_in_the_codec(spark: SparkSession) -> None:
+def test_every_kind_and_variant_decodes_as_in_the_codec(spark: SparkSession) -> None:
     bodies = [encode_trace(sample_records()), *old_and_odd_bodies(), *recorded_bodies()]
     bodies += mangled_bodies(300)
     for place, events in decoded(spark, bodies).items():
@@ -199,7 +199,7 @@ def test_events_have_the_declared_columns_in_order(spark: SparkSession) -> None:
     ]
 
 
-def test_an_unbelievable_clock_gives_way_to_the_brokers(spark: SparkSession) -> None:
+def test_an_implausible_timestamp_is_replaced_by_the_store_time(spark: SparkSession) -> None:
     event_ms_by_clock = {NOW_MS - 3600_000: NOW_MS - 3600_000, 0: NOW_MS, -(2**63): NOW_MS}
     event_ms_by_clock[2**63 - 1] = NOW_MS
     bodies = [

@@ -86,7 +86,7 @@ def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[A
     }
 
 
-def test_minutes_count_what_was_sent_and_consumed(spark: SparkSession) -> None:
+def test_minutes_count_sends_and_consumption(spark: SparkSession) -> None:
     records: list[TraceRecord] = [
         sent(0, "A", cost_ms=10),
         sent(1_000, "B", cost_ms=30),
@@ -130,7 +130,7 @@ def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
     assert (rows["B"].start_ms, rows["B"].consumer_group) == (START_MS + 900, "billing")
 
 
-def test_histograms_add_up_and_slow_lists_are_cut(spark: SparkSession) -> None:
+def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> None:
     count = message_flow.LISTED_PER_HOUR_MAX + 5
     records: list[TraceRecord] = []
     for i in range(count):
@@ -161,7 +161,7 @@ def missed_in(events: DataFrame, watermark_ms: int) -> DataFrame:
     return message_flow.never_consumed(events, origins, deliveries, [HOUR], watermark_ms)
 
 
-def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
+def test_never_consumed_messages(spark: SparkSession) -> None:
     late = 10 * 60_000
     records: list[TraceRecord] = [
         sent(0, "had"),
@@ -221,7 +221,7 @@ def test_messages_that_a_group_never_had(spark: SparkSession) -> None:
     assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
 
 
-def test_frames_are_what_the_tables_say(spark: SparkSession) -> None:
+def test_frames_have_the_declared_columns(spark: SparkSession) -> None:
     events = events_of(spark, [sent(0, "A"), *consumed(5, "A", "r")])
     sends, deliveries = facts.sends(events), facts.deliveries(events)
     missed = missed_in(events, START_MS)
@@ -297,12 +297,12 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession,
             assert died == (journey.outcome is Outcome.DEAD_LETTERED), (msg_id, records)
 
 
-def test_only_rows_of_the_wanted_hours_are_kept(spark: SparkSession) -> None:
+def test_only_rows_of_the_requested_hours_are_kept(spark: SparkSession) -> None:
     times = spark.createDataFrame([(START_MS - 1,), (START_MS,), (START_MS + HOUR_MS,)], "t bigint")
     assert [row.t for row in rollup.in_hours(times, "t", [HOUR]).collect()] == [START_MS]
 
 
-def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSession) -> None:
+def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> None:
     def at(hour: int, records: list[TraceRecord]) -> list[TraceRecord]:
         later = [
             msgspec.structs.replace(record, timestamp_ms=record.timestamp_ms + hour * HOUR_MS)
@@ -334,7 +334,7 @@ def test_hours_are_affected_by_what_belongs_to_the_same_message(spark: SparkSess
     assert hours(at(4, consumed(0, "B", "r7")), [sent(0, "A,B"), sent(0, "C")]) == [0, 4]
 
 
-def test_hours_become_due_as_time_goes_on() -> None:
+def test_the_watermark_makes_hours_overdue() -> None:
     margin = message_flow.NEVER_CONSUMED_AFTER_MS
     assert list(newly_overdue_hours(0, START_MS)) == []
     assert list(newly_overdue_hours(START_MS, START_MS)) == []

@@ -68,7 +68,7 @@ def traffic(name: str, messages: int) -> list[bytes]:
     return trace_bodies(random.Random(SEED), name, messages, begin_ms)
 
 
-def test_pieces_give_what_the_whole_gives(
+def test_several_runs_give_the_same_lake_as_one_run(
     spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, bodies = "ingest-pieces", traffic("pieces", 120)
@@ -97,7 +97,7 @@ def content_of_one_run(
     return content(lake)
 
 
-def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
+def test_an_interrupted_run_leaves_no_gap_and_no_duplicate(
     spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, bodies = "ingest-killed", traffic("killed", 40)
@@ -134,7 +134,7 @@ def test_a_run_that_ends_anywhere_leaves_no_gap_and_no_double(
     assert content(tmp_path) == after
 
 
-def test_a_killed_process_is_no_different(
+def test_a_killed_process_leaves_no_gap_and_no_duplicate(
     spark: SparkSession, shared_cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, bodies = "ingest-process", traffic("process", 30)
@@ -165,7 +165,7 @@ def test_a_killed_process_is_no_different(
     assert len(content(lake)[EVENTS]) == sum(len(decode_trace(body).records) for body in bodies)
 
 
-def test_what_needs_no_spark_does_not_start_it(shared_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_without_work_does_not_start_spark(shared_cluster: Cluster, tmp_path: Path) -> None:
     def no_spark(_is_short: bool) -> AbstractContextManager[SparkSession]:
         raise AssertionError("Spark was started")
 

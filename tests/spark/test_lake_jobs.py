@@ -84,7 +84,7 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     assert list(lake.on_disk(EVENTS)) == []
 
 
-def test_hours_as_people_write_them() -> None:
+def test_hours_of_the_command_line() -> None:
     assert list(hours_between("1970-01-01T05", "1970-01-01T07")) == [5, 6, 7]
     for begin, end, said in (
         ("yesterday", "1970-01-01T05", "--from must be an hour like"),

@@ -48,7 +48,7 @@ def bodies(count: int) -> list[bytes]:
     return [b"message %d" % number for number in range(count)]
 
 
-def test_a_slice_is_read_exactly_and_in_order(shared_cluster: Cluster) -> None:
+def test_a_range_is_read_exactly_and_in_order(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-exact", bodies(500))
     part = QueueRange("broker-a", 0, 17, 444)
     for columns in (NARROW, list(COLUMNS)):
@@ -80,19 +80,17 @@ def test_bounds_of_all_queues(shared_cluster: Cluster) -> None:
     assert found == [("broker-a", 0, 0, 3), ("broker-a", 1, 0, 2), ("broker-a", 2, 0, 2)]
 
 
-def test_a_topic_that_nobody_has(shared_cluster: Cluster) -> None:
+def test_a_topic_without_brokers(shared_cluster: Cluster) -> None:
     with pytest.raises(TopicMissingError, match="No broker has the topic pull-nowhere"):
         fetch_bounds(shared_cluster.namesrv_addr, "pull-nowhere")
 
 
-def test_nobody_at_the_address() -> None:
+def test_an_unreachable_name_server() -> None:
     with pytest.raises(ReadError, match="Gave up requesting the queues of t after 300 ms"):
         fetch_bounds("127.0.0.1:1", "t", retry_timeout_ms=300)
 
 
-def test_a_broker_that_is_lost_is_waited_for(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_waits_for_a_lost_broker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         partition_reader, "OFFSETS_MAX", 300
     )  # limits the readahead of concurrent pulls
@@ -108,7 +106,7 @@ def test_a_broker_that_is_lost_is_waited_for(
     assert read == list(range(3000))
 
 
-def test_a_broker_that_stays_away_is_an_error(cluster: Cluster) -> None:
+def test_an_unreachable_broker_is_an_error_after_the_retries(cluster: Cluster) -> None:
     send(cluster, "pull-away", bodies(10))
     cluster.kill_broker()
     part = QueueRange("broker-a", 0, 0, 10)
@@ -117,7 +115,7 @@ def test_a_broker_that_stays_away_is_an_error(cluster: Cluster) -> None:
         list(reading)
 
 
-def test_messages_that_are_gone_fail_the_read_or_are_left_out(shared_cluster: Cluster) -> None:
+def test_expired_messages_fail_the_read_or_are_skipped(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-gone", bodies(10))
     beyond = QueueRange("broker-a", 0, 5, 20)
     with pytest.raises(ReadError, match=r"Messages from offset 1[0-9] of queue 0 .* have expired"):
@@ -127,7 +125,7 @@ def test_messages_that_are_gone_fail_the_read_or_are_left_out(shared_cluster: Cl
     assert read == list(range(5, 10))
 
 
-def test_a_tag_filter_gives_its_messages_only(shared_cluster: Cluster) -> None:
+def test_a_tag_filter_returns_only_its_messages(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-tags", bodies(100))
     part = QueueRange("broker-a", 0, 0, 100)
     for tags, count in (("T || other", 100), ("other", 0)):
@@ -147,7 +145,7 @@ def test_a_time_becomes_an_offset_of_each_queue(shared_cluster: Cluster) -> None
         assert found == sum(time_ms < wanted for time_ms in stored), wanted
 
 
-def test_a_read_is_no_faster_than_asked_for(
+def test_a_read_keeps_to_the_rate_limit(
     shared_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(shared_cluster, "pull-rate", bodies(300))
@@ -162,7 +160,7 @@ def test_a_read_is_no_faster_than_asked_for(
     assert slept[-1] > 20
 
 
-def test_the_size_of_messages_decides_on_rows(shared_cluster: Cluster) -> None:
+def test_large_messages_reduce_the_rows_of_a_batch(shared_cluster: Cluster) -> None:
     luck = random.Random(SEED)
     sizes = [0, 3, 200, 100_000, 1_000_000]
     sent = [luck.randbytes(luck.choice(sizes)) for _ in range(40)] + bodies(400)
@@ -178,7 +176,7 @@ def test_the_size_of_messages_decides_on_rows(shared_cluster: Cluster) -> None:
         assert max(batch.nbytes for batch in batches) < partition_reader.BATCH_BYTES + 1_500_000
 
 
-def test_a_reader_that_takes_its_time_is_not_a_lost_broker(
+def test_a_slow_reader_is_not_a_lost_broker(
     shared_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pulls that timed out while Spark processed a batch are retried."""
@@ -213,14 +211,14 @@ def stored(body: bytes, sys_flag: int) -> MessageExt:
         0,
     ],
 )
-def test_compressed_bodies_are_unpacked(kind: int) -> None:
+def test_compressed_bodies_are_decompressed(kind: int) -> None:
     body = b"trace " * 1000
     message = stored(compress(body, kind), sysflag.COMPRESSED | kind)
     [row] = to_arrow([message], ["body"]).to_pylist()
     assert row["body"] == body
 
 
-def test_a_body_that_does_not_unpack_is_given_as_stored() -> None:
+def test_a_corrupt_compressed_body_stays_as_stored() -> None:
     broken = zlib.compress(b"trace")[:-3]
     [row] = to_arrow([stored(broken, sysflag.COMPRESSED)], ["body"]).to_pylist()
     assert row["body"] == broken

@@ -70,7 +70,7 @@ def test_ranges_columns_and_wrong_options(
         read("source-range", startingOffset="latest").load()
 
 
-def test_a_stream_goes_on_where_its_checkpoint_is(
+def test_a_stream_continues_from_its_checkpoint(
     spark: SparkSession,
     read: Callable[..., DataFrameReader],
     shared_cluster: Cluster,

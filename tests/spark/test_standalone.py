@@ -113,7 +113,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-def test_the_same_job_on_a_cluster_gives_the_same(master: str, tmp_path: Path) -> None:
+def test_a_spark_cluster_gives_the_same_lake(master: str, tmp_path: Path) -> None:
     world = make_world(7, RECORDS)
     fill(tmp_path / "store", world, mapped_file_size_commit_log=1024 * 1024)
     lake, run_dir = tmp_path / "lake", tmp_path / "run"

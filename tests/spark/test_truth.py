@@ -61,7 +61,7 @@ def cluster(world: tuple[Path, Truth]) -> Iterator[Cluster]:
         yield served
 
 
-def test_a_store_folder_tells_the_truth(
+def test_the_lake_of_a_store_folder_is_right(
     spark: SparkSession, world: tuple[Path, Truth], tmp_path: Path
 ) -> None:
     folder, truth = world
@@ -71,7 +71,7 @@ def test_a_store_folder_tells_the_truth(
         assert differences(tmp_path, truth) == []
 
 
-def test_a_stream_tells_the_truth(
+def test_the_lake_of_a_stream_is_right(
     spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
 ) -> None:
     truth = world[1]
@@ -86,7 +86,7 @@ def test_a_stream_tells_the_truth(
     assert differences(tmp_path, truth) == []
 
 
-def test_interrupted_runs_tell_the_truth(
+def test_the_lake_of_interrupted_runs_is_right(
     spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
 ) -> None:
     truth, luck = world[1], random.Random(SEED)

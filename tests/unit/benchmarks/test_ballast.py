@@ -33,7 +33,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 40])
-def test_it_reads_what_is_free(tmp_path: Path, machine: Machine, pieces: int) -> None:
+def test_the_ballast_reads_the_free_memory(tmp_path: Path, machine: Machine, pieces: int) -> None:
     made = Ballast(tmp_path)
     machine.free_pieces = pieces
     assert made.fill() == (pieces + 1) * PIECE_BYTES
@@ -43,16 +43,14 @@ def test_it_reads_what_is_free(tmp_path: Path, machine: Machine, pieces: int) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_ends_on_a_machine_that_seems_to_have_more_than_it_has(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_the_ballast_stops_at_the_size_of_the_memory(tmp_path: Path, machine: Machine) -> None:
     made = Ballast(tmp_path)
     machine.free_pieces = 10 * TOTAL_PIECES
     assert made.fill() == TOTAL_PIECES * PIECE_BYTES
     made.close()
 
 
-def test_this_machine_tells_its_memory() -> None:
+def test_memory_of_this_machine() -> None:
     assert memory_bytes("MemTotal") > memory_bytes("MemFree") >= 0
     with pytest.raises(KeyError):
         memory_bytes("Nothing")

@@ -27,7 +27,7 @@ def lake(settings: Settings, tmp_path: Path) -> Lake:
     return made
 
 
-def test_the_tables_tell_of_the_same_messages(lake: Lake) -> None:
+def test_the_tables_agree(lake: Lake) -> None:
     snapshot = lake.snapshot()
     assert set(snapshot.parts) == set(DATASETS)
     assert snapshot.records == pytest.approx(EVENTS, rel=0.05)

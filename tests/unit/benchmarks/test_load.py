@@ -101,24 +101,24 @@ def test_batches_count_their_messages(broker: FakeBroker) -> None:
     assert len({each.properties["UNIQ_KEY"] for each in batch}) == 4
 
 
-def test_pulls_without_a_time_read_to_the_end_of_the_queue(broker: FakeBroker) -> None:
+def test_pulls_without_a_duration_read_to_the_end_of_the_queue(broker: FakeBroker) -> None:
     figures = run(Scenario(2, 1, pull_template), addr_of(broker), seconds=0)
     assert figures["messages"] == 2 * BACKLOG
 
 
-def test_pulls_with_a_time_begin_again(broker: FakeBroker) -> None:
+def test_pulls_with_a_duration_restart(broker: FakeBroker) -> None:
     figures = run(Scenario(1, 1, pull_template), addr_of(broker), seconds=10, messages_max=250)
     assert figures["messages"] >= 250
 
 
-def test_an_open_loop_asks_as_often_as_it_is_told(broker: FakeBroker) -> None:
+def test_an_open_loop_keeps_the_requested_rate(broker: FakeBroker) -> None:
     scenario = Scenario(4, 8, send_template)
     figures = run(scenario, addr_of(broker), seconds=0.5, rate=400)
     assert 0 < figures["messages"] <= 200
     assert figures["latency_us"]["p50"] <= figures["latency_us"]["max"]
 
 
-def test_an_error_of_the_broker_is_not_a_figure(broker: FakeBroker) -> None:
+def test_an_error_of_the_broker_ends_the_run(broker: FakeBroker) -> None:
     broker.answer_code = 14
     with pytest.raises(SystemExit, match="refused"):
         run(Scenario(1, 1, send_template), addr_of(broker), seconds=1, messages_max=1)

@@ -40,7 +40,7 @@ async def measured(broker: ScriptedPeer, monkeypatch: pytest.MonkeyPatch) -> dic
     )
 
 
-async def test_a_broker_that_is_up_to_date_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_without_backlog_is_polled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedPeer() as broker:
         broker.on(ASKED, behind(0))
         figures = await measured(broker, monkeypatch)
@@ -50,7 +50,7 @@ async def test_a_broker_that_is_up_to_date_is_asked_once(monkeypatch: pytest.Mon
     assert figures["broker_cpu_us_per_message"] == 50
 
 
-async def test_the_time_to_catch_up_belongs_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_run_includes_the_time_to_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedPeer() as broker:
         broker.on(ASKED, behind(0))
         broker.script(ASKED, map(behind, (4_000, 2_000, 1_000)))

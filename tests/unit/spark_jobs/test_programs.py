@@ -36,21 +36,21 @@ def last_line(result: Result) -> dict[str, Any]:
     return said
 
 
-def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+def test_an_unreachable_cluster(tmp_path: Path) -> None:
     result = ingest(tmp_path, "-n", NOWHERE, "--retry-seconds", "1")
     assert result.exit_code == programs.Exit.CLUSTER
     assert last_line(result)["event"] == "error"
     assert f"Cannot connect to {NOWHERE}" in last_line(result)["message"]
 
 
-def test_a_lake_that_another_job_writes_to(tmp_path: Path) -> None:
+def test_a_locked_lake(tmp_path: Path) -> None:
     with exclusive_writer(Lake(tmp_path / "lake")):
         result = ingest(tmp_path, "-n", NOWHERE)
     assert result.exit_code == programs.Exit.LAKE
     assert "Another job is writing" in last_line(result)["message"]
 
 
-def test_a_lake_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_lake(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "snapshot.json").write_bytes(b"half a fi")
     result = ingest(tmp_path, "-n", NOWHERE)
@@ -73,7 +73,7 @@ def test_a_lake_that_cannot_be_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_whatever_fails_becomes_one_sentence(
+def test_every_failure_becomes_one_line(
     error: Exception,
     code: int,
     message: str,
@@ -97,7 +97,7 @@ def test_wrong_usage(wrong: list[str], tmp_path: Path, monkeypatch: pytest.Monke
     assert ingest(tmp_path, *given).exit_code == 2
 
 
-def test_check_tells_the_java_or_what_is_missing(
+def test_check_reports_the_java_or_the_missing_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found(environ: Mapping[str, str], run_dir: Path) -> Java:
@@ -120,7 +120,7 @@ def test_check_tells_the_java_or_what_is_missing(
     assert "Spark needs Java." in CliRunner().invoke(programs.main, ["check"]).stdout
 
 
-def test_it_stops_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+def test_a_job_stops_when_stdin_closes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "spark_jobs", "ingest", "-n", NOWHERE]
     more = ["--lake", str(tmp_path), "--run-dir", str(tmp_path), "--until-stdin-closes"]
     with subprocess.Popen(
@@ -145,7 +145,7 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
     assert "spark.driver.bindAddress" not in remote
 
 
-def test_old_event_logs_make_room(tmp_path: Path) -> None:
+def test_old_event_logs_are_deleted(tmp_path: Path) -> None:
     logs = tmp_path / "spark-events"
     logs.mkdir()
     for number in range(EVENT_LOGS_KEPT + 5):

@@ -27,7 +27,7 @@ def test_percent_only_goes_up_over_stages_and_their_parts() -> None:
     assert (percents[0], percents[-1]) == (0, 100)
 
 
-def test_nothing_new_is_said_once() -> None:
+def test_an_unchanged_report_is_written_once() -> None:
     out = io.StringIO()
     progress = Progress(out, as_json=True)
     progress.enter(Stage.READ)
@@ -36,14 +36,14 @@ def test_nothing_new_is_said_once() -> None:
     assert len(said(progress, out)) == 1
 
 
-def test_the_last_line_tells_the_end() -> None:
+def test_the_last_line_is_the_result() -> None:
     out = io.StringIO()
     Progress(out, as_json=True).done(rows=3, note="")
     Progress(out, as_json=True).error("LakeError", "in use\nby another")
     assert [line["event"] for line in said(Progress(out, as_json=True), out)] == ["done", "error"]
 
 
-def test_text_for_a_person() -> None:
+def test_text_reports() -> None:
     out = io.StringIO()
     progress = Progress(out, as_json=False)
     progress.rows_total = 10

@@ -37,7 +37,7 @@ def records(request: pytest.FixtureRequest) -> list[TraceRecord]:
     return [record for each in decoded for record in each.records]
 
 
-def test_both_lines_are_recorded() -> None:
+def test_both_versions_are_recorded() -> None:
     assert [name.split(".")[0] for name in FILES] == ["java-4", "java-5"]
 
 
@@ -48,7 +48,7 @@ def test_nothing_in_the_text_is_lost(name: str) -> None:
         assert encode_trace(decode_trace(body).records).decode() == body.replace("null", "")
 
 
-def test_every_send_is_told(records: list[TraceRecord]) -> None:
+def test_every_send_is_recorded(records: list[TraceRecord]) -> None:
     pubs = [record for record in records if isinstance(record, Pub)]
     kinds = Counter((pub.topic, MessageType(pub.msg_type).name) for pub in pubs)
     assert kinds == {
@@ -66,7 +66,7 @@ def test_every_send_is_told(records: list[TraceRecord]) -> None:
         assert pub.store_host.startswith("127.0.0.1:")
 
 
-def test_every_end_of_a_transaction_is_told(records: list[TraceRecord]) -> None:
+def test_every_end_of_a_transaction_is_recorded(records: list[TraceRecord]) -> None:
     ends = [record for record in records if isinstance(record, EndTransaction)]
     assert Counter(
         (end.keys, end.transaction_state, end.from_transaction_check) for end in ends
@@ -91,7 +91,7 @@ def test_every_call_of_a_listener_has_two_ends(records: list[TraceRecord]) -> No
     assert {b.retry_times for b in begun if b.group == "CG-failing"} >= {0, 1}
 
 
-def test_a_journey_comes_out_of_them(records: list[TraceRecord]) -> None:
+def test_the_records_give_a_timeline(records: list[TraceRecord]) -> None:
     outcomes = {}
     for record in records:
         if isinstance(record, Pub) and record.keys in {"k1 k2", "f1", "k3"}:

@@ -73,7 +73,7 @@ def test_pub_of_an_old_client_has_no_offset_id() -> None:
     )
 
 
-def test_pub_with_client_host_and_fields_nobody_knows_yet() -> None:
+def test_pub_with_client_host_and_unknown_fields() -> None:
     record = only(JAVA_PUB[:-1] + "\x0110.0.0.1\x01new\x01newer\x02")
     assert isinstance(record, Pub)
     assert record.client_host == "10.0.0.1"
@@ -123,7 +123,7 @@ def test_empty_fields_at_the_end_may_be_missing() -> None:
     assert record.keys == ""
 
 
-def test_null_of_java_is_no_text() -> None:
+def test_null_of_java_is_an_empty_text() -> None:
     record = only("Recall\x015\x01null\x01null\x01T\x01ID\x01true\x02")
     assert record == Recall(timestamp_ms=5, group="", topic="T", msg_id="ID", success=True)
 
@@ -143,7 +143,7 @@ def test_end_transaction() -> None:
     assert only(text) == record
 
 
-def test_broken_records_are_counted_and_kept_beside_the_good_ones() -> None:
+def test_broken_records_are_counted_and_kept_beside_valid_records() -> None:
     body = (
         "Nonsense\x011\x02"
         + JAVA_PUB
@@ -162,7 +162,7 @@ def test_broken_records_are_counted_and_kept_beside_the_good_ones() -> None:
     ]
 
 
-def test_a_body_full_of_rubbish_keeps_a_bounded_part_of_it() -> None:
+def test_a_malformed_body_keeps_a_bounded_number_of_records() -> None:
     decoded = decode_trace(("x" * 10_000 + "\x02") * (BROKEN_KEPT_MAX + 5))
     assert decoded.broken_count == BROKEN_KEPT_MAX + 5
     assert len(decoded.broken) == BROKEN_KEPT_MAX
@@ -202,7 +202,7 @@ def test_any_bytes_decode(body: bytes) -> None:
         max_size=8,
     )
 )
-def test_any_fields_decode_and_what_was_read_is_written_back_alike(
+def test_any_fields_decode_and_encode_again_unchanged(
     segments: list[list[str]],
 ) -> None:
     decoded = decode_trace("\x02".join("\x01".join(fields) for fields in segments))
@@ -253,7 +253,7 @@ RECORDS: st.SearchStrategy[TraceRecord] = st.one_of(
 
 
 @given(st.lists(RECORDS, max_size=5))
-def test_records_survive_the_way_through_text(records: list[TraceRecord]) -> None:
+def test_records_survive_encoding(records: list[TraceRecord]) -> None:
     decoded = decode_trace(encode_trace(records))
     assert decoded.records == records
     assert decoded.broken_count == 0

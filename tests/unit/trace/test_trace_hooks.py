@@ -162,7 +162,7 @@ async def test_the_end_of_a_transaction(peer: ScriptedPeer) -> None:
     ]
 
 
-async def test_what_is_not_traced(peer: ScriptedPeer) -> None:
+async def test_untraced_messages(peer: ScriptedPeer) -> None:
     hook, oneway = TraceHook(), sent(Message("T", b"1"))
     oneway.result = None
     hook.after_send(oneway)
@@ -207,7 +207,7 @@ async def test_a_call_of_a_listener(peer: ScriptedPeer) -> None:
     assert after_2.msg_id == second.msg_id
 
 
-async def test_a_full_batch_goes_out_at_once(peer: ScriptedPeer) -> None:
+async def test_a_full_batch_is_sent_at_once(peer: ScriptedPeer) -> None:
     hook = TraceHook()
     await hook.start(peer.addr, "G", "PRODUCE")
     for _ in range(CALLS_PER_BATCH - 1):
@@ -219,7 +219,7 @@ async def test_a_full_batch_goes_out_at_once(peer: ScriptedPeer) -> None:
     await hook.stop()
 
 
-async def test_a_batch_that_is_not_full_goes_out_after_a_while(
+async def test_a_partial_batch_is_sent_after_the_interval(
     peer: ScriptedPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks_module, "FLUSH_INTERVAL_S", 0.01)
@@ -230,7 +230,7 @@ async def test_a_batch_that_is_not_full_goes_out_after_a_while(
     await hook.stop()
 
 
-async def test_when_nobody_takes_the_records_they_are_dropped_and_counted(
+async def test_records_without_a_broker_are_dropped_and_counted(
     peer: ScriptedPeer, caplog: pytest.LogCaptureFixture
 ) -> None:
     peer.on(SEND, lambda _: refuse(13, "no"))
@@ -251,7 +251,7 @@ def test_the_queue_is_bounded() -> None:
     assert hook.dropped == 5
 
 
-async def test_a_producer_that_is_traced_sends_as_if_it_were_not(peer: ScriptedPeer) -> None:
+async def test_tracing_does_not_change_the_sends_of_a_producer(peer: ScriptedPeer) -> None:
     peer.on(
         SEND, lambda request: refuse(1) if request.ext_fields["b"] == TRACE else stored(request)
     )
@@ -299,5 +299,5 @@ def test_messages_stay_below_the_limit_of_properties() -> None:
         prepare(message, "KEY")
 
 
-def test_nothing_is_packed_into_nothing() -> None:
+def test_no_records_give_no_messages() -> None:
     assert list(pack(TRACE, [])) == []

@@ -22,7 +22,7 @@ from trace.latency import bucket_of, bucket_value_ms
 HOUR = 489_563
 
 
-def test_a_lake_that_is_not_there_is_empty(tmp_path: Path) -> None:
+def test_a_missing_lake_is_empty(tmp_path: Path) -> None:
     assert Lake(tmp_path / "none").snapshot() == Snapshot()
 
 
@@ -41,9 +41,7 @@ def test_commit_and_read_back(tmp_path: Path) -> None:
     "content",
     [b"", b"{", b"[]", b'{"run": "x"}', b'{"version": 9}', b"\xff", b'{"parts": {"a": 1}}'],
 )
-def test_a_broken_table_of_contents_is_an_error_that_names_it(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_malformed_snapshot_is_an_error_with_its_path(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "snapshot.json").write_bytes(content)
     with pytest.raises(LakeError, match=r"snapshot\.json"):
         Lake(tmp_path).snapshot()
@@ -60,7 +58,7 @@ def test_folders_come_in_order_of_time(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_on_disk_is_found_whether_it_counts_or_not(tmp_path: Path) -> None:
+def test_all_folders_on_disk_are_listed(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     for hour, run in ((HOUR, 1), (HOUR + 30, 22)):
         (lake.dataset(EVENTS) / part_path(hour, run)).mkdir(parents=True)
@@ -76,13 +74,13 @@ def test_the_path_of_a_part_names_its_hour(hour: int, run: int) -> None:
     assert hour_of(hour * HOUR_MS) == hour_of(hour * HOUR_MS + HOUR_MS - 1) == hour
 
 
-def test_hours_done_anew_replace_and_added_rows_extend() -> None:
+def test_replaced_and_extended_parts() -> None:
     parts = {1: [1], 2: [1], 3: [1]}
     assert replaced_parts(parts, 7, written=[2], redone=[2, 3]) == {1: [1], 2: [7]}
     assert extended_parts(parts, 7, [2, 9]) == {1: [1], 2: [1, 7], 3: [1], 9: [7]}
 
 
 @given(st.integers(0, 10**9))
-def test_a_bucket_tells_its_latencies_within_one_percent(latency_ms: int) -> None:
+def test_a_bucket_is_within_one_percent_of_its_latencies(latency_ms: int) -> None:
     value = bucket_value_ms(bucket_of(latency_ms))
     assert abs(value - latency_ms) <= max(0.0100001 * latency_ms, 1 if latency_ms <= 1 else 0)

@@ -46,7 +46,7 @@ def sent(number: int) -> Pub:
     )
 
 
-async def test_a_batch_under_way_is_waited_for() -> None:
+async def test_stop_waits_for_the_current_batch() -> None:
     hook, producer = TraceHook(), SlowProducer()
     hook._producer = cast("Producer", cast("Any", producer))
     hook._flushes.start()

@@ -10,7 +10,7 @@ from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_duckdb_knows_every_type_and_each_table_its_time(name: str) -> None:
+def test_duckdb_supports_every_type_and_each_table_has_a_time_column(name: str) -> None:
     table = TABLES[name]
     with duckdb.connect(":memory:") as connection:
         connection.execute(f"CREATE TABLE t ({table.schema})")
@@ -21,7 +21,7 @@ def test_duckdb_knows_every_type_and_each_table_its_time(name: str) -> None:
     assert all(column.meaning for column in table.columns)
 
 
-def test_events_are_what_the_decoder_makes() -> None:
+def test_events_have_the_columns_of_the_decoder() -> None:
     assert TABLES[EVENTS].schema == EVENT_SCHEMA
 
 

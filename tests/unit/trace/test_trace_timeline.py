@@ -158,7 +158,7 @@ def test_a_retry_without_an_end_is_still_retrying() -> None:
     assert timeline.outcome is Outcome.RETRYING
 
 
-def test_a_lost_start_is_put_in_its_place_by_time() -> None:
+def test_an_attempt_with_a_lost_start_is_ordered_by_time() -> None:
     lost = after(before(5000, 1), 10)
     timeline = build_timeline(
         [pub(), *attempt(1030, 7, success=False), lost, *attempt(31_040, 3, 2)]
@@ -168,7 +168,7 @@ def test_a_lost_start_is_put_in_its_place_by_time() -> None:
     assert journey.attempts[1].start_ms == 5000
 
 
-def test_an_end_of_an_old_client_says_neither_time_nor_group() -> None:
+def test_an_end_of_an_old_client_has_neither_time_nor_group() -> None:
     timeline = build_timeline([pub(), after(before(5000), 10, stamped=False)])
     (journey,) = timeline.groups
     assert journey.group == ""
@@ -210,7 +210,7 @@ def test_a_retry_on_another_clock_starts_no_earlier_than_the_failure() -> None:
     assert second.skew_ms == 600
 
 
-def test_the_two_stamps_of_a_batch_call_tell_more_than_the_divided_cost() -> None:
+def test_the_timestamps_of_a_batch_call_win_over_the_divided_cost() -> None:
     start = before(1030)
     end = SubAfter(
         request_id=start.request_id,
@@ -255,7 +255,7 @@ def test_a_send_that_failed_first_and_then_went_through() -> None:
         ),
     ],
 )
-def test_messages_that_nobody_consumed(records: list[TraceRecord], outcome: Outcome) -> None:
+def test_unconsumed_messages(records: list[TraceRecord], outcome: Outcome) -> None:
     assert build_timeline(records).outcome is outcome
 
 
@@ -286,7 +286,7 @@ ANY_RECORD = st.one_of(
 
 
 @given(st.lists(ANY_RECORD, max_size=12))
-def test_whatever_was_recorded_effects_never_stand_before_causes(
+def test_effects_never_precede_causes_for_any_records(
     records: list[TraceRecord],
 ) -> None:
     timeline = build_timeline(records)

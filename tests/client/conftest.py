@@ -1,7 +1,7 @@
-"""Fixtures for tests of the client on a real cluster: names of a test's own, and short delays.
+"""Fixtures for tests of the client on a real cluster: unique names per test, and short delays.
 
-With CLIENT_TEST_NAMESRV=host:port they run against a cluster that is there already, for example an
-Apache RocketMQ. It must have one broker, traceTopicEnable=true, messageDelayLevel=1s 1s 1s …,
+With CLIENT_TEST_NAMESRV=host:port the tests run against a running cluster, for example an Apache
+RocketMQ. The cluster must have one broker, traceTopicEnable=true, messageDelayLevel=1s 1s 1s …,
 transactionTimeOut=500 and transactionCheckInterval=500.
 """
 
@@ -21,15 +21,15 @@ from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import Cluster
 
 _numbers = itertools.count(1)
-#: A cluster from outside remembers the names of earlier runs.
+#: A random part of all names: an external cluster still has the names of earlier runs.
 _run = secrets.token_hex(3)
 
-#: Eighteen levels that all come at once, so that a dead letter takes seconds and not hours.
+#: Eighteen short delay levels: a message becomes a dead letter in seconds, not hours.
 SHORT_DELAYS = " ".join(["1s"] * 18)
 
 
 class OutsideCluster(NamedTuple):
-    """A cluster that somebody else started."""
+    """An external, already running cluster."""
 
     namesrv_addr: str
     broker_addr: str
@@ -37,7 +37,7 @@ class OutsideCluster(NamedTuple):
 
 @pytest.fixture(scope="session")
 def quick_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterAddrs]:
-    """A cluster that retries after one second and keeps traces."""
+    """A cluster with retry delays of one second and a trace topic."""
     outside = os.environ.get("CLIENT_TEST_NAMESRV")
     if outside:
         yield OutsideCluster(outside, asyncio.run(_only_broker(outside)))
@@ -68,13 +68,13 @@ async def admin(quick_cluster: ClusterAddrs) -> AsyncIterator[AdminClient]:
 
 @pytest.fixture
 def group() -> str:
-    """A group of the test's own."""
+    """A group name unique to the test."""
     return f"group-{_run}-{next(_numbers)}"
 
 
 @pytest.fixture
 def new_topic(quick_cluster: Cluster, admin: AdminClient) -> Callable[..., Awaitable[str]]:
-    """Makes topics of the test's own."""
+    """Creates topics with names unique to the test."""
 
     async def make(queues: int = 4) -> str:
         name = f"topic-{_run}-{next(_numbers)}"

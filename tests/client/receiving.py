@@ -1,4 +1,4 @@
-"""A consumer that notes what it receives."""
+"""A consumer recording the received messages."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
 
 
 class ClusterAddrs(Protocol):
-    """Where a cluster with one broker is."""
+    """The addresses of a cluster with one broker."""
 
     @property
     def namesrv_addr(self) -> str: ...
@@ -22,7 +22,7 @@ Fails = Callable[[MessageExt], bool]
 
 
 class Receiver:
-    """Everything since it was made, in the order of arrival."""
+    """All received messages, in the order of arrival."""
 
     def __init__(
         self,

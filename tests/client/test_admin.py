@@ -1,4 +1,4 @@
-"""Every question of the admin client to a real cluster."""
+"""Every request of the admin client to a real cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

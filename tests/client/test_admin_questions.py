@@ -1,4 +1,4 @@
-"""Questions of the admin client that its first file has no room for."""
+"""Further requests of the admin client, continued from test_admin.py."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

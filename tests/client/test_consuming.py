@@ -1,4 +1,4 @@
-"""Our consumers against a real broker: sharing, failing, resetting, coming back."""
+"""Push consumers against a real broker: sharing queues, failures, offset resets, restarts."""
 
 import asyncio
 import signal
@@ -264,13 +264,13 @@ async def test_tools_can_look_into_a_consumer_and_move_it(
         async def committed() -> bool:
             return await admin.query_consumer_offset(addr, group, topic, 0) == 3
 
-        # A reset starts from what the group has committed; RocketMQ refuses it before that.
+        # A reset needs committed offsets of the group; RocketMQ refuses a reset before a commit.
         await eventually(committed)
-        # RocketMQ 5 lists only groups with an offset here, and the topic's own name.
+        # RocketMQ 5 lists only groups with an offset, and the name of the topic.
         assert group in await admin.groups_of_topic(addr, topic)
         moved = await admin.reset_offset(addr, group, topic, 0)
         assert moved == {MessageQueue(topic, "broker-a", 0): 0}
-        # RocketMQ 5 tells the consumer with the answer to its next pull, which may be held 15 s.
+        # RocketMQ 5 resets by the answer to the next pull; the broker may hold a pull for 15 s.
         await eventually(lambda: len(receiver.messages) == 7, timeout_s=40)
     with pytest.raises(RequestRefused) as caught:
         await admin.consumer_connections(addr, group)

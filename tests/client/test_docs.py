@@ -1,4 +1,4 @@
-"""docs/client.md: every program in it runs and prints what it says; every setting is described."""
+"""docs/client.md: every program prints the documented output, and every setting is documented."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Consuming in order against a real broker: one owner per queue, pauses, dead letters."""
+"""Orderly consuming against a real broker: one owner per queue, pauses, dead letters."""
 
 import asyncio
 from collections import defaultdict
@@ -35,7 +35,7 @@ SETTINGS = ConsumerSettings(
 
 
 class Log:
-    """What all members of a group consumed, and who works on which queue."""
+    """The consumed messages of all members of a group, and the working member per queue."""
 
     def __init__(self) -> None:
         self.bodies: dict[int, list[bytes]] = defaultdict(list)
@@ -96,7 +96,7 @@ async def test_each_queue_is_consumed_in_its_order_while_members_come_and_go(
             await eventually(lambda: log.by_member["second"] >= 8, timeout_s=30)
         await eventually(lambda: all(b"29" in log.bodies[q] for q in range(4)), timeout_s=60)
     for seen in log.bodies.values():
-        # When its queue moves on some messages may come twice; after each comes the next one.
+        # A moved queue may repeat messages; after a repeated message the following message comes.
         assert list(dict.fromkeys(seen)) == [b"%d" % number for number in range(30)]
         assert all(int(after) <= int(before) + 1 for before, after in pairwise(seen))
 

@@ -1,4 +1,4 @@
-"""The two consumers that an application asks, against a real broker."""
+"""The pull consumer and the lite pull consumer against a real broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ async def send(cluster: ClusterAddrs, topic: str, count: int, queue: int = 0) ->
 
 
 async def polled(consumer: LitePullConsumer, count: int) -> list[bytes]:
-    """Bodies, until there are so many."""
+    """Poll until `count` messages arrived; return the bodies."""
     found: list[bytes] = []
     for _ in range(MANY_POLLS):
         found += [message.body for message in await consumer.poll()]

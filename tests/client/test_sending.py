@@ -1,4 +1,4 @@
-"""Our producer against a real broker: what was sent is what is stored."""
+"""The producer against a real broker: sent messages are stored unchanged."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

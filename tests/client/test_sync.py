@@ -39,7 +39,7 @@ WAIT_S = 30
 
 @pytest.fixture
 def topic(quick_cluster: ClusterAddrs, group: str) -> str:
-    """A topic of the test's own with two queues."""
+    """A topic with two queues and a name unique to the test."""
     name = f"sync-{group}"
     config = TopicConfig(topic_name=name, read_queue_nums=2, write_queue_nums=2)
     with AdminClient(quick_cluster.namesrv_addr) as admin:
@@ -62,7 +62,7 @@ def test_many_threads_send_and_listeners_receive(
     def listen(messages: list[MessageExt]) -> ConsumeStatus:
         for message in messages:
             if not message.body.startswith(b"echo"):
-                # A listener may use clients itself: it has a thread of its own.
+                # A listener may use sync clients, because listeners run on separate threads.
                 producer.send(Message(topic, b"echo of " + message.body))
             with lock:
                 received[message.body] += 1

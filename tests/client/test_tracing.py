@@ -1,4 +1,4 @@
-"""Traces on a real cluster: what the hooks wrote is found by key and tells the journey."""
+"""Traces on a real cluster: the records are indexed by key and show the message's journey."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +16,7 @@ NewTopic = Callable[..., Awaitable[str]]
 
 
 async def records_of(cluster: ClusterAddrs, admin: AdminClient, msg_id: str) -> list[TraceRecord]:
-    """What the trace topic knows about a message, by its index as the console asks it."""
+    """The trace records of a message, queried by the index of the trace topic like the console."""
     found = await admin.query_message(cluster.broker_addr, TRACE_TOPIC, msg_id, 64)
     decoded = [decode_trace(message.decompressed_body()) for message in found]
     assert all(it.broken_count == 0 for it in decoded)

@@ -1,4 +1,4 @@
-"""Transactions and request-reply between our own clients, by a real broker."""
+"""Transactions and request-reply between Gantry clients, by a real broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ FROM_FIRST = ConsumerSettings(consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_O
 
 
 class Bank:
-    """Executes what the message says, and remembers what it was asked."""
+    """Local transactions with the state given by the caller; records executions and checks."""
 
     def __init__(self) -> None:
         self.executed: dict[str, str] = {}
@@ -41,7 +41,7 @@ class Bank:
         return arg  # type: ignore[no-any-return]
 
     def check(self, message: MessageExt) -> LocalTransactionState:
-        """Runs in a thread, as a look into a database would."""
+        """A plain function: runs in a thread, like a database query."""
         text = message.body.decode()
         self.checked[text] = message
         return COMMIT if text.endswith("committed at last") else ROLLBACK
@@ -77,7 +77,7 @@ async def test_only_what_was_committed_is_delivered(
 
         await eventually(all_there)
     assert await bodies(admin, addr, topic) == [b"committed", b"unknown, committed at last"]
-    # The whole of a second round would not ask again about what has ended.
+    # A second round of checks must not check ended transactions.
     assert set(bank.checked) == {"unknown, committed at last", "unknown, rolled back"}
     for text, message in bank.checked.items():
         assert message.msg_id == bank.executed[text] == results[text].transaction_id

@@ -1,4 +1,4 @@
-"""Signing: the known answers, what is signed, and what never shows."""
+"""Signatures of requests: known answers, the signed content, and hidden secrets."""
 
 import logging
 import pickle
@@ -40,7 +40,7 @@ def test_the_content_is_all_values_by_key_and_the_body() -> None:
     fields = {"topic": "T1", "AccessKey": "ak", "OnsChannel": "ALIYUN", "Signature": "old"}
     assert content(fields, b"") == b"akALIYUNT1"
     assert content(fields, b"\x00\xffbody") == b"akALIYUNT1\x00\xffbody"
-    # A key beyond the first plane is a surrogate pair in Java, and sorts before U+FFFD.
+    # A key beyond the first plane is a surrogate pair in Java and sorts before U+FFFD.
     assert content({"\ufffd": "2", "\U0001f600": "1"}, b"") == b"12"
 
 

@@ -1,4 +1,4 @@
-"""Name servers whose addresses come from a web server."""
+"""Name server addresses from a web server."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Allocation strategies against the known answers, and what holds for any group."""
+"""Allocation strategies: known answers, and properties for random groups."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What brokers ask a consumer: codes 40, 220, 221, 307, 309, and rubbish."""
+"""Requests from brokers to a consumer: codes 40, 220, 221, 307, 309, and malformed requests."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Delivery: how a listener's answer becomes an offset, a retry, or nothing."""
+"""Concurrent delivery: offsets, retries and broadcasts, by the listener's status."""
 
 import asyncio
 from collections import defaultdict
@@ -25,7 +25,7 @@ SUCCESS, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER
 
 
 class Rig:
-    """A delivery with a queue of its own."""
+    """A delivery with one queue."""
 
     def __init__(
         self, listener: Listener, settings: ConsumerSettings, hooks: list[ClientHook]
@@ -259,7 +259,7 @@ async def test_stopping_does_not_wait_for_ever(start: Start) -> None:
 
 
 class Onlooker:
-    """A hook that notes listener calls."""
+    """A hook recording listener calls."""
 
     def __init__(self) -> None:
         self.before: list[str] = []

@@ -1,4 +1,4 @@
-"""Saying what of a topic is wanted: selectors, and having a broker check them (46)."""
+"""Message selectors of subscriptions, and their check by a broker (46)."""
 
 from collections.abc import AsyncIterator
 

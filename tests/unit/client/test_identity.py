@@ -43,7 +43,7 @@ def test_a_forked_child_does_not_repeat_the_keys_of_its_parent(
     parents = new_uniq_key()
     monkeypatch.setattr(os, "getpid", lambda: 4242)
     childs = new_uniq_key()
-    # Address, then process id and process number: the child has its own.
+    # Characters of the address, then of the process id and process number; the child's differ.
     assert childs[:8] == parents[:8]
     assert childs[12:20] != parents[12:20]
     assert parse_uniq_key(childs, now_ms() + 1).pid == 4242

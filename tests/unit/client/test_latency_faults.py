@@ -1,4 +1,4 @@
-"""Avoiding slow brokers, by RocketMQ's numbers."""
+"""Latency fault tolerance with RocketMQ's latency table."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_when_all_are_avoided_the_better_half_takes_turns() -> None:
     faults.record_latency("a", 20_000, now_ms=0)
     faults.record_latency("b", 600, now_ms=0)
     faults.record_latency("c", 3500, now_ms=0)
-    # Half of three is one: the one with the lowest latency.
+    # The better half of three brokers is one broker, with the lowest latency.
     assert chosen(QueueChooser(faults), 1) == {"b"}
     faults.record_latency("d", 700, now_ms=0)
     assert {faults.pick_one_at_least(1) for _ in range(9)} == {"b", "d"}

@@ -1,4 +1,4 @@
-"""Polled consumers against a broker that answers as told: codes 361 and 11, rubbish, bounds."""
+"""Lite pull consumers against a scripted broker: codes 361 and 11, malformed answers, limits."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ async def test_it_asks_with_361_and_tells_what_it_wants(broker: OneBroker) -> No
         await eventually(lambda: len(broker.asked(LITE)) == 2)
         assert consumer.queues == [T0, T1]
     fields = broker.asked(LITE)[0].ext_fields
-    # Suspend, subscription, lite; nothing is committed on the way.
+    # The flags suspend, subscription and lite, without a commit offset.
     assert (fields["sysFlag"], fields["subscription"]) == ("22", "Aa")
     assert broker.asked(PULL) == []
     beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[0].body)
@@ -187,7 +187,7 @@ async def test_where_a_pull_leads(broker: OneBroker) -> None:
         assert await consumer.committed(T0) is None
         result = await consumer.pull(T0, 5)
         assert (result.status, result.next_offset) == (PullStatus.OFFSET_ILLEGAL, 40)
-        # 10 to 90 by the broker's words, of which nothing is there: the walk ends all the same.
+        # Offsets 10 to 90 by the broker, without stored messages: the iteration still ends.
         broker.on(PULL, lambda _: found())
         assert [it async for it in consumer.messages(T0, 10)] == []
 
@@ -205,7 +205,7 @@ async def test_waiting_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert taken is not None
     assert [it.queue_offset for it in taken[1]] == [0, 1]
     await blocked
-    # The queue that was just asked waits for its next turn, and what was dropped is not given.
+    # Round robin: a polled queue goes to the end; messages of dropped queues are not returned.
     first.dropped = True
     taken = waiting.take(9, lambda _: False)
     assert taken is not None

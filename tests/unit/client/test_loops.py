@@ -1,4 +1,4 @@
-"""Background jobs: their rhythm, waking, failures, and that stopping always stops."""
+"""Background jobs: intervals, waking, failures, and a reliable stop."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Asking name servers, and what a client keeps of their answers while they are away."""
+"""Requests to name servers, and cached routes while the name servers are unreachable."""
 
 import asyncio
 import random

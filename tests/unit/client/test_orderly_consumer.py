@@ -1,4 +1,4 @@
-"""A whole orderly consumer against a broker that grants locks as told: never two owners."""
+"""An orderly push consumer against a broker with scripted locks: a queue never has two owners."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def broker() -> AsyncIterator[OneBroker]:
 
 
 class Works:
-    """A listener that stays in its call until it is let go."""
+    """A listener blocking each call until the test releases the call."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -75,7 +75,7 @@ async def test_a_queue_is_locked_before_its_offset_is_asked_for(broker: OneBroke
         assert ("T", "1") not in {
             (it.ext_fields["topic"], it.ext_fields["queueId"]) for it in asked
         }
-        # Its owner consumed on, committed, and gave the queue back.
+        # The previous owner consumed further, committed, and unlocked the queue.
         broker.offsets["T", 1] = 123
         broker.locked_by_others.clear()
         await eventually(lambda: broker.pulls().get(("T", 1)) == 123)
@@ -94,7 +94,7 @@ async def test_a_queue_that_moves_on_is_unlocked_when_its_call_has_ended(
     broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
     async with orderly(broker, works) as consumer:
         await eventually(lambda: len(works.offsets) == 4)
-        # Somebody joins whose id comes first: the first queue of each topic is theirs now.
+        # A member with a lower id joins: the new member gets the first queue of each topic.
         broker.members.append("")
         lists = RequestCode.GET_CONSUMER_LIST_BY_GROUP
         asked = len(broker.asked(lists))
@@ -105,7 +105,7 @@ async def test_a_queue_that_moves_on_is_unlocked_when_its_call_has_ended(
         works.gate.set()
         await eventually(lambda: unlocked(broker) == {RETRY0, T0})
         assert consumer.queues == [RETRY1, T1]
-    # It was dropped while the call ran: the next owner consumes the message again.
+    # The queue was dropped during the call: the next owner consumes the message again.
     assert broker.offsets.get(("T", 0)) != 91
 
 

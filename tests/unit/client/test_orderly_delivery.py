@@ -1,4 +1,4 @@
-"""Delivery in order: one flow per queue, which waits for its lock and for what does not succeed."""
+"""Orderly delivery: one task per queue; the task waits for the lock and retries failed messages."""
 
 import asyncio
 from collections import defaultdict
@@ -23,7 +23,7 @@ SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
 class Rig:
-    """An orderly delivery with a queue whose lock the test holds."""
+    """An orderly delivery with one queue; the test controls the queue's lock."""
 
     def __init__(self, listener: OrderlyListener, settings: ConsumerSettings) -> None:
         self.offsets = OffsetsInMemory()
@@ -70,7 +70,7 @@ async def start() -> AsyncIterator[Start]:
 
 
 class Listens:
-    """Notes offsets; fails as often as told."""
+    """Records offsets, and fails a given number of times."""
 
     def __init__(self, **failures: int) -> None:
         self.seen: list[int] = []

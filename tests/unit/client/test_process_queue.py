@@ -1,4 +1,4 @@
-"""ProcessQueue: what may be committed is the lowest unfinished offset, whatever finishes when."""
+"""ProcessQueue: the offset to commit is the lowest unfinished offset, finished in any order."""
 
 import random
 

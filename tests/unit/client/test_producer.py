@@ -1,4 +1,4 @@
-"""The producer against peers that fail on demand: which queue next, and how long."""
+"""The producer against failing scripted peers: choice of queues, retries, time budget."""
 
 from collections.abc import AsyncIterator
 
@@ -26,7 +26,7 @@ MESSAGE = Message("T", b"hi")
 
 @pytest.fixture
 async def peers() -> AsyncIterator[tuple[ScriptedPeer, ScriptedPeer]]:
-    """Two brokers, a and b; the first is the name server too."""
+    """Two brokers, a and b; peer a is also the name server."""
     async with ScriptedPeer() as a, ScriptedPeer() as b:
         a.serve_route(["T"], {"a": a.addr, "b": b.addr})
         for peer in (a, b):
@@ -193,7 +193,7 @@ async def test_brokers_hear_of_the_producer_and_of_its_leaving(peers: Peers) -> 
 
 
 class Onlooker:
-    """A hook that notes what it sees, and breaks."""
+    """A hook recording its calls and raising exceptions."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

@@ -1,4 +1,4 @@
-"""The other ways to send: in the background, in order, in many batches; how a producer ends."""
+"""Further send methods: in the background, in order, in batches; and the stop of a producer."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The pull loop of one queue, against a broker that answers as told."""
+"""The pull loop of one queue against a scripted broker."""
 
 import asyncio
 from collections import defaultdict
@@ -41,7 +41,7 @@ def answer(code: int, next_offset: int, *records: bytes, broker_id: int = 0) -> 
 
 
 class Rig:
-    """One puller between a scripted broker and a listener that notes what it gets."""
+    """One puller between a scripted broker and a listener recording messages."""
 
     def __init__(self, peer: ScriptedPeer) -> None:
         self.peer = peer

@@ -1,6 +1,6 @@
-"""The whole consumer against a broker that answers as told: joining, beginning, leaving.
+"""The push consumer against a scripted broker: joining, start offsets, unregistering.
 
-What it does against a real cluster is in tests/client.
+Tests against a real cluster are in tests/client.
 """
 
 from collections.abc import AsyncIterator
@@ -168,7 +168,7 @@ async def test_a_reset_that_comes_in_while_the_group_is_shared_out_counts(
 
     async with consumer(broker):
         await eventually(lambda: broker.pulls().get(("T", 0)) == 90)
-        # The members are asked for once a topic, and T comes after the retry topic.
+        # One request for the member list per topic; the retry topic sorts before T.
         broker.script(RequestCode.GET_CONSUMER_LIST_BY_GROUP, [reset_first])
         broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
         await eventually(lambda: broker.pulls()["T", 0] == 3)

@@ -1,4 +1,4 @@
-"""Locks on queues: granted, refused, renewed, run out, lost."""
+"""Queue locks: granted, refused, renewed, expired, lost."""
 
 from collections.abc import AsyncIterator
 from time import monotonic
@@ -28,7 +28,7 @@ AWAY = MessageQueue("T", "away", 0)
 
 
 class Grants(ScriptedPeer):
-    """A broker that grants all locks but those that others have."""
+    """A broker granting all locks except locks of other members."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ async def test_a_lock_is_not_trusted_for_ever(
     later = monotonic() + module.LOCK_TRUST_S
     monkeypatch.setattr(module, "monotonic", lambda: later)
     assert not locks.holds(Q0)
-    # Renewed too late: another member may have had it meanwhile.
+    # Renewed after the expiry: another member may have held the lock in between.
     assert await locks.renew([Q0]) == {Q0}
 
 

@@ -1,4 +1,4 @@
-"""Requests that wait for replies, against a broker that a test scripts."""
+"""Requests and replies of the producer against a scripted broker."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def broker() -> AsyncIterator[ScriptedPeer]:
 
 
 async def sent(broker: ScriptedPeer) -> dict[str, str]:
-    """The properties of the request that was sent."""
+    """The properties of the sent request."""
     await eventually(lambda: broker.asked(SEND))
     return decode_properties(broker.asked(SEND)[-1].ext_fields["i"])
 

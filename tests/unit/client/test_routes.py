@@ -1,4 +1,4 @@
-"""What a route means: queues to write, queues to read, addresses, templates."""
+"""Routes: writable queues, readable queues, addresses, auto-created topics."""
 
 from core_broker.client.queue_choice import TOPICS_REMEMBERED_MAX, QueueChooser
 from core_broker.client.routes import (

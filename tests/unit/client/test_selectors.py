@@ -1,4 +1,4 @@
-"""Choosing a queue by what a message is about."""
+"""Queue selectors."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def queues(count: int) -> list[MessageQueue]:
 )
 def test_the_queue_that_java_would_choose(key: object, java_hash: int) -> None:
     for count in (1, 3, 8, 1000):
-        # The rest of a division has the sign of the dividend in Java, and is made positive.
+        # In Java a remainder has the dividend's sign; the selector uses the absolute value.
         expected = abs(java_hash) % count
         assert by_hash(queues(count), MESSAGE, key).queue_id == expected
 

@@ -1,4 +1,4 @@
-"""What a client does with a message it could not consume, and when nobody takes it."""
+"""Sending back failed messages: by the broker, by the retry topic, and without any broker."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The send request: what is checked, what is added, what is packed, and how answers read."""
+"""Send requests: checks, unique keys, compression, batches, and answers."""
 
 import zlib
 

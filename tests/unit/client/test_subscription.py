@@ -1,4 +1,4 @@
-"""Tag expressions, and the second look at tags that a client takes."""
+"""Tag expressions, and the client's own comparison of tags."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The transaction producer against a broker that a test scripts: what it tells, and when."""
+"""The transaction producer against a scripted broker: END_TRANSACTION requests and checks."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ ANSWER = {"msgId": "7F00000100002A9F0000000000000123", "queueId": "1", "queueOff
 
 
 class Answers:
-    """Callbacks that answer as told and note what they were given."""
+    """Callbacks with given results, recording the arguments."""
 
     def __init__(self, state: Any = COMMIT) -> None:
         self.state = state
@@ -220,7 +220,7 @@ async def test_questions_that_are_not_answered(
         with monkeypatch.context() as full:
             full.setattr(module, "CHECKS_MAX", 0)
             connection.send(question())
-            # One more, which shows that the others were read.
+            # The answer to a further request shows: the client has read the checks before.
             answer = await connection.invoke(RemotingCommand.request(9999, {}), 5_000)
         assert answer.code == 3
         connection.send(question())
@@ -246,7 +246,7 @@ async def test_stopping_does_not_wait_for_a_check(broker: ScriptedPeer) -> None:
 
 
 class Notes:
-    """A hook that notes the ends of transactions, and fails."""
+    """A hook recording the ends of transactions and raising exceptions."""
 
     def __init__(self) -> None:
         self.contexts: list[EndTransactionContext] = []

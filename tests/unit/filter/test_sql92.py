@@ -1,4 +1,4 @@
-"""filter/sql92: the language, case by case, and against what a Java broker's filter answered."""
+"""filter/sql92: the language case by case, and recorded results of a Java broker's filter."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 from core_broker.errors import FilterSyntaxError
 from core_broker.filter.sql92 import EXPRESSION_CHARS_MAX, NESTING_MAX, compile_sql92
 
-#: Expressions with the outcome for several messages, as RocketMQ 4.9.7's SelectorParser gave them.
-#: SYNTAX: refused; ERROR: an exception while filtering, which delivers nothing.
+#: Expressions with the result for several messages, recorded from RocketMQ 4.9.7's SelectorParser.
+#: SYNTAX: refused; ERROR: an exception while filtering, so the message is not delivered.
 JAVA = [
     json.loads(line)
     for line in (Path(__file__).parent / "golden" / "sql92.jsonl").read_text().splitlines()

@@ -1,7 +1,7 @@
 """filter/sql92: random expressions over random messages, against a plain evaluator.
 
-The evaluator walks the same expression as a tree of tuples and decides about types when it meets
-values, as RocketMQ does; it shares no code with the compiler.
+The evaluator walks the expression as a tree of tuples and checks types at evaluation, like
+RocketMQ; the evaluator shares no code with the compiler.
 """
 
 import re
@@ -87,7 +87,7 @@ def text_of(tree: Tree) -> str:
 
 
 class Failure(Exception):
-    """The message is not wanted, whatever else the expression says."""
+    """The evaluation failed: the message is not delivered."""
 
 
 def value_of(tree: Tree, message: dict[str, str]) -> Any:

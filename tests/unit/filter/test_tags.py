@@ -1,4 +1,4 @@
-"""filter/tags.py: which messages a subscription by tag wants."""
+"""filter/tags.py: parsing and matching of tag subscriptions."""
 
 import pytest
 from hypothesis import given

@@ -215,8 +215,8 @@ async def test_errors_name_the_peer_and_what_was_asked() -> None:
 async def test_offsets_are_cloned_by_a_question_that_names_both_groups() -> None:
     async with ScriptedPeer() as peer, AdminClient(peer.addr) as admin:
         await admin.clone_group_offset(peer.addr, "from", "to", "T")
-        (asked,) = peer.asked(RequestCode.CLONE_GROUP_OFFSET)
-    assert asked.ext_fields == {
+        (request,) = peer.received(RequestCode.CLONE_GROUP_OFFSET)
+    assert request.ext_fields == {
         "srcGroup": "from",
         "destGroup": "to",
         "topic": "T",

@@ -82,8 +82,8 @@ async def test_a_reset_for_cplus_consumers(body: bytes) -> None:
     async with ScriptedPeer() as peer, AdminClient(peer.addr) as admin:
         peer.on(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, lambda _: ok(body=body))
         assert await admin.reset_offset(peer.addr, "G", "T", 0, cplus=True) == {QUEUE: 9}
-        (asked,) = peer.asked(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
-    assert asked.language is LanguageCode.CPP
+        (request,) = peer.received(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+    assert request.language is LanguageCode.CPP
 
 
 async def test_a_reset_without_an_answer_in_it() -> None:
@@ -103,7 +103,7 @@ async def test_one_name_server_is_told_and_the_other_not() -> None:
         assert await admin.wipe_write_perm("b", second.addr) == 7
         await admin.update_namesrv_config({"k": "v"}, second.addr)
         assert not first.requests
-        assert second.asked(RequestCode.UPDATE_NAMESRV_CONFIG)[0].body == b"k=v\n"
+        assert second.received(RequestCode.UPDATE_NAMESRV_CONFIG)[0].body == b"k=v\n"
         await admin.update_namesrv_config({"k": "v"})
         assert len(first.requests) == 1
 
@@ -114,8 +114,8 @@ async def test_access_control_is_refused_where_there_is_none() -> None:
         peer.on(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, lambda _: refuse(failed, "no ACL"))
         with pytest.raises(RequestRefused, match="no ACL"):
             await admin.update_access_account(peer.addr, AccessAccount("a", "s"))
-        (asked,) = peer.requests
-    assert asked.ext_fields == {"accessKey": "a", "secretKey": "s", "admin": "false"}
+        (request,) = peer.requests
+    assert request.ext_fields == {"accessKey": "a", "secretKey": "s", "admin": "false"}
 
 
 async def test_stats_of_a_broker_have_a_deadline_of_their_own() -> None:
@@ -123,8 +123,8 @@ async def test_stats_of_a_broker_have_a_deadline_of_their_own() -> None:
         peer.on(RequestCode.GET_BROKER_CONSUME_STATS, lambda _: None)
         with pytest.raises(RequestTimeout, match="GET_BROKER_CONSUME_STATS"):
             await admin.broker_consume_stats(peer.addr, is_order=True, timeout_ms=500)
-        (asked,) = peer.requests
-    assert asked.ext_fields == {"isOrder": "true"}
+        (request,) = peer.requests
+    assert request.ext_fields == {"isOrder": "true"}
 
 
 async def test_the_slowest_group_of_a_topic(

@@ -151,10 +151,10 @@ def test_a_producer_is_listed(
     async def look() -> tuple[str, list[str], Any]:
         async with Producer(f"p-{name}", quick_cluster.namesrv_addr) as producer:
             await producer.send(Message(topic, b"hi"))
-            asked = ("producerConnection", "-g", f"p-{name}", "-t", topic)
+            arguments = ("producerConnection", "-g", f"p-{name}", "-t", topic)
 
             def ask() -> tuple[list[str], Any]:
-                lines = mqadmin.lines(*asked)
+                lines = mqadmin.lines(*arguments)
                 return lines, mqadmin.document("producer", "-b", broker)
 
             return producer.client_id, *await asyncio.to_thread(ask)
@@ -328,8 +328,8 @@ def test_access_control(peer: Callable[[], ScriptedPeer]) -> None:
     printed = mqadmin("updateAclConfig", "-b", broker.addr, *account).stdout
     assert f"create or update plain access config to {broker.addr} success." in printed
     assert "the-secret" not in printed
-    (asked,) = broker.asked(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
-    assert asked.ext_fields == {
+    (request,) = broker.received(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
+    assert request.ext_fields == {
         "accessKey": "the-access",
         "secretKey": "the-secret",
         "admin": "true",
@@ -337,11 +337,11 @@ def test_access_control(peer: Callable[[], ScriptedPeer]) -> None:
     }
     deleted = mqadmin("deleteAccessConfig", "-b", broker.addr, "-a", "the-access").stdout
     assert deleted.endswith("account's accesskey is:the-access\n")
-    (asked,) = broker.asked(RequestCode.DELETE_ACL_CONFIG)
-    assert asked.ext_fields == {"accessKey": "the-access"}
+    (request,) = broker.received(RequestCode.DELETE_ACL_CONFIG)
+    assert request.ext_fields == {"accessKey": "the-access"}
     mqadmin("updateGlobalWhiteAddr", "-b", broker.addr, "-g", "10.0.0.*", "-p", "a.yml")
-    (asked,) = broker.asked(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG)
-    assert asked.ext_fields == {"globalWhiteAddrs": "10.0.0.*", "aclFileFullPath": "a.yml"}
+    (request,) = broker.received(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG)
+    assert request.ext_fields == {"globalWhiteAddrs": "10.0.0.*", "aclFileFullPath": "a.yml"}
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_requests_are_signed(
     env = {"NAMESRV_ADDR": peer.addr, **variables}
     result = CliRunner().invoke(cli, arguments, env=env)
     assert result.exit_code == 0, result.stderr
-    (asked,) = peer.asked(RequestCode.PUT_KV_CONFIG)
-    assert asked.ext_fields["AccessKey"] == "rocketmq2"
-    assert asked.ext_fields["Signature"]
+    (request,) = peer.received(RequestCode.PUT_KV_CONFIG)
+    assert request.ext_fields["AccessKey"] == "rocketmq2"
+    assert request.ext_fields["Signature"]
 
 
 def test_the_keys_of_an_account_do_not_sign(peer: ScriptedPeer) -> None:
@@ -105,6 +105,6 @@ def test_the_keys_of_an_account_do_not_sign(peer: ScriptedPeer) -> None:
     env = {"NAMESRV_ADDR": peer.addr, "ROCKETMQ_HOME": None}
     result = CliRunner().invoke(cli, ["updateAclConfig", "-b", peer.addr, *account], env=env)
     assert result.exit_code == 0, result.stderr
-    (asked,) = peer.asked(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
-    assert asked.ext_fields["accessKey"] == "the-access"
-    assert "Signature" not in asked.ext_fields
+    (request,) = peer.received(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
+    assert request.ext_fields["accessKey"] == "the-access"
+    assert "Signature" not in request.ext_fields

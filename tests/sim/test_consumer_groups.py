@@ -203,7 +203,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.run(self.broker.requests.pulls.expire)
         self.run(self.broker.delays.deliver_due)
         for member in self.members:
-            self.run(member.beat)
+            self.run(member.send_heartbeat)
 
     @precondition(lambda self: self.members)
     @rule(pick=PICKS)
@@ -213,7 +213,7 @@ class GroupMachine(RuleBasedStateMachine):
         for _ in range(2):
             self.broker.now_ms += CHANNEL_EXPIRED_MS // 2 + 1
             for other in self.members:
-                self.run(other.beat)
+                self.run(other.send_heartbeat)
         self.run(self.broker.requests.clients.close_silent)
         assert not member.is_connected
         assert all(other.is_connected for other in self.members)
@@ -290,7 +290,7 @@ class GroupMachine(RuleBasedStateMachine):
             before = len(self.consumed) + sum(share.next_offset for share in last.shares.values())
             self.broker.now_ms += HOUR_MS
             self.run(self.broker.delays.deliver_due)
-            self.run(last.beat)
+            self.run(last.send_heartbeat)
             self.run(last.renew_locks)
             for _ in range(3):
                 self.consume(0, 32, False, False)

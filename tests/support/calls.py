@@ -1,4 +1,4 @@
-"""What a function leads to, read from its source: used to find writes that leave no audit row."""
+"""The call graph of a function, read from the source: finds writes without an audit row."""
 
 import ast
 import inspect
@@ -10,20 +10,20 @@ from typing import Any
 DEPTH_MAX = 5
 
 
-def leads_to(function: Any, wanted: str, owner: type | None = None, depth: int = 0) -> bool:
-    """Whether `function` calls `wanted`, itself or through functions of the console and methods
-    of its own class."""
-    for name, found in _called(function, owner):
-        if name == wanted:
+def leads_to(function: Any, target: str, owner: type | None = None, depth: int = 0) -> bool:
+    """True when `function` calls `target`, directly or through functions of the console and
+    methods of the class `owner`."""
+    for name, called in _called(function, owner):
+        if name == target:
             return True
-        ours = inspect.isfunction(found) and found.__module__.startswith("console.")
-        if ours and depth < DEPTH_MAX and leads_to(found, wanted, owner, depth + 1):
+        is_console = inspect.isfunction(called) and called.__module__.startswith("console.")
+        if is_console and depth < DEPTH_MAX and leads_to(called, target, owner, depth + 1):
             return True
     return False
 
 
 def _called(function: FunctionType, owner: type | None) -> Iterator[tuple[str, Any]]:
-    """Every name the function's text mentions, and what it stands for where that is known."""
+    """Every name in the function's source, with the named object or None if unknown."""
     function = inspect.unwrap(function)
     scope = function.__globals__
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

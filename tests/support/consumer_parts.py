@@ -1,4 +1,4 @@
-"""Stand-ins around the parts of a consumer, and stored messages for it to consume."""
+"""Stand-ins for the parts of a consumer, and stored messages for consuming."""
 
 from collections.abc import Iterable
 
@@ -43,7 +43,7 @@ def message(
 
 
 class OffsetsInMemory(CachedOffsets):
-    """An offset store that lasts as long as the test."""
+    """An offset store in memory only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,15 +62,15 @@ class OffsetsInMemory(CachedOffsets):
                 self.stored[queue] = offset
 
 
-class GivesBack:
-    """Notes what is sent back; ``takes`` says whether anybody takes it."""
+class RecordingSendBack:
+    """Records the messages sent back; ``is_stored`` is the result of `send_back`."""
 
     def __init__(self) -> None:
-        self.given: list[int] = []
+        self.offsets: list[int] = []
         self.levels: list[int] = []
-        self.takes = True
+        self.is_stored = True
 
     async def send_back(self, failed: MessageExt, delay_level: int = 0) -> bool:
-        self.given.append(failed.queue_offset)
+        self.offsets.append(failed.queue_offset)
         self.levels.append(delay_level)
-        return self.takes
+        return self.is_stored

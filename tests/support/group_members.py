@@ -72,7 +72,7 @@ class Member:
 
     def __post_init__(self) -> None:
         self.peer = self.broker.peer()
-        self.beat()
+        self.send_heartbeat()
 
     def _ask(
         self, code: RequestCode, header: Header | None = None, body: bytes | object = b""
@@ -86,7 +86,7 @@ class Member:
         """True until the connection is closed."""
         return not self.peer.closed_for
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send a heartbeat with the subscriptions."""
         kind = "TAG" if self.expression == "*" else "SQL92"
         subscription = SubscriptionData(
@@ -94,8 +94,8 @@ class Member:
         )
         retry = SubscriptionData(topic=retry_topic(GROUP), sub_version=1)
         data = ConsumerData(group_name=GROUP, subscription_data_set=[subscription, retry])
-        beat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
-        assert self._ask(RequestCode.HEART_BEAT, body=beat).code == ResponseCode.SUCCESS
+        send_heartbeat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
+        assert self._ask(RequestCode.HEART_BEAT, body=send_heartbeat).code == ResponseCode.SUCCESS
 
     # -- sharing --
 

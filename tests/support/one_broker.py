@@ -1,4 +1,4 @@
-"""A scripted broker that a whole consumer can live with: members, offsets, pulls that wait."""
+"""A scripted broker for whole consumers: members, offsets, locks, long polling."""
 
 from core_broker.client import ConsumerSettings, ConsumeStatus, PushConsumer
 from core_broker.message.model import MessageExt
@@ -20,15 +20,15 @@ RETRY0, RETRY1 = MessageQueue("%RETRY%G", "b", 0), MessageQueue("%RETRY%G", "b",
 
 
 class OneBroker(ScriptedPeer):
-    """A broker whose members are those that sent it a heartbeat, and whose pulls wait."""
+    """A broker with the senders of heartbeats as members, and without answers to pulls."""
 
     def __init__(self) -> None:
         super().__init__()
         self.members: list[str] = []
         self.offsets: dict[tuple[str, int], int] = {}
         self.locked_by_others: set[MessageQueue] = set()
-        self.on(RequestCode.HEART_BEAT, self._beat)
-        self.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.members_known)
+        self.on(RequestCode.HEART_BEAT, self._heartbeat)
+        self.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.member_list)
         self.on(RequestCode.QUERY_CONSUMER_OFFSET, self._offset)
         self.on(RequestCode.UPDATE_CONSUMER_OFFSET, self._commit)
         self.on(RequestCode.PULL_MESSAGE, lambda _: None)
@@ -37,19 +37,19 @@ class OneBroker(ScriptedPeer):
         self.on(RequestCode.GET_MIN_OFFSET, lambda _: ok({"offset": "10"}))
         self.on(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, lambda _: ok({"offset": "50"}))
 
-    def _beat(self, request: RemotingCommand) -> RemotingCommand:
+    def _heartbeat(self, request: RemotingCommand) -> RemotingCommand:
         client_id = decode_body(HeartbeatData, request.body).client_id
         if client_id not in self.members:
             self.members.append(client_id)
         return ok()
 
     def _lock(self, request: RemotingCommand) -> RemotingCommand:
-        wanted = decode_body(LockBatchRequestBody, request.body).mq_set
-        granted = [queue for queue in wanted if queue not in self.locked_by_others]
+        requested = decode_body(LockBatchRequestBody, request.body).mq_set
+        granted = [queue for queue in requested if queue not in self.locked_by_others]
         return ok(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=granted)))
 
-    def members_known(self, _request: RemotingCommand) -> RemotingCommand:
-        """Tell who sent a heartbeat."""
+    def member_list(self, _request: RemotingCommand) -> RemotingCommand:
+        """Answer with the client ids of all heartbeats."""
         if not self.members:
             return refuse(1, "no consumer for this group, G")
         body = GetConsumerListByGroupResponseBody(consumer_id_list=self.members)
@@ -66,23 +66,23 @@ class OneBroker(ScriptedPeer):
         return ok()
 
     def pulls(self) -> dict[tuple[str, int], int]:
-        """The last offset that each queue was asked for."""
+        """The offset of the last pull from each queue."""
         return {
-            (each.ext_fields["topic"], int(each.ext_fields["queueId"])): int(
-                each.ext_fields["queueOffset"]
+            (request.ext_fields["topic"], int(request.ext_fields["queueId"])): int(
+                request.ext_fields["queueOffset"]
             )
-            for each in self.asked(RequestCode.PULL_MESSAGE)
+            for request in self.received(RequestCode.PULL_MESSAGE)
         }
 
     async def ask(
         self, code: RequestCode, fields: dict[str, str], body: bytes = b""
     ) -> RemotingCommand:
-        """Ask the consumer, over the connection it made."""
+        """Send a request to the consumer over the consumer's last connection."""
         command = RemotingCommand.request(code, fields, body)
         return await self.connections[-1].invoke(command, 5000)
 
     def serve_once(self, code: int, next_offset: int, body: bytes = b"") -> None:
-        """Answer the first pull of each queue; those from ``next_offset`` on wait."""
+        """Answer the first pull from each queue, and hold pulls at ``next_offset``."""
 
         def pull(request: RemotingCommand) -> RemotingCommand | None:
             if request.ext_fields["queueOffset"] == str(next_offset):
@@ -97,7 +97,8 @@ class OneBroker(ScriptedPeer):
 
         self.on(RequestCode.PULL_MESSAGE, pull)
 
-    def tell(self, code: RequestCode, fields: dict[str, str], body: bytes = b"") -> None:
+    def notify(self, code: RequestCode, fields: dict[str, str], body: bytes = b"") -> None:
+        """Send a one-way request to the consumer, over the consumer's last connection."""
         self.connections[-1].send(RemotingCommand.request(code, fields, body))
 
 
@@ -106,14 +107,14 @@ async def succeed(_messages: list[MessageExt]) -> ConsumeStatus:
 
 
 def consumer(broker: OneBroker, settings: ConsumerSettings | None = None) -> PushConsumer:
-    made = PushConsumer("G", broker.addr, settings=settings)
-    made.subscribe("T", "A || B")
-    made.listener(succeed)
-    return made
+    push_consumer = PushConsumer("G", broker.addr, settings=settings)
+    push_consumer.subscribe("T", "A || B")
+    push_consumer.listener(succeed)
+    return push_consumer
 
 
 def commits(consuming: PushConsumer) -> dict[MessageQueue, int]:
-    """How far the consumer says it is, in each queue."""
+    """The commit offsets of all queues in the consumer's running info."""
     info = consuming.running_info()
     assert info is not None
     return {queue: it.commit_offset for queue, it in info.mq_table.items()}

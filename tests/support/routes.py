@@ -1,4 +1,4 @@
-"""Every address of the console, from its URL configuration, with its arguments filled in."""
+"""Every URL of the console, from the URL configuration, with example arguments."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-#: Things that every cluster of the tests has.
+#: Arguments naming objects of every test cluster.
 PRESENT = {
     "cluster": "local",
     "broker": "broker-a",
@@ -16,7 +16,7 @@ PRESENT = {
     "number": "1",
     "form": "csv",
 }
-#: Names of nothing, so that a call that is allowed changes nothing.
+#: Arguments naming no object: an allowed request must not change the cluster.
 ABSENT = {
     **dict.fromkeys(("broker", "topic", "group", "client", "form"), "no-such-thing"),
     "cluster": "local",
@@ -27,7 +27,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An address, the view behind it, and what to write for the parts that change."""
+    """A URL pattern with name and view."""
 
     name: str
     pattern: str
@@ -43,12 +43,12 @@ class Route:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """What its view has a handler for; a plain function says nothing, so GET."""
+        """The methods with a handler in the view; GET for a plain function."""
         owner = getattr(self.view, "view_class", None) or getattr(self.view, "cls", None)
         if owner is None:
             return ("get",)
-        offered = owner.http_method_names
-        return tuple(each for each in METHODS if each in offered and hasattr(owner, each))
+        allowed = owner.http_method_names
+        return tuple(it for it in METHODS if it in allowed and hasattr(owner, it))
 
     def path(self, arguments: Mapping[str, str] = PRESENT) -> str:
         path = self.pattern
@@ -65,9 +65,9 @@ def routes() -> list[Route]:
 
 def _walk(patterns: list[URLPattern | URLResolver], path: str, space: str) -> Iterator[Route]:
     for pattern in patterns:
-        here = path + str(pattern.pattern)
+        full_path = path + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             inner = f"{pattern.namespace}:" if pattern.namespace else space
-            yield from _walk(pattern.url_patterns, here, inner)
+            yield from _walk(pattern.url_patterns, full_path, inner)
         else:
-            yield Route(f"{space}{pattern.name}", here, pattern.callback)
+            yield Route(f"{space}{pattern.name}", full_path, pattern.callback)

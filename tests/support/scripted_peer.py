@@ -1,5 +1,4 @@
-"""A peer on a real socket that answers as a test tells it to: for failures that a real broker
-does not make on demand."""
+"""A scripted peer on a real socket, for failures that a real broker does not make on demand."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -23,9 +22,10 @@ Handler = Callable[[RemotingCommand], Answer]
 
 
 class ScriptedPeer:
-    """Answers by request code. ``requests`` holds all that was asked; None as an answer is silence.
+    """Answers by request code. ``requests`` holds all received requests; a handler returning None
+    sends no answer.
 
-    ``script`` gives answers that are used once, before the standing handler.
+    Handlers of ``script`` are used once each, before the handler of ``on``.
     """
 
     def __init__(self) -> None:
@@ -55,12 +55,12 @@ class ScriptedPeer:
     def script(self, code: RequestCode, handlers: Iterable[Handler]) -> None:
         self._scripts.setdefault(code, deque()).extend(handlers)
 
-    def asked(self, code: RequestCode) -> list[RemotingCommand]:
+    def received(self, code: RequestCode) -> list[RemotingCommand]:
         return [request for request in self.requests if request.code == code]
 
     def serve_route(self, topics: Iterable[str], brokers: dict[str, str], queues: int = 2) -> None:
-        """Be the name server of topics that lie on the given brokers (name to address)."""
-        known = set(topics)
+        """Act as a name server: serve a route to the brokers (name to address) for the topics."""
+        known_topics = set(topics)
         data = TopicRouteData(
             queue_datas=[
                 QueueData(broker_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=6)
@@ -73,7 +73,7 @@ class ScriptedPeer:
         )
 
         def route(request: RemotingCommand) -> RemotingCommand:
-            if request.ext_fields["topic"] in known:
+            if request.ext_fields["topic"] in known_topics:
                 return ok(body=encode_body(data))
             return refuse(ResponseCode.TOPIC_NOT_EXIST, "No topic route info")
 
@@ -102,7 +102,7 @@ def refuse(code: int, remark: str = "") -> RemotingCommand:
 
 
 def stored(request: RemotingCommand) -> RemotingCommand:
-    """The answer to a send that went well."""
+    """The answer to a successful send."""
     fields = request.ext_fields
     queue_id = max(int(fields.get("e", fields.get("queueId", "0"))), 0)
     return ok({"msgId": "0" * 32, "queueId": str(queue_id), "queueOffset": "7"})

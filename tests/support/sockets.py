@@ -1,6 +1,6 @@
-"""A WebSocket as a browser opens it, spoken to an ASGI application without a server.
+"""A WebSocket client for an ASGI application, without a server.
 
-Channels brings one too, but its testing package wants Daphne installed.
+Channels has a client too, but the testing package of Channels needs Daphne.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ WAIT_S = 15.0
 
 
 class Socket:
-    """Opens on entry and leaves on exit; everything that waits has a deadline."""
+    """Connects on entry and disconnects on exit; all waits have a deadline."""
 
     def __init__(self, application: Any, path: str, headers: list[tuple[bytes, bytes]]) -> None:
         path, _, query = path.partition("?")
@@ -44,7 +44,7 @@ class Socket:
         await self._app.send_input({"type": "websocket.receive", "text": text, "bytes": data})
 
     async def hear(self) -> dict[str, Any] | None:
-        """The next message; None when the other side closed, with `close_code` telling why."""
+        """The next message; None after a close by the server, with the reason in `close_code`."""
         output = await self._app.receive_output(WAIT_S)
         if output["type"] == "websocket.close":
             self.close_code = output["code"]
@@ -52,17 +52,17 @@ class Socket:
         message: dict[str, Any] = json.loads(output["text"])
         return message
 
-    async def hear_until(self, wanted: Any) -> dict[str, Any]:
-        """Messages until the wanted one; fails when the other side closes before."""
+    async def hear_until(self, matches: Any) -> dict[str, Any]:
+        """The next matching message; fails when the server closes before."""
         async with asyncio.timeout(WAIT_S):
             while True:
                 message = await self.hear()
                 assert message is not None, f"closed with {self.close_code}"
-                if wanted(message):
+                if matches(message):
                     return message
 
     async def closed(self) -> int | None:
-        """Wait until the other side closes; the code tells why."""
+        """Wait for the close by the server; returns the close code."""
         async with asyncio.timeout(WAIT_S):
             while self.close_code is None and await self.hear() is not None:
                 pass

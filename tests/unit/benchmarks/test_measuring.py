@@ -44,7 +44,7 @@ async def test_a_broker_without_backlog_is_polled_once(monkeypatch: pytest.Monke
     async with ScriptedPeer() as broker:
         broker.on(ASKED, behind(0))
         figures = await measured(broker, monkeypatch)
-    assert len(broker.asked(ASKED)) == 1
+    assert len(broker.received(ASKED)) == 1
     assert figures["behind_seconds"] == 0
     assert figures["rate"] == figures["answered_rate"] == 10_000
     assert figures["broker_cpu_us_per_message"] == 50
@@ -55,7 +55,7 @@ async def test_the_run_includes_the_time_to_catch_up(monkeypatch: pytest.MonkeyP
         broker.on(ASKED, behind(0))
         broker.script(ASKED, map(behind, (4_000, 2_000, 1_000)))
         figures = await measured(broker, monkeypatch)
-    assert len(broker.asked(ASKED)) == 4
+    assert len(broker.received(ASKED)) == 4
     assert figures["answered_rate"] == 10_000
     assert figures["behind_seconds"] >= 3 * measuring.POLL_SECONDS
     took = MESSAGES / figures["rate"]

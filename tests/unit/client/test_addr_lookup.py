@@ -20,12 +20,12 @@ class WebServer:
     def __init__(self) -> None:
         self.status = "200 OK"
         self.text = ""
-        self.asked: list[str] = []
+        self.request_lines: list[str] = []
         self.url = ""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.asked.append(head.splitlines()[0])
+        self.request_lines.append(head.splitlines()[0])
         writer.write(f"HTTP/1.1 {self.status}\r\nConnection: close\r\n\r\n{self.text}".encode())
         await writer.drain()
         writer.close()
@@ -53,7 +53,7 @@ async def test_the_list_is_asked_for_once(web: WebServer, peer: ScriptedPeer) ->
     async with Producer("PG", f"{web.url}?nofix=1") as producer:
         for topic in ("T", "U", "T"):
             await producer.send(Message(topic, b"hi"))
-    assert web.asked == ["GET /rocketmq/nsaddr?nofix=1 HTTP/1.1"]
+    assert web.request_lines == ["GET /rocketmq/nsaddr?nofix=1 HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

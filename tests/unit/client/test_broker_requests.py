@@ -35,11 +35,11 @@ async def test_code_40_shares_the_queues_at_once(broker: OneBroker) -> None:
     async with consumer(broker) as joined:
         await eventually(lambda: len(joined.queues) == 4)
         broker.members.append("zzz")
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "OTHER"})
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "OTHER"})
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
         await eventually(lambda: joined.queues == [RETRY0, T0])
         broker.members.remove("zzz")
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
         await eventually(lambda: len(joined.queues) == 4)
 
 
@@ -56,7 +56,7 @@ async def test_code_220_moves_the_offset_and_commits_it(broker: OneBroker, body:
     fields = {"group": "G", "topic": "T", "timestamp": "0", "isForce": "true"}
     async with consumer(broker):
         await eventually(lambda: len(broker.pulls()) == 4)
-        broker.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+        broker.notify(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
         await eventually(lambda: broker.pulls()["T", 0] == 3)
     assert broker.offsets["T", 0] == 3
     assert broker.pulls()["T", 1] == 90

@@ -18,7 +18,7 @@ from core_broker.message.compression import compress
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
 from core_broker.remoting.bodies import MessageModel
-from tests.support.consumer_parts import QUEUE, GivesBack, OffsetsInMemory, message, record
+from tests.support.consumer_parts import QUEUE, OffsetsInMemory, RecordingSendBack, message, record
 from tests.support.eventually import eventually
 
 SUCCESS, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER
@@ -31,7 +31,7 @@ class Rig:
         self, listener: Listener, settings: ConsumerSettings, hooks: list[ClientHook]
     ) -> None:
         self.offsets = OffsetsInMemory()
-        self.send_back = GivesBack()
+        self.send_back = RecordingSendBack()
         self.stats: dict[str, ConsumerStats] = defaultdict(ConsumerStats)
         self.process_queue = ProcessQueue(QUEUE, 0)
         self.delivery = Delivery(
@@ -81,7 +81,7 @@ async def test_success_moves_the_offset(start: Start) -> None:
     rig = await start(succeed)
     await rig.deliver(5, 6, 7)
     await eventually(lambda: rig.committed == 8)
-    assert rig.send_back.given == []
+    assert rig.send_back.offsets == []
     assert rig.stats["T"].status(now_ms()).consume_ok_tps == 3 / 60
 
 
@@ -134,7 +134,7 @@ async def test_every_failure_is_given_back_and_passed(
     rig = await start(listener, hooks=(seen,), consume_timeout_ms=20)
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 6)
-    assert rig.send_back.given == [5]
+    assert rig.send_back.offsets == [5]
     assert [context.return_type for context in seen.after] == [return_type]
     assert not seen.after[0].success
 
@@ -150,7 +150,7 @@ async def test_what_nobody_takes_back_is_consumed_here_again(
         return SUCCESS if len(tries) == 3 else LATER
 
     rig = await start(listener)
-    rig.send_back.takes = False
+    rig.send_back.is_stored = False
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 6)
     assert tries == [0, 1, 2]
@@ -165,7 +165,7 @@ async def test_while_a_message_waits_here_the_offset_stays(
         return LATER if messages[0].queue_offset == 5 else SUCCESS
 
     rig = await start(listener)
-    rig.send_back.takes = False
+    rig.send_back.is_stored = False
     await rig.deliver(5, 6, 7)
     await eventually(lambda: rig.process_queue.count == 1)
     assert rig.committed == 5
@@ -175,7 +175,7 @@ async def test_broadcast_messages_are_not_given_back(start: Start) -> None:
     rig = await start(raising, model=MessageModel.BROADCASTING)
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 6)
-    assert rig.send_back.given == []
+    assert rig.send_back.offsets == []
 
 
 async def test_the_result_for_a_queue_that_moved_on_does_not_count(start: Start) -> None:
@@ -193,7 +193,7 @@ async def test_the_result_for_a_queue_that_moved_on_does_not_count(start: Start)
     gate.set()
     await rig.delivery.stop()
     assert rig.committed is None
-    assert rig.send_back.given == []
+    assert rig.send_back.offsets == []
 
 
 async def test_batches_and_concurrency_are_bounded(start: Start) -> None:

@@ -35,11 +35,11 @@ async def test_a_broker_checks_what_is_not_a_tag(broker: OneBroker) -> None:
     async with consumer(broker.addr, SQL, MessageSelector.by_tag("A || B")) as joined:
         await eventually(lambda: len(broker.pulls()) == 6)
         assert joined.client_id
-    (asked,) = broker.asked(CHECK)
-    body = decode_body(CheckClientRequestBody, asked.body)
+    (request,) = broker.received(CHECK)
+    body = decode_body(CheckClientRequestBody, request.body)
     assert (body.group, body.subscription_data.topic) == ("G", "T")
     assert body.subscription_data.sub_string == SQL.expression
-    beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[-1].body)
+    beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[-1].body)
     kinds = {it.topic: it.expression_type for it in beat.consumer_data_set[0].subscription_data_set}
     assert kinds == {"T": "SQL92", "U": "TAG", "%RETRY%G": "TAG"}
 
@@ -51,7 +51,7 @@ async def test_what_it_refuses_does_not_start(broker: OneBroker, code: int) -> N
     with pytest.raises(RequestRefused, match="no such filter"):
         await refused.start()
     assert refused.client_id == ""
-    assert broker.asked(RequestCode.HEART_BEAT) == []
+    assert broker.received(RequestCode.HEART_BEAT) == []
 
 
 async def test_a_broker_that_cannot_check_is_no_obstacle(broker: OneBroker) -> None:

@@ -46,13 +46,13 @@ def polled(broker: OneBroker, settings: LitePullSettings = QUICK) -> LitePullCon
 
 async def test_it_asks_with_361_and_tells_what_it_wants(broker: OneBroker) -> None:
     async with polled(broker) as consumer:
-        await eventually(lambda: len(broker.asked(LITE)) == 2)
+        await eventually(lambda: len(broker.received(LITE)) == 2)
         assert consumer.queues == [T0, T1]
-    fields = broker.asked(LITE)[0].ext_fields
+    fields = broker.received(LITE)[0].ext_fields
     # The flags suspend, subscription and lite, without a commit offset.
     assert (fields["sysFlag"], fields["subscription"]) == ("22", "Aa")
-    assert broker.asked(PULL) == []
-    beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[0].body)
+    assert broker.received(PULL) == []
+    beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[0].body)
     (data,) = beat.consumer_data_set
     assert data.consume_type == "CONSUME_ACTIVELY"
     assert {it.topic for it in data.subscription_data_set} == {"T"}
@@ -65,9 +65,9 @@ async def test_a_broker_that_does_not_know_361_is_asked_with_11(broker: OneBroke
         bodies: list[bytes] = []
         while len(bodies) < 2:
             bodies += [it.body for it in await consumer.poll()]
-        await eventually(lambda: len(broker.asked(PULL)) == 4)
-    assert len(broker.asked(LITE)) <= 2
-    assert broker.asked(PULL)[0].ext_fields["sysFlag"] == "6"
+        await eventually(lambda: len(broker.received(PULL)) == 4)
+    assert len(broker.received(LITE)) <= 2
+    assert broker.received(PULL)[0].ext_fields["sysFlag"] == "6"
 
 
 async def test_assigned_queues_are_read_without_asking_for_members(broker: OneBroker) -> None:
@@ -77,7 +77,7 @@ async def test_assigned_queues_are_read_without_asking_for_members(broker: OneBr
         await eventually(lambda: consumer.queues == [T1])
         consumer.assign([T0])
         await eventually(lambda: consumer.queues == [T0])
-    assert broker.asked(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == []
+    assert broker.received(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == []
 
 
 async def test_what_cannot_be_is_told(broker: OneBroker) -> None:
@@ -159,13 +159,13 @@ async def test_rubbish_for_members_leaves_the_queues_alone(
     async with polled(broker) as consumer:
         await eventually(lambda: consumer.queues == [T0, T1])
         code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
-        asked = len(broker.asked(code))
+        count_before = len(broker.received(code))
 
         def rubbish(_request: RemotingCommand) -> RemotingCommand:
             return RemotingCommand.response(answer.code, None, {}, answer.body)
 
         broker.on(code, rubbish)
-        await eventually(lambda: len(broker.asked(code)) > asked + 1)
+        await eventually(lambda: len(broker.received(code)) > count_before + 1)
         assert consumer.queues == [T0, T1]
 
 

@@ -117,7 +117,7 @@ async def test_a_route_is_asked_for_once(remoting: RemotingClient, peer: Scripte
     peer.serve_route(["T"], {"b": "h:1"})
     routes = cache(remoting, peer)
     results = await asyncio.gather(*(routes.route("T") for _ in range(50)))
-    assert len(peer.asked(ROUTE)) == 1
+    assert len(peer.received(ROUTE)) == 1
     assert {id(result) for result in results} == {id(results[0])}
     assert routes.addr("b") == "h:1"
     assert routes.broker_addrs(masters_only=True) == ["h:1"]

@@ -51,7 +51,7 @@ async def test_a_producer_adds_it(broker: OneBroker) -> None:
         await producer.send_to(message, (await producer.queues("T"))[0])
     assert message.topic == "T"
     assert result.queue.topic == "ns%T"
-    sent = broker.asked(RequestCode.SEND_MESSAGE_V2)
+    sent = broker.received(RequestCode.SEND_MESSAGE_V2)
     assert {(it.ext_fields["a"], it.ext_fields["b"]) for it in sent} == {("ns%PG", "ns%T")}
 
 
@@ -66,12 +66,12 @@ async def test_a_consumer_adds_it_and_shows_messages_without(broker: OneBroker) 
 
     broker.serve_once(0, 91, record(90, topic="ns%T"))
     async with consumer:
-        await eventually(lambda: broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK))
+        await eventually(lambda: broker.received(RequestCode.CONSUMER_SEND_MSG_BACK))
         await eventually(lambda: MessageQueue("ns%T", "b", 0) in consumer.queues)
-    back = broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)[0].ext_fields
+    back = broker.received(RequestCode.CONSUMER_SEND_MSG_BACK)[0].ext_fields
     assert (back["group"], back["originTopic"]) == ("ns%G", "ns%T")
     assert set(seen) == {"T"}
-    beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[0].body)
+    beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[0].body)
     (data,) = beat.consumer_data_set
     assert data.group_name == "ns%G"
     assert {it.topic for it in data.subscription_data_set} == {"ns%T", "%RETRY%ns%G"}

@@ -50,7 +50,7 @@ async def test_only_what_changed_is_committed(peer: ScriptedPeer, offsets: Broke
         await offsets.persist([QUEUE])
     offsets.update(QUEUE, 6)
     await offsets.persist([QUEUE])
-    assert [request.ext_fields for request in peer.asked(UPDATE)] == [
+    assert [request.ext_fields for request in peer.received(UPDATE)] == [
         {"consumerGroup": "G", "topic": "T", "queueId": "0", "commitOffset": offset}
         for offset in ("5", "6")
     ]
@@ -64,7 +64,7 @@ async def test_a_commit_that_failed_is_tried_again(
     await offsets.persist([QUEUE])
     assert "was not committed" in caplog.text
     await offsets.persist([QUEUE])
-    assert len(peer.asked(UPDATE)) == 2
+    assert len(peer.received(UPDATE)) == 2
 
 
 async def test_an_offset_goes_back_only_by_force(offsets: BrokerOffsets) -> None:

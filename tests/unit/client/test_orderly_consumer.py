@@ -54,12 +54,12 @@ def orderly(broker: OneBroker, works: Works, settings: ConsumerSettings = QUICK)
 
 
 def unlocked(broker: OneBroker) -> set[MessageQueue]:
-    bodies = (decode_body(UnlockBatchRequestBody, it.body) for it in broker.asked(UNLOCK))
+    bodies = (decode_body(UnlockBatchRequestBody, it.body) for it in broker.received(UNLOCK))
     return {queue for body in bodies for queue in body.mq_set}
 
 
 def offsets_asked(broker: OneBroker, queue: MessageQueue) -> set[int]:
-    pulls = (it.ext_fields for it in broker.asked(RequestCode.PULL_MESSAGE))
+    pulls = (it.ext_fields for it in broker.received(RequestCode.PULL_MESSAGE))
     return {
         int(it["queueOffset"])
         for it in pulls
@@ -71,9 +71,9 @@ async def test_a_queue_is_locked_before_its_offset_is_asked_for(broker: OneBroke
     broker.locked_by_others.add(T1)
     async with orderly(broker, Works()) as consumer:
         await eventually(lambda: consumer.queues == [RETRY0, RETRY1, T0])
-        asked = broker.asked(RequestCode.QUERY_CONSUMER_OFFSET)
+        requests = broker.received(RequestCode.QUERY_CONSUMER_OFFSET)
         assert ("T", "1") not in {
-            (it.ext_fields["topic"], it.ext_fields["queueId"]) for it in asked
+            (it.ext_fields["topic"], it.ext_fields["queueId"]) for it in requests
         }
         # The previous owner consumed further, committed, and unlocked the queue.
         broker.offsets["T", 1] = 123
@@ -97,9 +97,9 @@ async def test_a_queue_that_moves_on_is_unlocked_when_its_call_has_ended(
         # A member with a lower id joins: the new member gets the first queue of each topic.
         broker.members.append("")
         lists = RequestCode.GET_CONSUMER_LIST_BY_GROUP
-        asked = len(broker.asked(lists))
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
-        await eventually(lambda: len(broker.asked(lists)) > asked + 6)
+        count_before = len(broker.received(lists))
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        await eventually(lambda: len(broker.received(lists)) > count_before + 6)
         assert unlocked(broker) == set()
         assert len(consumer.queues) == 4
         works.gate.set()
@@ -141,7 +141,7 @@ async def test_a_broadcasting_consumer_needs_no_locks(broker: OneBroker, tmp_pat
     broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
     async with orderly(broker, works, settings):
         await eventually(lambda: works.offsets == [90, 90])
-    assert broker.asked(LOCK) == []
+    assert broker.received(LOCK) == []
 
 
 async def test_a_reset_while_a_call_runs_goes_on_at_the_new_offset(
@@ -154,12 +154,12 @@ async def test_a_reset_while_a_call_runs_goes_on_at_the_new_offset(
     async with orderly(broker, works):
         await eventually(lambda: len(works.offsets) == 4)
         body = encode_body(ResetOffsetBody(offset_table={T0: 3}))
-        broker.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+        broker.notify(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
         await asyncio.sleep(0)
         works.gate.set()
         await eventually(lambda: 3 in offsets_asked(broker, T0))
-    asked = [decode_body(LockBatchRequestBody, it.body) for it in broker.asked(LOCK)]
-    assert {it.consumer_group for it in asked} == {"G"}
+    lock_requests = [decode_body(LockBatchRequestBody, it.body) for it in broker.received(LOCK)]
+    assert {it.consumer_group for it in lock_requests} == {"G"}
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 16])

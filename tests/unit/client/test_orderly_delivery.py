@@ -15,7 +15,7 @@ from core_broker.client.consumer.stats import ConsumerStats
 from core_broker.client.hooks import HookChain
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MessageQueue
-from tests.support.consumer_parts import QUEUE, GivesBack, OffsetsInMemory, message
+from tests.support.consumer_parts import QUEUE, OffsetsInMemory, RecordingSendBack, message
 from tests.support.eventually import eventually
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
@@ -27,7 +27,7 @@ class Rig:
 
     def __init__(self, listener: OrderlyListener, settings: ConsumerSettings) -> None:
         self.offsets = OffsetsInMemory()
-        self.dead_letters = GivesBack()
+        self.dead_letters = RecordingSendBack()
         self.locked = True
         stats: dict[str, ConsumerStats] = defaultdict(ConsumerStats)
         self.process_queue = ProcessQueue(QUEUE, 0)
@@ -111,7 +111,7 @@ async def test_what_fails_comes_again_before_all_that_follows(start: Start) -> N
     await rig.deliver(5, 6, 7)
     await eventually(lambda: rig.committed == 8)
     assert listens.seen == [5, 6, 6, 6, 7]
-    assert rig.dead_letters.given == []
+    assert rig.dead_letters.offsets == []
 
 
 @pytest.mark.parametrize("answer", [None, SUSPEND, SuspendQueue(1), "rubbish", []])
@@ -134,15 +134,15 @@ async def test_after_the_last_try_it_is_a_dead_letter(start: Start) -> None:
     await rig.deliver(5, 6)
     await eventually(lambda: rig.committed == 7)
     assert listens.seen == [5, 5, 5, 6]
-    assert rig.dead_letters.given == [5]
+    assert rig.dead_letters.offsets == [5]
 
 
 async def test_when_nobody_takes_the_dead_letter_the_queue_goes_on_waiting(start: Start) -> None:
     listens = Listens(o5=99)
     rig = await start(listens, max_reconsume_times=0)
-    rig.dead_letters.takes = False
+    rig.dead_letters.is_stored = False
     await rig.deliver(5, 6)
-    await eventually(lambda: len(rig.dead_letters.given) == 3)
+    await eventually(lambda: len(rig.dead_letters.offsets) == 3)
     assert rig.committed == 5
     assert set(listens.seen) == {5}
 
@@ -151,11 +151,11 @@ async def test_nothing_is_consumed_without_the_lock(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "UNLOCKED_PAUSE_S", 0.001)
-    asked = 0
+    lock_checks = 0
 
     def holds(_queue: MessageQueue) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal lock_checks
+        lock_checks += 1
         return rig.locked
 
     listens = Listens()
@@ -163,7 +163,7 @@ async def test_nothing_is_consumed_without_the_lock(
     rig.delivery._holds = holds
     rig.locked = False
     await rig.deliver(5)
-    await eventually(lambda: asked > 5)
+    await eventually(lambda: lock_checks > 5)
     assert listens.seen == []
     rig.locked = True
     await eventually(lambda: rig.committed == 6)

@@ -45,7 +45,7 @@ async def test_messages_go_round_the_queues(peers: Peers) -> None:
     async with Producer("PG", peers[0].addr) as producer:
         results = [await producer.send(MESSAGE) for _ in range(8)]
     assert {str(result.queue) for result in results} == {"T@a:0", "T@a:1", "T@b:0", "T@b:1"}
-    assert len(peers[0].asked(SEND)) == len(peers[1].asked(SEND)) == 4
+    assert len(peers[0].received(SEND)) == len(peers[1].received(SEND)) == 4
     assert results[0].status is SendStatus.SEND_OK
     assert results[0].queue_offset == 7
     assert len({result.msg_id for result in results}) == 8
@@ -58,8 +58,8 @@ async def test_a_refusal_of_one_broker_is_taken_to_the_other(peers: Peers, code:
     async with Producer("PG", peers[0].addr) as producer:
         for _ in range(4):
             assert (await producer.send(MESSAGE)).queue.broker_name == "b"
-    first = peers[0].asked(SEND)[0].ext_fields["i"]
-    assert first in {request.ext_fields["i"] for request in peers[1].asked(SEND)}
+    first = peers[0].received(SEND)[0].ext_fields["i"]
+    assert first in {request.ext_fields["i"] for request in peers[1].received(SEND)}
 
 
 @pytest.mark.parametrize("code", [2, 13, 29])
@@ -70,7 +70,7 @@ async def test_other_refusals_are_final(peers: Peers, code: int) -> None:
         with pytest.raises(RequestRefused) as caught:
             await producer.send(MESSAGE)
     assert caught.value.code == code
-    assert len(peers[0].asked(SEND) + peers[1].asked(SEND)) == 1
+    assert len(peers[0].received(SEND) + peers[1].received(SEND)) == 1
 
 
 async def test_when_all_tries_fail_the_last_error_tells_of_them(peers: Peers) -> None:
@@ -89,7 +89,7 @@ async def test_silence_uses_up_the_time(peers: Peers) -> None:
     async with Producer("PG", peers[0].addr) as producer:
         with pytest.raises(RequestTimeout):
             await producer.send(MESSAGE, timeout_ms=50)
-    assert len(peers[0].asked(SEND) + peers[1].asked(SEND)) == 1
+    assert len(peers[0].received(SEND) + peers[1].received(SEND)) == 1
 
 
 async def test_a_silent_name_server_uses_up_no_more_than_the_time(peers: Peers) -> None:
@@ -119,7 +119,7 @@ async def test_a_flush_that_timed_out_counts_as_stored(peers: Peers) -> None:
     settings = ProducerSettings(retry_when_not_stored_ok=True)
     async with Producer("PG", peers[0].addr, settings=settings) as producer:
         assert (await producer.send(MESSAGE)).status is SendStatus.FLUSH_DISK_TIMEOUT
-    assert len(peers[0].asked(SEND) + peers[1].asked(SEND)) == 1 + 3
+    assert len(peers[0].received(SEND) + peers[1].received(SEND)) == 1 + 3
 
 
 async def test_a_chosen_queue_gets_one_try(peers: Peers) -> None:
@@ -137,8 +137,8 @@ async def test_a_chosen_queue_gets_one_try(peers: Peers) -> None:
 async def test_oneway_does_not_wait(peers: Peers) -> None:
     async with Producer("PG", peers[0].addr) as producer:
         await producer.send_oneway(MESSAGE)
-        await eventually(lambda: peers[0].asked(SEND) + peers[1].asked(SEND))
-    (request,) = peers[0].asked(SEND) + peers[1].asked(SEND)
+        await eventually(lambda: peers[0].received(SEND) + peers[1].received(SEND))
+    (request,) = peers[0].received(SEND) + peers[1].received(SEND)
     assert request.is_oneway
 
 
@@ -155,7 +155,7 @@ async def test_an_unknown_topic_goes_where_the_template_is(peers: Peers) -> None
     async with Producer("PG", peers[0].addr) as producer:
         results = [await producer.send(Message("NEW", b"hi")) for _ in range(8)]
     assert {result.queue.queue_id for result in results} == {0, 1, 2, 3}
-    assert peers[0].asked(SEND)[0].ext_fields["d"] == "4"
+    assert peers[0].received(SEND)[0].ext_fields["d"] == "4"
 
 
 async def test_no_route_and_no_template_is_a_refusal(peers: Peers) -> None:
@@ -177,18 +177,18 @@ async def test_a_refusal_that_blames_the_route_has_it_fetched_again(peers: Peers
     async with Producer("PG", peers[0].addr) as producer:
         for _ in range(4):
             await producer.send(MESSAGE)
-    assert len(peers[0].asked(RequestCode.GET_ROUTEINFO_BY_TOPIC)) > 1
+    assert len(peers[0].received(RequestCode.GET_ROUTEINFO_BY_TOPIC)) > 1
 
 
 async def test_brokers_hear_of_the_producer_and_of_its_leaving(peers: Peers) -> None:
     async with Producer("PG", peers[0].addr) as producer:
         await producer.send(MESSAGE)
         client_id = producer.client_id
-        await eventually(lambda: peers[1].asked(RequestCode.HEART_BEAT))
-    beat = decode_body(HeartbeatData, peers[1].asked(RequestCode.HEART_BEAT)[0].body)
+        await eventually(lambda: peers[1].received(RequestCode.HEART_BEAT))
+    beat = decode_body(HeartbeatData, peers[1].received(RequestCode.HEART_BEAT)[0].body)
     assert beat.client_id == client_id
     assert [it.group_name for it in beat.producer_data_set] == ["PG"]
-    (goodbye,) = peers[1].asked(RequestCode.UNREGISTER_CLIENT)
+    (goodbye,) = peers[1].received(RequestCode.UNREGISTER_CLIENT)
     assert goodbye.ext_fields == {"clientID": client_id, "producerGroup": "PG"}
 
 

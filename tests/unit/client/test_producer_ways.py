@@ -73,18 +73,18 @@ async def test_what_is_on_its_way_is_bounded(peer: ScriptedPeer) -> None:
 
 
 async def test_stopping_waits_for_what_is_on_its_way(peer: ScriptedPeer) -> None:
-    asked: list[RemotingCommand] = []
-    peer.on(SEND, asked.append)
+    sends: list[RemotingCommand] = []
+    peer.on(SEND, sends.append)
     producer = Producer("PG", peer.addr)
     await producer.start()
     sending = asyncio.create_task(producer.send(MESSAGE))
     submitted = producer.submit(MESSAGE)
-    await eventually(lambda: len(asked) == 2)
+    await eventually(lambda: len(sends) == 2)
     stopping = asyncio.create_task(producer.stop())
     await asyncio.sleep(0)
     with pytest.raises(ClientError, match="not running"):
         producer.submit(MESSAGE)
-    for request in asked:
+    for request in sends:
         peer.connections[0].answer(request, stored(request))
     await stopping
     assert (await sending).queue_offset == (await submitted).queue_offset == 7
@@ -112,7 +112,7 @@ async def test_messages_of_one_key_go_to_one_queue_and_are_tried_once(peer: Scri
         peer.on(SEND, lambda _: refuse(1))
         with pytest.raises(RequestRefused):
             await producer.send_ordered(MESSAGE, "order-1")
-    assert len(peer.asked(SEND)) == 1
+    assert len(peer.received(SEND)) == 1
 
 
 async def test_many_messages_go_in_as_many_batches_as_needed(peer: ScriptedPeer) -> None:
@@ -121,8 +121,8 @@ async def test_many_messages_go_in_as_many_batches_as_needed(peer: ScriptedPeer)
     async with Producer("PG", peer.addr, settings=settings) as producer:
         results = await producer.send_batches(messages)
         assert await producer.send_batches([]) == []
-    assert len(results) == len(peer.asked(BATCH)) == 5
-    assert all(len(request.body) <= 1000 for request in peer.asked(BATCH))
+    assert len(results) == len(peer.received(BATCH)) == 5
+    assert all(len(request.body) <= 1000 for request in peer.received(BATCH))
 
 
 def test_splitting_keeps_the_order_and_everything() -> None:
@@ -136,7 +136,7 @@ async def test_large_bodies_are_packed_as_told(peer: ScriptedPeer, kind: Compres
     body = b"x" * 10_000
     async with Producer("PG", peer.addr, settings=ProducerSettings(compress_type=kind)) as producer:
         await producer.send(Message("T", body))
-    (request,) = peer.asked(SEND)
+    (request,) = peer.received(SEND)
     sys_flag = int(request.ext_fields["f"])
     assert sys_flag == 1 | kind
     assert len(request.body) < 1000
@@ -152,7 +152,7 @@ async def test_properties_that_would_break_others_are_refused(
     async with Producer("PG", peer.addr) as producer:
         with pytest.raises(ClientError, match="property"):
             await producer.send(Message("T", b"hi", properties=properties))
-    assert peer.asked(SEND) == []
+    assert peer.received(SEND) == []
 
 
 async def test_a_slow_broker_is_avoided_when_that_is_on(peer: ScriptedPeer) -> None:
@@ -163,7 +163,7 @@ async def test_a_slow_broker_is_avoided_when_that_is_on(peer: ScriptedPeer) -> N
         async with Producer("PG", peer.addr, settings=settings) as producer:
             for _ in range(12):
                 assert (await producer.send(MESSAGE)).queue.broker_name == "b"
-        assert len(other.asked(SEND)) <= 1
+        assert len(other.received(SEND)) <= 1
 
 
 async def test_the_vip_channel_is_two_ports_below(peer: ScriptedPeer) -> None:

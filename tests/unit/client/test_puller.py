@@ -20,7 +20,7 @@ from core_broker.remoting.bodies import HeartbeatData, MessageQueue
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import PullMessageRequestHeader
-from tests.support.consumer_parts import QUEUE, GivesBack, OffsetsInMemory, record
+from tests.support.consumer_parts import QUEUE, OffsetsInMemory, RecordingSendBack, record
 from tests.support.eventually import eventually
 from tests.support.scripted_peer import Handler, ScriptedPeer, refuse
 
@@ -63,7 +63,7 @@ class Rig:
             self._listen,
             self.settings,
             offsets=self.offsets,
-            send_back=GivesBack().send_back,
+            send_back=RecordingSendBack().send_back,
             hooks=HookChain(()),
             stats=self.stats.__getitem__,
         )
@@ -102,8 +102,8 @@ class Rig:
         await self.instance.stop()
 
     async def pulls(self, count: int) -> list[PullMessageRequestHeader]:
-        await eventually(lambda: len(self.peer.asked(PULL)) >= count)
-        return [request.header(PullMessageRequestHeader) for request in self.peer.asked(PULL)]
+        await eventually(lambda: len(self.peer.received(PULL)) >= count)
+        return [request.header(PullMessageRequestHeader) for request in self.peer.received(PULL)]
 
     async def _listen(self, messages: list[MessageExt]) -> ConsumeStatus:
         await self.gate.wait()
@@ -211,7 +211,7 @@ async def test_a_full_queue_is_not_pulled_until_it_has_room(rig: Rig) -> None:
     )
     await eventually(lambda: rig.process_queue.count == 3)
     await asyncio.sleep(0.05)
-    assert len(rig.peer.asked(PULL)) == 1
+    assert len(rig.peer.received(PULL)) == 1
     rig.gate.set()
     await rig.pulls(2)
 
@@ -226,6 +226,6 @@ async def test_a_paused_queue_is_not_pulled(rig: Rig, monkeypatch: pytest.Monkey
     rig.paused = True
     await rig.start()
     await eventually(lambda: rig.looks > 5)
-    assert rig.peer.asked(PULL) == []
+    assert rig.peer.received(PULL) == []
     rig.paused = False
-    await eventually(lambda: rig.peer.asked(PULL))
+    await eventually(lambda: rig.peer.received(PULL))

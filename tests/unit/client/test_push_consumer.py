@@ -38,7 +38,7 @@ async def test_joining(broker: OneBroker) -> None:
         await eventually(lambda: len(broker.pulls()) == 4)
         assert joined.queues == [RETRY0, RETRY1, T0, T1]
         assert broker.members == [joined.client_id]
-    beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[0].body)
+    beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[0].body)
     (data,) = beat.consumer_data_set
     assert (data.group_name, data.consume_type) == ("G", "CONSUME_PASSIVELY")
     assert (data.message_model, data.consume_from_where) == (
@@ -47,7 +47,7 @@ async def test_joining(broker: OneBroker) -> None:
     )
     shown = {it.topic: (it.sub_string, it.tags_set) for it in data.subscription_data_set}
     assert shown == {"T": ("A || B", {"A", "B"}), "%RETRY%G": ("*", set())}
-    (goodbye,) = broker.asked(RequestCode.UNREGISTER_CLIENT)
+    (goodbye,) = broker.received(RequestCode.UNREGISTER_CLIENT)
     assert goodbye.ext_fields == {"clientID": beat.client_id, "consumerGroup": "G"}
 
 
@@ -79,18 +79,18 @@ async def test_the_time_to_begin_at_is_half_an_hour_ago_or_as_told(broker: OneBr
     )
     async with consumer(broker, settings):
         await eventually(lambda: len(broker.pulls()) == 4)
-    asked = broker.asked(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
-    assert {request.ext_fields["timestamp"] for request in asked} == {"123"}
+    requests = broker.received(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
+    assert {request.ext_fields["timestamp"] for request in requests} == {"123"}
 
 
 async def test_when_nobody_lists_the_members_the_queues_are_kept(broker: OneBroker) -> None:
     async with consumer(broker) as joined:
         await eventually(lambda: len(joined.queues) == 4)
-        asked = len(broker.asked(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
+        count_before = len(broker.received(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
         broker.on(RequestCode.GET_CONSUMER_LIST_BY_GROUP, lambda _: refuse(1))
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
         code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
-        await eventually(lambda: len(broker.asked(code)) >= asked + 2)
+        await eventually(lambda: len(broker.received(code)) >= count_before + 2)
         assert len(joined.queues) == 4
 
 
@@ -114,7 +114,7 @@ async def test_subscribing_while_running(broker: OneBroker) -> None:
     broker.serve_route(["T", "U", "%RETRY%G"], {"b": broker.addr})
 
     def told() -> set[str]:
-        beat = decode_body(HeartbeatData, broker.asked(RequestCode.HEART_BEAT)[-1].body)
+        beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[-1].body)
         return {it.topic for it in beat.consumer_data_set[0].subscription_data_set}
 
     async with consumer(broker) as joined:
@@ -151,8 +151,8 @@ async def test_broadcasting_takes_all_queues_and_keeps_offsets_here(
         await eventually(lambda: list(broker.pulls().values()) == [91] * 2)
         assert again.queues == [T0, T1]
         assert again.client_id.endswith("@DEFAULT")
-    assert broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
-    assert broker.asked(RequestCode.GET_MAX_OFFSET) == []
+    assert broker.received(RequestCode.UPDATE_CONSUMER_OFFSET) == []
+    assert broker.received(RequestCode.GET_MAX_OFFSET) == []
 
 
 async def test_a_reset_that_comes_in_while_the_group_is_shared_out_counts(
@@ -163,14 +163,14 @@ async def test_a_reset_that_comes_in_while_the_group_is_shared_out_counts(
 
     def reset_first(request: RemotingCommand) -> RemotingCommand:
         body = encode_body(ResetOffsetBody(offset_table={T0: 3}))
-        broker.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
-        return broker.members_known(request)
+        broker.notify(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+        return broker.member_list(request)
 
     async with consumer(broker):
         await eventually(lambda: broker.pulls().get(("T", 0)) == 90)
         # One request for the member list per topic; the retry topic sorts before T.
         broker.script(RequestCode.GET_CONSUMER_LIST_BY_GROUP, [reset_first])
-        broker.tell(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+        broker.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
         await eventually(lambda: broker.pulls()["T", 0] == 3)
         assert broker.offsets["T", 0] == 3
 

@@ -121,6 +121,6 @@ async def test_a_lock_that_nobody_asked_for_is_not_held(peer: Grants, locks: Que
 async def test_unlocking_asks_only_for_what_is_locked(peer: Grants, locks: QueueLocks) -> None:
     await locks.lock(Q0)
     await locks.unlock([Q0, Q1])
-    (request,) = peer.asked(UNLOCK)
+    (request,) = peer.received(UNLOCK)
     assert decode_body(UnlockBatchRequestBody, request.body).mq_set == [Q0]
     assert not locks.holds(Q0)

@@ -34,8 +34,8 @@ async def broker() -> AsyncIterator[ScriptedPeer]:
 
 async def sent(broker: ScriptedPeer) -> dict[str, str]:
     """The properties of the sent request."""
-    await eventually(lambda: broker.asked(SEND))
-    return decode_properties(broker.asked(SEND)[-1].ext_fields["i"])
+    await eventually(lambda: broker.received(SEND))
+    return decode_properties(broker.received(SEND)[-1].ext_fields["i"])
 
 
 async def push(
@@ -82,8 +82,8 @@ async def test_replies_find_their_requests(broker: ScriptedPeer) -> None:
             asyncio.create_task(producer.request(Message("T", b"%d" % number), timeout_ms=5_000))
             for number in range(10)
         ]
-        await eventually(lambda: len(broker.asked(SEND)) == 10)
-        for request in reversed(broker.asked(SEND)):
+        await eventually(lambda: len(broker.received(SEND)) == 10)
+        for request in reversed(broker.received(SEND)):
             properties = decode_properties(request.ext_fields["i"])
             await push(broker, properties["CORRELATION_ID"], b"re " + request.body)
         replies = await asyncio.gather(*asking)
@@ -158,7 +158,7 @@ def asked_message(**properties: str) -> MessageExt:
 async def test_replying(broker: ScriptedPeer) -> None:
     async with Producer("CG", broker.addr) as producer:
         result = await producer.reply(asked_message(), b"pong")
-    (request,) = broker.asked(REPLY)
+    (request,) = broker.received(REPLY)
     assert (request.body, request.ext_fields["b"]) == (b"pong", "c_REPLY_TOPIC")
     properties = decode_properties(request.ext_fields["i"])
     assert properties["MSG_TYPE"] == "reply"
@@ -173,7 +173,7 @@ async def test_a_reply_that_cannot_be_delivered_is_not_sent_again(broker: Script
     async with Producer("CG", broker.addr) as producer:
         with pytest.raises(RequestRefused, match="not found"):
             await producer.reply(asked_message(), b"pong")
-    assert len(broker.asked(REPLY)) == 1
+    assert len(broker.received(REPLY)) == 1
 
 
 @pytest.mark.parametrize("name", ["CLUSTER", "CORRELATION_ID", "REPLY_TO_CLIENT"])

@@ -42,7 +42,7 @@ async def test_the_broker_is_asked_to_deliver_it_again(
     peer: ScriptedPeer, send_back: SendBack
 ) -> None:
     assert await send_back.send_back(message(5))
-    (request,) = peer.asked(BACK)
+    (request,) = peer.received(BACK)
     assert request.ext_fields == {
         "offset": "5000",
         "group": "G",
@@ -52,7 +52,7 @@ async def test_the_broker_is_asked_to_deliver_it_again(
         "unitMode": "false",
         "maxReconsumeTimes": "16",
     }
-    assert peer.asked(SEND) == []
+    assert peer.received(SEND) == []
 
 
 async def test_a_copy_is_sent_when_the_broker_refuses(
@@ -62,7 +62,7 @@ async def test_a_copy_is_sent_when_the_broker_refuses(
     failed = message(5, b"body", {"KEYS": "k"})
     failed.reconsume_times = 2
     assert await send_back.send_back(failed)
-    (request,) = peer.asked(SEND)
+    (request,) = peer.received(SEND)
     header = request.header(SendMessageRequestHeaderV2)
     assert (header.topic, header.producer_group, request.body) == ("%RETRY%G", "INNER", b"body")
     assert (header.reconsume_times, header.max_reconsume_times) == (3, 16)
@@ -88,8 +88,8 @@ async def test_a_broker_that_left_the_routes_is_a_failure_too(
     failed = message(5)
     failed.broker_name = "gone"
     assert await send_back.send_back(failed)
-    assert peer.asked(BACK) == []
-    assert len(peer.asked(SEND)) == 1
+    assert peer.received(BACK) == []
+    assert len(peer.received(SEND)) == 1
 
 
 def test_a_copy_of_a_copy_keeps_its_origin() -> None:

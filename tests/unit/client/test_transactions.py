@@ -71,8 +71,8 @@ def producer(broker: ScriptedPeer, answers: Answers, **more: Any) -> Transaction
 
 
 async def ended(broker: ScriptedPeer, count: int = 1) -> list[RemotingCommand]:
-    await eventually(lambda: len(broker.asked(END)) >= count)
-    return broker.asked(END)
+    await eventually(lambda: len(broker.received(END)) >= count)
+    return broker.received(END)
 
 
 @pytest.mark.parametrize(("state", "flag"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOW, "0")])
@@ -83,7 +83,7 @@ async def test_the_broker_hears_what_it_came_to(
     async with producer(broker, answers) as sending:
         result = await sending.send_in_transaction(MESSAGE, "arg")
         (end,) = await ended(broker)
-    (half,) = broker.asked(SEND)
+    (half,) = broker.received(SEND)
     properties = decode_properties(half.ext_fields["i"])
     assert half.ext_fields["f"] == "4"
     assert (properties["TRAN_MSG"], properties["PGROUP"]) == ("true", "PG")
@@ -134,7 +134,7 @@ async def test_nothing_runs_when_the_half_message_is_refused(broker: ScriptedPee
         with pytest.raises(ClientError, match="delayed"):
             await sending.send_in_transaction(Message("T", b"x", delay_level=1))
     assert answers.executed == []
-    assert broker.asked(END) == []
+    assert broker.received(END) == []
 
 
 async def test_plain_functions_run_beside_the_event_loop(broker: ScriptedPeer) -> None:
@@ -242,7 +242,7 @@ async def test_stopping_does_not_wait_for_a_check(broker: ScriptedPeer) -> None:
         await sending.send_in_transaction(MESSAGE)
         broker.connections[-1].send(question())
         await entered.wait()
-    assert len(broker.asked(END)) == 1
+    assert len(broker.received(END)) == 1
 
 
 class Notes:

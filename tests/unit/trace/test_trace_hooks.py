@@ -42,7 +42,7 @@ async def peer() -> AsyncIterator[ScriptedPeer]:
 
 def traced(peer: ScriptedPeer) -> list[TraceRecord]:
     """All records that arrived at the trace topic."""
-    bodies = [it.body for it in peer.asked(SEND) if it.ext_fields["b"] == TRACE]
+    bodies = [it.body for it in peer.received(SEND) if it.ext_fields["b"] == TRACE]
     decoded = [decode_trace(body) for body in bodies]
     assert sum(it.broken_count for it in decoded) == 0
     return [record for it in decoded for record in it.records]
@@ -104,7 +104,7 @@ async def test_a_send(peer: ScriptedPeer) -> None:
             success=True,
         )
     ]
-    (request,) = peer.asked(SEND)
+    (request,) = peer.received(SEND)
     assert decode_properties(request.ext_fields["i"])["KEYS"] == "KEY k1 k2"
     assert request.ext_fields["a"].startswith("_INNER_TRACE_PRODUCER-G-PRODUCE-")
     assert (hook.sent, hook.dropped) == (1, 0)
@@ -215,7 +215,7 @@ async def test_a_full_batch_is_sent_at_once(peer: ScriptedPeer) -> None:
     assert traced(peer) == []
     hook.after_send(sent(Message("T", b"1")))
     await eventually(lambda: len(traced(peer)) == CALLS_PER_BATCH)
-    assert len(peer.asked(SEND)) == 1
+    assert len(peer.received(SEND)) == 1
     await hook.stop()
 
 

@@ -4,7 +4,7 @@ import random
 
 
 def damaged(data: bytes, generator: random.Random) -> bytes:
-    """Cut off, append, blank, scramble or turn round; the size may become odd, or zero."""
+    """Truncate, append, zero, fill with 0xFF, scramble or rotate; any size may result."""
     start = generator.randrange(len(data) + 1)
     count = generator.choice((1, 20, 400, 5000))
     end = min(len(data), start + count)

@@ -1,21 +1,22 @@
-"""The history of a test: what was sent, what was said about it, and what was found afterwards.
+"""The history of a test: sent messages, acknowledgements, and messages read after a restart.
 
-    begin(number, queue, body)      a message goes out; from now on it may be there or not
-    stored(number, offset)          it must survive a kill: the broker said where it lies
-    synced(number)                  it must survive a power cut, too
-    power_cut()                     what was not synced may be gone
+    begin(number, queue, body)      a message is sent; until an answer the outcome is unknown
+    stored(number, offset)          acknowledged with an offset: the message must survive a kill
+    synced(number)                  the message must survive a power cut, too
+    power_cut()                     messages without a sync may be lost
 
-`check` compares all of it with what is read after a restart:
+`check` compares the history with the messages read after a restart. All lists must be empty:
 
-    lost        acknowledged, and not there             must be empty
-    invented    there, and never sent                   must be empty
-    altered     there with other content, or another message at an acknowledged offset     empty
-    reordered   stored before a message that was acknowledged before it was sent           empty
-    gaps        offsets without a message               must be empty, but for damaged ones, and
-                before those: a damaged message may tell a later place than its own
-    holes       written before the end of the log and not there: what is lost is no tail   empty
-    duplicates  there twice: the same message sent once must be empty
-    unknown     sent, and no answer says what became of it: either is allowed
+    lost        acknowledged, but not read
+    invented    read, but never sent
+    altered     read with different content, or a different message at an acknowledged offset
+    reordered   stored before a message whose acknowledgement preceded the send
+    gaps        offsets without a message, except offsets of damaged messages and offsets before
+                a damaged message: a damaged message may show a later offset
+    holes       written before the end of the log, but not read: the loss is not a tail of the log
+    duplicates  read twice, but sent once
+
+Messages without an answer are `unknown`: read or not read, both are allowed.
 """
 
 from collections import defaultdict
@@ -28,7 +29,7 @@ Queue = tuple[str, int]
 
 
 class Found(NamedTuple):
-    """One message as it was read."""
+    """One message read after a restart."""
 
     offset: int
     number: int
@@ -37,15 +38,15 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Sent:
-    """What the sender knows of one message."""
+    """The sender's record of one message."""
 
     queue: Queue
     body: bytes
-    #: Numbers of the events at which it went out and was acknowledged.
+    #: Event numbers of the send and of the acknowledgement.
     begun_at: int
     stored_at: int = 0
     offset: int = -1
-    #: In the commit log, where the test knows that.
+    #: Start and end in the commit log; -1 when unknown to the test.
     start_physical: int = -1
     end_physical: int = -1
     must_survive_kill: bool = False
@@ -55,7 +56,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is wrong, one sentence each; `unknown` is counted only."""
+    """The problems found by a check, one sentence each; unknown messages are only counted."""
 
     lost: list[str] = field(default_factory=list)
     invented: list[str] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Verdict:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that must not be."""
+        """All problems, with the kind of each problem."""
         return [
             f"{kind}: {text}"
             for kind in ("lost", "invented", "altered", "reordered", "gaps", "holes", "duplicates")
@@ -78,104 +79,106 @@ class Verdict:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing is wrong."""
+        """True without problems."""
         return not self.problems
 
 
 class History:
-    """Senders report to it; whoever reads everything asks it."""
+    """Collects the reports of senders, and checks the messages read by a reader."""
 
     def __init__(self) -> None:
         self._sent: dict[int, Sent] = {}
         self._events = 0
         self._numbers = 0
-        #: Queue → offset → number, for what was acknowledged.
-        self._places: dict[Queue, dict[int, int]] = defaultdict(dict)
-        self._given_twice: list[str] = []
-        #: Where queues begin that do not begin at 0.
+        #: Queue → offset → number of the acknowledged message.
+        self._numbers_by_offset: dict[Queue, dict[int, int]] = defaultdict(dict)
+        self._offsets_used_twice: list[str] = []
+        #: First offsets of queues with expired messages.
         self._firsts: dict[Queue, int] = {}
 
     @property
     def acknowledged(self) -> int:
-        """How many messages must be there now."""
-        return sum(each.must_survive_kill for each in self._sent.values())
+        """The number of messages required to survive a kill."""
+        return sum(sent.must_survive_kill for sent in self._sent.values())
 
     @property
     def spans(self) -> dict[int, tuple[int, int]]:
-        """Where in the log the messages lie that must be there, as far as the test told."""
+        """The known commit-log spans of the messages required to survive a kill."""
         return {
-            number: (each.start_physical, each.end_physical)
-            for number, each in self._sent.items()
-            if each.must_survive_kill and each.end_physical >= 0
+            number: (sent.start_physical, sent.end_physical)
+            for number, sent in self._sent.items()
+            if sent.must_survive_kill and sent.end_physical >= 0
         }
 
     def body(self, number: int) -> bytes:
-        """What a message was sent with."""
+        """The body of a sent message."""
         return self._sent[number].body
 
     def is_damaged(self, number: int) -> bool:
-        """Tell whether the test damaged a message."""
+        """True for a message damaged by the test."""
         return self._sent[number].is_damaged
 
-    # -- what senders report --
+    # -- reports of senders --
 
     def next_number(self) -> int:
-        """A number that no message has yet."""
+        """A new message number."""
         self._numbers += 1
         return self._numbers
 
     def begin(self, number: int, queue: Queue, body: bytes) -> None:
-        """Note a message before it goes out; its number is its own for ever."""
+        """Record a message before the send; the number must be unused."""
         assert number not in self._sent, f"the test sends {number} twice"
         self._sent[number] = Sent(queue, body, self._event())
 
     def stored(self, number: int, offset: int, span: tuple[int, int] = (-1, -1)) -> None:
-        """Note that a message was said to be stored at an offset of its queue.
+        """Record the acknowledgement of a message with the offset in the queue.
 
-        `span` is where it begins and ends in the commit log, where the test knows that.
+        `span` is the start and end in the commit log, if known to the test.
         """
         sent = self._sent[number]
-        other = self._place(sent.queue, offset)
-        if other not in (None, number):
-            self._given_twice.append(f"{sent.queue} offset {offset} for {other} and {number}")
+        expected = self._number_at(sent.queue, offset)
+        if expected not in (None, number):
+            self._offsets_used_twice.append(
+                f"{sent.queue} offset {offset} for {expected} and {number}"
+            )
         else:
-            self._places[sent.queue][offset] = number
+            self._numbers_by_offset[sent.queue][offset] = number
         sent.stored_at, sent.offset = self._event(), offset
         sent.start_physical, sent.end_physical = span
         sent.must_survive_kill = True
 
     def synced(self, number: int) -> None:
-        """Note that a stored message was said to be on the disk."""
+        """Record the acknowledged sync of a stored message."""
         self._sent[number].must_survive_cut = True
 
     def power_cut(self) -> None:
-        """From now on, what was not synced is unknown."""
+        """Mark messages without a sync as unknown."""
         for sent in self._sent.values():
             if sent.must_survive_kill and not (sent.must_survive_cut or sent.is_damaged):
                 sent.must_survive_kill = False
-                self._places[sent.queue].pop(sent.offset, None)
+                self._numbers_by_offset[sent.queue].pop(sent.offset, None)
 
     def expired(self, queue: Queue, first: int) -> None:
-        """Note that a queue begins at an offset now: what lay before it was deleted by age."""
+        """Record the new first offset of a queue after the deletion of expired messages."""
         self._firsts[queue] = first
         for sent in self._sent.values():
             if sent.queue == queue and 0 <= sent.offset < first:
                 sent.must_survive_kill = False
-                self._places[queue].pop(sent.offset, None)
+                self._numbers_by_offset[queue].pop(sent.offset, None)
 
     def damaged(self, number: int) -> None:
-        """The test itself damages this message: it may be missing, but nothing else."""
+        """Record damage to a message by the test: only the damaged message may be missing."""
         self._sent[number].is_damaged = True
 
-    # -- what is asked --
+    # -- checks --
 
     def check(self, queues: Mapping[Queue, Sequence[Found]], log_end: int | None = None) -> Verdict:
-        """Compare with everything that was read.
+        """Compare the history with all messages read after a restart.
 
-        With `log_end`, the end of the recovered log, nothing before it may be missing. What was
-        found must be there from now on, whatever happens.
+        With `log_end`, the end of the recovered log, messages before the end must not be missing.
+        Messages read now must be read by all later checks too.
         """
-        verdict = Verdict(altered=list(self._given_twice))
+        verdict = Verdict(altered=list(self._offsets_used_twice))
         seen: set[int] = set()
         for queue, found in queues.items():
             self._check_queue(queue, found, seen, verdict)
@@ -183,7 +186,7 @@ class History:
             if number in seen:
                 continue
             if sent.is_damaged:
-                sent.end_physical = -1  # another message may lie there
+                sent.end_physical = -1  # later messages may overwrite the span
                 continue
             name = f"{number} of {sent.queue} at {sent.offset}"
             if sent.must_survive_kill:
@@ -199,13 +202,13 @@ class History:
         self, queue: Queue, found: Iterable[Found], seen: set[int], verdict: Verdict
     ) -> None:
         expected, newest_begin = self._firsts.get(queue, 0), 0
-        places = self._places[queue]
+        numbers = self._numbers_by_offset[queue]
         for offset, number, body in found:
             sent = self._sent.get(number)
             name = f"{number} at {offset} of {queue}"
             is_damaged = sent is not None and sent.is_damaged
             while expected < offset:
-                if not is_damaged and not self._is_damaged_place(places.get(expected)):
+                if not is_damaged and not self._is_damaged_number(numbers.get(expected)):
                     verdict.gaps.append(f"{queue} offset {expected}")
                 expected += 1
             expected = offset + 1
@@ -215,7 +218,7 @@ class History:
             if sent is None or sent.queue != queue:
                 verdict.invented.append(name)
                 continue
-            if sent.body != body or self._place(queue, offset) not in (None, number):
+            if sent.body != body or self._number_at(queue, offset) not in (None, number):
                 verdict.altered.append(name)
             if number in seen:
                 verdict.duplicates.append(name)
@@ -225,21 +228,21 @@ class History:
             elif sent.stored_at < newest_begin:
                 verdict.reordered.append(name)
             newest_begin = max(newest_begin, sent.begun_at)
-            self._keep(number, sent, offset)
+            self._require(number, sent, offset)
 
-    def _keep(self, number: int, sent: Sent, offset: int) -> None:
-        """What a reader has seen after a restart stays."""
+    def _require(self, number: int, sent: Sent, offset: int) -> None:
+        """Require a message read after a restart in all later checks."""
         if not sent.must_survive_kill:
             sent.offset, sent.stored_at = offset, self._event()
-            self._places[sent.queue][offset] = number
+            self._numbers_by_offset[sent.queue][offset] = number
         sent.must_survive_kill = sent.must_survive_cut = True
 
-    def _place(self, queue: Queue, offset: int) -> int | None:
-        """Which message must be at an offset; a damaged one may have made way."""
-        number = self._places[queue].get(offset)
-        return None if self._is_damaged_place(number) else number
+    def _number_at(self, queue: Queue, offset: int) -> int | None:
+        """The number of the message required at an offset; None for a damaged message."""
+        number = self._numbers_by_offset[queue].get(offset)
+        return None if self._is_damaged_number(number) else number
 
-    def _is_damaged_place(self, number: int | None) -> bool:
+    def _is_damaged_number(self, number: int | None) -> bool:
         return number is not None and self._sent[number].is_damaged
 
     def _event(self) -> int:

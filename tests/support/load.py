@@ -1,7 +1,6 @@
-"""Producers that send as fast as they are answered, and a reader of everything: for tests that
-break something under them.
+"""Producers under full load, and a reader of a whole topic, for tests with faults during a load.
 
-Each message's number stands in its body, and everything goes to a `History`.
+The message body contains the message number, and a `History` records all messages.
 """
 
 import asyncio
@@ -24,8 +23,8 @@ IN_FLIGHT = 8
 QUEUES = 4
 ANSWER_TIMEOUT_MS = 30_000
 BODY_BYTES = (0, 30, 300, 3000)
-#: Answers after which a message may be stored or not: late on the disk, or refused for a reason
-#: that may also have come up after it was written.
+#: Response codes with an unknown outcome: the flush timed out, or the broker refused the message
+#: for a reason possible after the write.
 MAY_BE_STORED = frozenset(
     {
         ResponseCode.FLUSH_DISK_TIMEOUT,
@@ -37,7 +36,7 @@ MAY_BE_STORED = frozenset(
 
 
 class Load:
-    """Sends to one topic until it is told to stop, or the broker is gone."""
+    """Sends to one topic until `stop`, or until the broker is unreachable."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class Load:
     ) -> None:
         self.history = history
         self.count = 0
-        #: Answers that were no success, by code, and the remark of the last of each.
+        #: The last remark by response code, for answers other than success.
         self.refusals: dict[int, str] = {}
         self._addr = addr
         self._random = generator
@@ -60,24 +59,26 @@ class Load:
         self._reached = asyncio.Event()
 
     async def run(self) -> None:
-        """Send; return when it is over."""
+        """Send messages; returns after `stop`, or when the broker is unreachable."""
         clients = [RemotingClient(name=f"load-{number}") for number in range(PRODUCERS)]
-        await asyncio.gather(*(self._lane(client) for client in clients for _ in range(IN_FLIGHT)))
+        await asyncio.gather(
+            *(self._send_loop(client) for client in clients for _ in range(IN_FLIGHT))
+        )
         for client in clients:
             await client.close()
 
     def stop(self) -> None:
-        """Send nothing more; `run` returns when the last answer is there."""
+        """Stop sending; `run` returns after the last answer."""
         self._is_stopping = True
 
     async def acknowledged(self, count: int, timeout_s: float = 60.0) -> None:
-        """Return when so many messages were acknowledged."""
+        """Wait for `count` acknowledged messages."""
         self._target = count
         if self.count < count:
             self._reached.clear()
             await asyncio.wait_for(self._reached.wait(), timeout_s)
 
-    async def _lane(self, client: RemotingClient) -> None:
+    async def _send_loop(self, client: RemotingClient) -> None:
         with suppress(TransportError):
             while not self._is_stopping:
                 batch = self._random.choice((1, 1, 1, 4))
@@ -117,7 +118,7 @@ class Load:
 
 
 async def read_topic(addr: str, topic: str = "T") -> dict[Queue, list[Found]]:
-    """Everything in the queues of a topic."""
+    """All messages in the queues of a topic."""
     client = RemotingClient(name="reader")
     try:
         queues = range(QUEUES)
@@ -143,7 +144,7 @@ async def _read_queue(client: RemotingClient, addr: str, topic: str, queue_id: i
                 for each in decode_records(answer.body)
             ]
         else:
-            # The queue begins later, or something in it is gone.
+            # The queue starts at a higher offset, or messages in the queue are lost.
             assert answer.code in {
                 ResponseCode.PULL_OFFSET_MOVED,
                 ResponseCode.PULL_RETRY_IMMEDIATELY,

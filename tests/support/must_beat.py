@@ -1,7 +1,7 @@
-"""`make must-beat`: for each thing the console must do better than others, does its check pass?
+"""`make must-beat`: results of the tests for each item where the console must beat other consoles.
 
-A test says which it checks: `@pytest.mark.must_beat(4)`. An item passes when all of its tests did;
-one without any test does not pass.
+A test names its item by `@pytest.mark.must_beat(4)`. An item passes when all tests of the item
+pass; an item without tests does not pass.
 """
 
 from collections import defaultdict
@@ -36,12 +36,12 @@ TITLES = {
     39: "below a sub-path, SQLite or PostgreSQL, restart-safe",
 }
 PROPERTY = "must_beat"
-#: How much an outcome says: the strongest of a test's phases is the test's.
+#: Outcomes by rising strength: the strongest outcome of a test's phases is the test's outcome.
 STRENGTH = ("pass", "skipped", "FAIL")
 
 
 class MustBeat:
-    """Gathers the outcomes of marked tests, also from workers, and prints them by item."""
+    """Collects the outcomes of marked tests, also from xdist workers, and prints a summary."""
 
     def __init__(self) -> None:
         self.tests: dict[int, dict[str, str]] = defaultdict(dict)
@@ -58,12 +58,12 @@ class MustBeat:
         outcome = {"passed": "pass", "skipped": "skipped"}.get(report.outcome, "FAIL")
         for name, number in report.user_properties:
             if name == PROPERTY:
-                known = self.tests[int(str(number))]
-                before = known.get(report.nodeid, "pass")
-                known[report.nodeid] = max(before, outcome, key=STRENGTH.index)
+                outcomes = self.tests[int(str(number))]
+                previous = outcomes.get(report.nodeid, "pass")
+                outcomes[report.nodeid] = max(previous, outcome, key=STRENGTH.index)
 
     def outcome(self, number: int) -> str:
-        """Of one item: pass only when it has tests and all passed."""
+        """The outcome of one item: pass only with at least one test and without failures."""
         outcomes = self.tests.get(number, {}).values()
         return max(outcomes, key=STRENGTH.index, default="no test")
 

@@ -31,10 +31,10 @@ class Mqadmin:
         result = CliRunner().invoke(cli, arguments, prog_name="mqadmin", env=self._env)
         raised = result.exception
         assert raised is None or isinstance(raised, SystemExit), repr(raised)
-        said = f"{arguments}\n{result.stdout}\n{result.stderr}"
-        assert result.exit_code == code, said
-        assert "Traceback" not in result.stderr, said
-        assert bool(result.stderr) == (code != 0), said
+        output_text = f"{arguments}\n{result.stdout}\n{result.stderr}"
+        assert result.exit_code == code, output_text
+        assert "Traceback" not in result.stderr, output_text
+        assert bool(result.stderr) == (code != 0), output_text
         return result
 
     def lines(self, *arguments: str) -> list[str]:

@@ -76,10 +76,10 @@ async def test_who_is_connected(
 
         async def known() -> bool:
             try:
-                found = await admin.producer_connections(addr, group)
+                connections = await admin.producer_connections(addr, group)
             except RequestRefused:
                 return False
-            return [it.client_id for it in found.connection_set] == [producer.client_id]
+            return [it.client_id for it in connections.connection_set] == [producer.client_id]
 
         await eventually(known)
     for question in (admin.producer_connections, admin.consumer_connections, admin.consumer_ids):
@@ -99,16 +99,16 @@ async def test_messages_are_found_by_key_id_place_and_time(
         return len(await admin.query_message(addr, topic, "k2")) == 2
 
     await eventually(indexed)
-    (found,) = await admin.query_message(addr, topic, "k1")
-    assert found.body == b"first"
+    (message,) = await admin.query_message(addr, topic, "k1")
+    assert message.body == b"first"
     (same,) = await admin.query_message(addr, topic, sent.msg_id, unique=True)
-    assert same.offset_physical == found.offset_physical
+    assert same.offset_physical == message.offset_physical
     assert await admin.query_message(addr, topic, "nobody's key") == []
     assert await admin.query_message(addr, topic, "k1", begin_ms=0, end_ms=1) == []
-    viewed = await admin.view_message(addr, found.offset_physical)
+    viewed = await admin.view_message(addr, message.offset_physical)
     assert viewed.msg_id == sent.msg_id
     with pytest.raises(RequestRefused):
-        await admin.view_message(addr, found.offset_physical + 3)
+        await admin.view_message(addr, message.offset_physical + 3)
     assert await admin.min_offset(addr, topic, 1) == 0
     assert await admin.max_offset(addr, topic, 1) == 2
     assert await admin.max_offset(addr, topic, 0) == 0
@@ -234,11 +234,11 @@ async def test_closing(quick_cluster: ClusterAddrs) -> None:
 
 
 async def test_one_that_is_dropped_complains(quick_cluster: ClusterAddrs) -> None:
-    kept = [AdminClient(quick_cluster.namesrv_addr)]
-    await kept[0].cluster_info()
-    remoting = kept[0]._remoting
+    clients = [AdminClient(quick_cluster.namesrv_addr)]
+    await clients[0].cluster_info()
+    remoting = clients[0]._remoting
     with pytest.warns(ResourceWarning, match="without close"):
-        kept.clear()
+        clients.clear()
     await remoting.close()
 
 

@@ -48,17 +48,17 @@ async def test_offsets_that_consumers_hold_and_times_between(
 ) -> None:
     addr, topic = quick_cluster.broker_addr, await new_topic(1)
     await admin.send(addr, Message(topic, b"hi"), 0)
-    got = asyncio.Event()
+    was_called = asyncio.Event()
     consumer = PushConsumer(group, quick_cluster.namesrv_addr)
     consumer.subscribe(topic)
 
     @consumer.listener
     async def take(messages: list[MessageExt]) -> ConsumeStatus:
-        got.set()
+        was_called.set()
         return ConsumeStatus.CONSUME_SUCCESS
 
     async with consumer:
-        await asyncio.wait_for(got.wait(), 30)
+        await asyncio.wait_for(was_called.wait(), 30)
 
         async def held() -> bool:
             status = await admin.consumer_status(addr, group, topic)

@@ -255,10 +255,10 @@ async def test_tools_can_look_into_a_consumer_and_move_it(
         info = await admin.consumer_running_info(addr, group, connection.client_id, jstack=True)
         assert MessageQueue(topic, "broker-a", 0) in info.mq_table
         assert info.jstack
-        told = await admin.consume_message_directly(
+        result = await admin.consume_message_directly(
             addr, group, connection.client_id, receiver.messages[0].offset_msg_id
         )
-        assert told.consume_result == "CR_SUCCESS"
+        assert result.consume_result == "CR_SUCCESS"
         assert receiver.bodies[receiver.messages[0].body] == 2
 
         async def committed() -> bool:

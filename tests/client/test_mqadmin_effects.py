@@ -66,8 +66,8 @@ def offset_of(mqadmin: Mqadmin, group: str, topic: str) -> int:
 
 
 def test_life_cycle_of_a_topic(mqadmin: Mqadmin, broker: str, name: str) -> None:
-    made = ("-b", broker, "-t", name, "-r", "3", "-w", "2", "-o", "true", "-u", "true")
-    assert mqadmin.document("updateTopic", *made)["orderConf"] == "broker-a:2"
+    topic_options = ("-b", broker, "-t", name, "-r", "3", "-w", "2", "-o", "true", "-u", "true")
+    assert mqadmin.document("updateTopic", *topic_options)["orderConf"] == "broker-a:2"
     (queues,) = mqadmin.document("topicRoute", "-t", name)["queueDatas"]
     assert (queues["readQueueNums"], queues["writeQueueNums"], queues["perm"]) == (3, 2, 6)
     assert queues["topicSysFlag"] == 1
@@ -87,8 +87,11 @@ def test_life_cycle_of_a_topic(mqadmin: Mqadmin, broker: str, name: str) -> None
 
 def test_life_cycle_of_a_group(mqadmin: Mqadmin, broker: str, name: str) -> None:
     mqadmin("updateSubGroup", "-c", "DefaultCluster", "-g", name, "-r", "3", "-s", "false")
-    (found,) = mqadmin.document("getConsumerConfig", "-g", name)["brokers"]
-    assert (found["config"]["retryMaxTimes"], found["config"]["consumeEnable"]) == (3, False)
+    (broker_config,) = mqadmin.document("getConsumerConfig", "-g", name)["brokers"]
+    assert (broker_config["config"]["retryMaxTimes"], broker_config["config"]["consumeEnable"]) == (
+        3,
+        False,
+    )
     mqadmin("deleteSubGroup", "-b", broker, "-g", name, "--dry-run")
     mqadmin("getConsumerConfig", "-g", name)
     mqadmin("deleteSubGroup", "-c", "DefaultCluster", "-g", name, "-r", "true")
@@ -127,8 +130,8 @@ def test_offsets_of_an_online_group(
 
 def test_slices_of_a_topic(mqadmin: Mqadmin, topic: str) -> None:
     def bodies(*arguments: str) -> list[str]:
-        found = mqadmin.documents(*arguments)
-        return [base64.b64decode(each["bodyBase64"]).decode() for each in found]
+        documents = mqadmin.documents(*arguments)
+        return [base64.b64decode(each["bodyBase64"]).decode() for each in documents]
 
     assert bodies("printMsg", "-t", topic) == ["one", "two", "three"]
     assert bodies("printMsg", "-t", topic, "-s", "Tagone || Tagtwo") == ["one", "two"]

@@ -42,12 +42,12 @@ async def send(cluster: ClusterAddrs, topic: str, count: int, queue: int = 0) ->
 
 async def polled(consumer: LitePullConsumer, count: int) -> list[bytes]:
     """Poll until `count` messages arrived; return the bodies."""
-    found: list[bytes] = []
+    polled_bodies: list[bytes] = []
     for _ in range(MANY_POLLS):
-        found += [message.body for message in await consumer.poll()]
-        if len(found) >= count:
-            return found
-    raise AssertionError(f"only {len(found)} of {count}")
+        polled_bodies += [message.body for message in await consumer.poll()]
+        if len(polled_bodies) >= count:
+            return polled_bodies
+    raise AssertionError(f"only {len(polled_bodies)} of {count}")
 
 
 @pytest.mark.on_java
@@ -63,12 +63,12 @@ async def test_polling_continues_where_the_group_stopped(
     again = await send(quick_cluster, topic, 3)
     async with LitePullConsumer(group, addr, settings=SETTINGS) as consumer:
         consumer.subscribe(topic)
-        seen = []
+        received_bodies = []
         async for message in consumer:
-            seen.append(message.body)
-            if len(seen) == 3:
+            received_bodies.append(message.body)
+            if len(received_bodies) == 3:
                 break
-    assert seen == again
+    assert received_bodies == again
 
 
 async def test_after_an_error_what_was_polled_last_comes_again(
@@ -171,19 +171,19 @@ async def test_members_share_the_queues_and_only_wanted_tags_come(
         await eventually(lambda: [len(it.queues) for it in members] == [2, 2], timeout_s=30)
         for number in range(4):
             await send(quick_cluster, topic, 4, number)
-        found = await asyncio.gather(*(polled(member, 4) for member in members))
-        assert [sorted(part) for part in found] == [[b"1", b"1", b"3", b"3"]] * 2
+        polled_bodies = await asyncio.gather(*(polled(member, 4) for member in members))
+        assert [sorted(part) for part in polled_bodies] == [[b"1", b"1", b"3", b"3"]] * 2
 
 
 async def test_new_queues_of_a_topic_are_told(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)
-    told: list[int] = []
+    queue_counts: list[int] = []
     settings = LitePullSettings(topic_check_interval_s=0.02)
     consumer = LitePullConsumer(group, quick_cluster.namesrv_addr, settings=settings)
     consumer.subscribe(topic)
-    consumer.on_queues_changed(topic, lambda _topic, queues: told.append(len(queues)))
+    consumer.on_queues_changed(topic, lambda _topic, queues: queue_counts.append(len(queues)))
     async with consumer:
         await eventually(lambda: consumer.queues)
         (config,) = [
@@ -194,12 +194,12 @@ async def test_new_queues_of_a_topic_are_told(
         config.read_queue_nums = config.write_queue_nums = 3
         await admin.create_topic(quick_cluster.broker_addr, config)
 
-        async def seen() -> bool:
+        async def received_bodies() -> bool:
             assert consumer._running is not None
             consumer._running.instance.routes.mark_stale(topic)
-            return told == [3]
+            return queue_counts == [3]
 
-        await eventually(seen, timeout_s=30)
+        await eventually(received_bodies, timeout_s=30)
 
 
 @pytest.mark.on_java
@@ -220,8 +220,8 @@ async def test_pulling_queue_by_queue(
         assert await consumer.committed(queue) == 10
         await consumer.commit(queue, 5)
         assert await consumer.committed(queue) == 5
-        seen = [message.body async for message in consumer.messages(queue, 5)]
-        assert seen == bodies[5:]
+        received_bodies = [message.body async for message in consumer.messages(queue, 5)]
+        assert received_bodies == bodies[5:]
         assert (await consumer.min_offset(queue), await consumer.max_offset(queue)) == (0, 40)
         assert await consumer.offset_for_timestamp(queue, 0) == 0
         nothing = await consumer.pull(empty, 0)

@@ -85,7 +85,7 @@ def test_many_threads_send_and_listeners_receive(
 def test_orderly_listeners_and_what_they_raise(
     quick_cluster: ClusterAddrs, topic: str, group: str
 ) -> None:
-    seen: list[bytes] = []
+    received_bodies: list[bytes] = []
     done = threading.Event()
     settings = ConsumerSettings(consume_from=FIRST, suspend_current_queue_ms=10)
     consumer = PushConsumer(group, quick_cluster.namesrv_addr, settings=settings)
@@ -93,12 +93,12 @@ def test_orderly_listeners_and_what_they_raise(
 
     @consumer.orderly_listener
     def listen(messages: list[MessageExt]) -> ConsumeOrderlyStatus:
-        seen.append(messages[0].body)
-        if len(seen) == 1:
+        received_bodies.append(messages[0].body)
+        if len(received_bodies) == 1:
             raise StopIteration
-        if len(seen) == 2:
+        if len(received_bodies) == 2:
             sys.exit("not from here")
-        if len(seen) == 5:
+        if len(received_bodies) == 5:
             done.set()
         return ConsumeOrderlyStatus.SUCCESS
 
@@ -107,7 +107,7 @@ def test_orderly_listeners_and_what_they_raise(
             producer.send_ordered(Message(topic, b"%d" % number), "one key")
     with consumer:
         assert done.wait(WAIT_S)
-    assert seen == [b"0", b"0", b"0", b"1", b"2"]
+    assert received_bodies == [b"0", b"0", b"0", b"1", b"2"]
 
 
 def test_polling(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
@@ -119,10 +119,10 @@ def test_polling(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
     settings = LitePullSettings(consume_from=FIRST)
     with LitePullConsumer(group, quick_cluster.namesrv_addr, settings=settings) as consumer:
         consumer.subscribe(topic)
-        seen = []
+        received_bodies = []
         for message in consumer:
-            seen.append(message.body)
-            if len(seen) == 8:
+            received_bodies.append(message.body)
+            if len(received_bodies) == 8:
                 break
         consumer.commit()
         assert consumer.offset_for_timestamp(queue, 0) == 0
@@ -131,7 +131,7 @@ def test_polling(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
         assert consumer.poll()
         consumer.pause(consumer.queues)
         consumer.resume(consumer.fetch_queues(topic))
-    assert Counter(seen) == {b"batch": 3} | {b"%d" % number: 1 for number in range(5)}
+    assert Counter(received_bodies) == {b"batch": 3} | {b"%d" % number: 1 for number in range(5)}
 
 
 def test_transactions_and_requests(quick_cluster: ClusterAddrs, topic: str, group: str) -> None:
@@ -275,8 +275,8 @@ def test_a_program_that_just_ends_ends_cleanly(
     quick_cluster: ClusterAddrs, topic: str, group: str, tmp_path: Path
 ) -> None:
     assert run(UNSTOPPED, quick_cluster, topic, group, tmp_path) == "received True\n"
-    (kept,) = tmp_path.rglob("offsets.json")
-    assert f'"topic":"{topic}"' in kept.read_text()
+    (offsets_file,) = tmp_path.rglob("offsets.json")
+    assert f'"topic":"{topic}"' in offsets_file.read_text()
 
 
 def test_a_child_makes_clients_of_its_own(

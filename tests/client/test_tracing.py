@@ -17,8 +17,8 @@ NewTopic = Callable[..., Awaitable[str]]
 
 async def records_of(cluster: ClusterAddrs, admin: AdminClient, msg_id: str) -> list[TraceRecord]:
     """The trace records of a message, queried by the index of the trace topic like the console."""
-    found = await admin.query_message(cluster.broker_addr, TRACE_TOPIC, msg_id, 64)
-    decoded = [decode_trace(message.decompressed_body()) for message in found]
+    trace_messages = await admin.query_message(cluster.broker_addr, TRACE_TOPIC, msg_id, 64)
+    decoded = [decode_trace(message.decompressed_body()) for message in trace_messages]
     assert all(it.broken_count == 0 for it in decoded)
     return [record for it in decoded for record in it.records if record.msg_id == msg_id]
 

@@ -77,9 +77,9 @@ async def test_the_secret_shows_nowhere(
     caplog.set_level(logging.DEBUG)
     async with Producer("PG", peer.addr, rpc_hooks=[HOOK]) as producer:
         await producer.send(Message("T", b"hi"))
-        shown = [repr(HOOK), str(HOOK), repr(producer), repr(PushConsumer("G", peer.addr))]
-    shown += [caplog.text, *(repr(request) for request in peer.requests)]
-    assert not any("very-secret" in text for text in shown)
+        texts = [repr(HOOK), str(HOOK), repr(producer), repr(PushConsumer("G", peer.addr))]
+    texts += [caplog.text, *(repr(request) for request in peer.requests)]
+    assert not any("very-secret" in text for text in texts)
     assert not hasattr(HOOK, "__dict__")
     with pytest.raises(ClientError):
         pickle.dumps(HOOK)

@@ -81,11 +81,11 @@ def test_machine_room_nearby_gives_lonely_rooms_to_everybody() -> None:
     clients = ["r1-a", "r1-b", "r2-a"]
     everything = sorted_queues(queues(4, "r1-x") + queues(3, "r2-x") + queues(3, "r3-x"))
     allocated = {client: strategy(client, everything, clients) for client in clients}
-    shown = {
+    queue_ids = {
         client: [f"{queue.broker_name}:{queue.queue_id}" for queue in got]
         for client, got in allocated.items()
     }
-    assert shown == {
+    assert queue_ids == {
         "r1-a": ["r1-x:0", "r1-x:1", "r3-x:0"],
         "r1-b": ["r1-x:2", "r1-x:3", "r3-x:1"],
         "r2-a": ["r2-x:0", "r2-x:1", "r2-x:2", "r3-x:2"],

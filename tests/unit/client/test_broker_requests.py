@@ -121,10 +121,10 @@ async def answering(kind: str) -> ConsumeStatus | None:
 async def test_code_309_consumes_the_message_it_brings(
     broker: OneBroker, kind: str, result: str, remark: str | None
 ) -> None:
-    seen: list[MessageExt] = []
+    consumed: list[MessageExt] = []
 
     async def listener(messages: list[MessageExt]) -> ConsumeStatus | None:
-        seen.extend(messages)
+        consumed.extend(messages)
         return await answering(kind)
 
     joined = consumer(broker)
@@ -134,9 +134,9 @@ async def test_code_309_consumes_the_message_it_brings(
         fields = {"consumerGroup": "G", "clientId": joined.client_id, "brokerName": "b"}
         stored = record(7, b"direct", topic="%RETRY%G", properties={"RETRY_TOPIC": "T"})
         answer = await broker.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields, stored)
-    told = decode_body(ConsumeMessageDirectlyResult, answer.body)
-    assert (told.consume_result, told.remark) == (result, remark)
-    (message,) = seen
+    answer_body = decode_body(ConsumeMessageDirectlyResult, answer.body)
+    assert (answer_body.consume_result, answer_body.remark) == (result, remark)
+    (message,) = consumed
     assert (message.body, message.topic, message.broker_name) == (b"direct", "T", "b")
 
 

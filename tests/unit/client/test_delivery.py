@@ -130,13 +130,13 @@ FAILURES = [
 async def test_every_failure_is_given_back_and_passed(
     start: Start, listener: Listener, return_type: ReturnType
 ) -> None:
-    seen = Onlooker()
-    rig = await start(listener, hooks=(seen,), consume_timeout_ms=20)
+    hook = RecordingHook()
+    rig = await start(listener, hooks=(hook,), consume_timeout_ms=20)
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 6)
     assert rig.send_back.offsets == [5]
-    assert [context.return_type for context in seen.after] == [return_type]
-    assert not seen.after[0].success
+    assert [context.return_type for context in hook.after] == [return_type]
+    assert not hook.after[0].success
 
 
 async def test_what_nobody_takes_back_is_consumed_here_again(
@@ -258,7 +258,7 @@ async def test_stopping_does_not_wait_for_ever(start: Start) -> None:
     assert rig.committed is None
 
 
-class Onlooker:
+class RecordingHook:
     """A hook recording listener calls."""
 
     def __init__(self) -> None:
@@ -279,13 +279,13 @@ class Onlooker:
 
 
 async def test_hooks_see_each_call_under_an_id_of_its_own(start: Start) -> None:
-    seen = Onlooker()
-    rig = await start(succeed, hooks=(seen,))
+    hook = RecordingHook()
+    rig = await start(succeed, hooks=(hook,))
     await rig.deliver(5, 6)
     await eventually(lambda: rig.committed == 7)
-    assert len(set(seen.before)) == 2
-    assert [context.call_id for context in seen.after] == seen.before
-    assert all(context.success and context.group == "G" for context in seen.after)
+    assert len(set(hook.before)) == 2
+    assert [context.call_id for context in hook.after] == hook.before
+    assert all(context.success and context.group == "G" for context in hook.after)
 
 
 def test_a_listener_sees_the_topic_and_body_that_were_sent() -> None:
@@ -298,11 +298,11 @@ def test_a_listener_sees_the_topic_and_body_that_were_sent() -> None:
             properties={"RETRY_TOPIC": "T"},
         )
     )
-    shown = for_listener(stored, "G")
-    assert (shown.topic, shown.body, shown.sys_flag) == ("T", b"x" * 5000, 0)
-    assert shown.decompressed_body() == b"x" * 5000
+    restored = for_listener(stored, "G")
+    assert (restored.topic, restored.body, restored.sys_flag) == ("T", b"x" * 5000, 0)
+    assert restored.decompressed_body() == b"x" * 5000
 
 
 def test_a_body_that_does_not_unpack_stays_packed() -> None:
-    shown = for_listener(decode_record(record(5, b"no zlib", sys_flag=0x1)), "G")
-    assert (shown.body, shown.sys_flag) == (b"no zlib", 1)
+    restored = for_listener(decode_record(record(5, b"no zlib", sys_flag=0x1)), "G")
+    assert (restored.body, restored.sys_flag) == (b"no zlib", 1)

@@ -24,11 +24,11 @@ async def broker() -> AsyncIterator[OneBroker]:
 
 
 def consumer(addr: str, *selectors: MessageSelector | str) -> PushConsumer:
-    made = PushConsumer("G", addr)
+    push_consumer = PushConsumer("G", addr)
     for topic, selector in zip("TU", selectors, strict=False):
-        made.subscribe(topic, selector)
-    made.listener(succeed)
-    return made
+        push_consumer.subscribe(topic, selector)
+    push_consumer.listener(succeed)
+    return push_consumer
 
 
 async def test_a_broker_checks_what_is_not_a_tag(broker: OneBroker) -> None:

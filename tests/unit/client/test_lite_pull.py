@@ -130,17 +130,17 @@ async def test_after_rubbish_consuming_goes_on(
     monkeypatch.setattr("core_broker.client.consumer.puller.PAUSE_AFTER_ERROR_S", 0.01)
     broker.serve_once(ResponseCode.SUCCESS, 91, record(90))
     broker.script(PULL, [RUBBISH[number]] * 6)
-    seen: list[MessageExt] = []
+    consumed: list[MessageExt] = []
     consumer = PushConsumer("G", broker.addr)
     consumer.subscribe("T")
 
     @consumer.listener
     async def listen(messages: list[MessageExt]) -> ConsumeStatus:
-        seen.extend(messages)
+        consumed.extend(messages)
         return ConsumeStatus.CONSUME_SUCCESS
 
     async with consumer:
-        await eventually(lambda: len(seen) == 4)
+        await eventually(lambda: len(consumed) == 4)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,13 @@ async def test_waiting_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     blocked = asyncio.create_task(waiting.submit(second, [message(9)]))
     await asyncio.sleep(0)
     assert not blocked.done()
-    taken = waiting.take(2, lambda _: False)
-    assert taken is not None
-    assert [it.queue_offset for it in taken[1]] == [0, 1]
+    batch = waiting.take(2, lambda _: False)
+    assert batch is not None
+    assert [it.queue_offset for it in batch[1]] == [0, 1]
     await blocked
     # Round robin: a polled queue goes to the end; messages of dropped queues are not returned.
     first.dropped = True
-    taken = waiting.take(9, lambda _: False)
-    assert taken is not None
-    assert taken[0] is second
+    batch = waiting.take(9, lambda _: False)
+    assert batch is not None
+    assert batch[0] is second
     assert waiting.take(9, lambda _: False) is None

@@ -140,10 +140,10 @@ async def test_what_is_known_is_kept_while_the_name_server_is_away(
 ) -> None:
     peer.serve_route(["T"], {"b": "h:1"})
     routes = cache(remoting, peer)
-    known = await routes.route("T")
+    cached = await routes.route("T")
     peer.on(ROUTE, lambda _: None)
     routes.mark_stale("T")
-    assert await routes.route("T") is known
+    assert await routes.route("T") is cached
     with pytest.raises(TransportError):
         await routes.refresh()
     assert routes.addr("b") == "h:1"
@@ -154,10 +154,10 @@ async def test_what_is_known_is_kept_when_the_topic_vanishes(
 ) -> None:
     peer.serve_route(["T"], {"b": "h:1"})
     routes = cache(remoting, peer)
-    known = await routes.route("T")
+    cached = await routes.route("T")
     peer.serve_route([], {})
     routes.mark_stale("T")
-    assert await routes.route("T") is known
+    assert await routes.route("T") is cached
 
 
 async def test_refresh_follows_a_broker_that_moved_and_forgets_one_that_left(

@@ -56,13 +56,13 @@ async def test_a_producer_adds_it(broker: OneBroker) -> None:
 
 
 async def test_a_consumer_adds_it_and_shows_messages_without(broker: OneBroker) -> None:
-    seen: list[str] = []
+    topics: list[str] = []
     consumer = PushConsumer("G", broker.addr, namespace="ns")
     consumer.subscribe("T")
 
     @consumer.listener
     async def listen(messages: list[MessageExt]) -> None:
-        seen.extend(message.topic for message in messages)
+        topics.extend(message.topic for message in messages)
 
     broker.serve_once(0, 91, record(90, topic="ns%T"))
     async with consumer:
@@ -70,7 +70,7 @@ async def test_a_consumer_adds_it_and_shows_messages_without(broker: OneBroker) 
         await eventually(lambda: MessageQueue("ns%T", "b", 0) in consumer.queues)
     back = broker.received(RequestCode.CONSUMER_SEND_MSG_BACK)[0].ext_fields
     assert (back["group"], back["originTopic"]) == ("ns%G", "ns%T")
-    assert set(seen) == {"T"}
+    assert set(topics) == {"T"}
     beat = decode_body(HeartbeatData, broker.received(RequestCode.HEART_BEAT)[0].body)
     (data,) = beat.consumer_data_set
     assert data.group_name == "ns%G"

@@ -73,12 +73,12 @@ class Listens:
     """Records offsets, and fails a given number of times."""
 
     def __init__(self, **failures: int) -> None:
-        self.seen: list[int] = []
+        self.consumed_offsets: list[int] = []
         self.failures = {int(offset.removeprefix("o")): n for offset, n in failures.items()}
 
     async def __call__(self, messages: list[MessageExt]) -> ConsumeOrderlyStatus:
         offset = messages[0].queue_offset
-        self.seen += [each.queue_offset for each in messages]
+        self.consumed_offsets += [each.queue_offset for each in messages]
         self.failures[offset] = self.failures.get(offset, 0) - 1
         return SUSPEND if self.failures[offset] >= 0 else SUCCESS
 
@@ -91,18 +91,18 @@ async def test_messages_come_one_after_the_other(start: Start) -> None:
         running += 1
         assert running == 1
         await asyncio.sleep(0)
-        seen.append(messages[0].queue_offset)
+        consumed_offsets.append(messages[0].queue_offset)
         running -= 1
         return SUCCESS
 
-    seen: list[int] = []
+    consumed_offsets: list[int] = []
     rig = await start(listen)
     await rig.deliver(5, 6, 7)
     await rig.deliver(8, 9)
     await eventually(lambda: rig.committed == 10)
     await rig.deliver(10)
     await eventually(lambda: rig.committed == 11)
-    assert seen == [5, 6, 7, 8, 9, 10]
+    assert consumed_offsets == [5, 6, 7, 8, 9, 10]
 
 
 async def test_what_fails_comes_again_before_all_that_follows(start: Start) -> None:
@@ -110,7 +110,7 @@ async def test_what_fails_comes_again_before_all_that_follows(start: Start) -> N
     rig = await start(listens)
     await rig.deliver(5, 6, 7)
     await eventually(lambda: rig.committed == 8)
-    assert listens.seen == [5, 6, 6, 6, 7]
+    assert listens.consumed_offsets == [5, 6, 6, 6, 7]
     assert rig.dead_letters.offsets == []
 
 
@@ -133,7 +133,7 @@ async def test_after_the_last_try_it_is_a_dead_letter(start: Start) -> None:
     rig = await start(listens, max_reconsume_times=2)
     await rig.deliver(5, 6)
     await eventually(lambda: rig.committed == 7)
-    assert listens.seen == [5, 5, 5, 6]
+    assert listens.consumed_offsets == [5, 5, 5, 6]
     assert rig.dead_letters.offsets == [5]
 
 
@@ -144,7 +144,7 @@ async def test_when_nobody_takes_the_dead_letter_the_queue_goes_on_waiting(start
     await rig.deliver(5, 6)
     await eventually(lambda: len(rig.dead_letters.offsets) == 3)
     assert rig.committed == 5
-    assert set(listens.seen) == {5}
+    assert set(listens.consumed_offsets) == {5}
 
 
 async def test_nothing_is_consumed_without_the_lock(
@@ -164,7 +164,7 @@ async def test_nothing_is_consumed_without_the_lock(
     rig.locked = False
     await rig.deliver(5)
     await eventually(lambda: lock_checks > 5)
-    assert listens.seen == []
+    assert listens.consumed_offsets == []
     rig.locked = True
     await eventually(lambda: rig.committed == 6)
 
@@ -220,12 +220,12 @@ async def test_queues_go_on_beside_each_other_within_the_limit(start: Start) -> 
 
 async def test_stopping_lets_the_running_call_end_and_begins_no_more(start: Start) -> None:
     begun, gate = asyncio.Event(), asyncio.Event()
-    seen: list[int] = []
+    consumed_offsets: list[int] = []
 
     async def listen(messages: list[MessageExt]) -> ConsumeOrderlyStatus:
         begun.set()
         await gate.wait()
-        seen.append(messages[0].queue_offset)
+        consumed_offsets.append(messages[0].queue_offset)
         return SUCCESS
 
     rig = await start(listen)
@@ -235,5 +235,5 @@ async def test_stopping_lets_the_running_call_end_and_begins_no_more(start: Star
     await asyncio.sleep(0)
     gate.set()
     await stopping
-    assert seen == [5]
+    assert consumed_offsets == [5]
     assert rig.committed == 6

@@ -115,8 +115,8 @@ def test_no_unfinished_message_is_ever_below_the_commit(
 ) -> None:
     process_queue, waiting, offset, pulled = ProcessQueue(QUEUE, 0), [], 0, iter(gaps)
     while True:
-        taken = [gap for _, gap in zip(range(batch), pulled, strict=False)]
-        for gap in taken:
+        batch_gaps = [gap for _, gap in zip(range(batch), pulled, strict=False)]
+        for gap in batch_gaps:
             offset += gap
             waiting += process_queue.put([message(offset)], offset + 1)
         if not waiting:

@@ -192,25 +192,25 @@ async def test_brokers_hear_of_the_producer_and_of_its_leaving(peers: Peers) -> 
     assert goodbye.ext_fields == {"clientID": client_id, "producerGroup": "PG"}
 
 
-class Onlooker:
+class RecordingHook:
     """A hook recording its calls and raising exceptions."""
 
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.calls: list[str] = []
         self.contexts: list[SendContext] = []
 
     async def start(self, namesrv_addr: str, group: str, role: str) -> None:
-        self.seen.append(f"start {group} {role}")
+        self.calls.append(f"start {group} {role}")
 
     async def stop(self) -> None:
-        self.seen.append("stop")
+        self.calls.append("stop")
 
     def before_send(self, context: SendContext) -> None:
-        self.seen.append("before")
+        self.calls.append("before")
         raise ValueError("a hook that breaks")
 
     def after_send(self, context: SendContext) -> None:
-        self.seen.append("after")
+        self.calls.append("after")
         self.contexts.append(context)
 
     def before_consume(self, context: object) -> None: ...
@@ -222,7 +222,7 @@ async def test_hooks_see_each_try_and_cannot_break_a_send(
     peers: Peers, caplog: pytest.LogCaptureFixture
 ) -> None:
     peers[0].on(SEND, lambda _: refusing(ResponseCode.SYSTEM_ERROR))
-    onlooker = Onlooker()
+    onlooker = RecordingHook()
     async with Producer("PG", peers[0].addr, hooks=[onlooker]) as producer:
         for _ in range(4):
             await producer.send(MESSAGE)
@@ -231,8 +231,8 @@ async def test_hooks_see_each_try_and_cannot_break_a_send(
     assert len(sent) == 4
     assert failed
     assert {context.broker_addr for context in failed} == {peers[0].addr}
-    assert onlooker.seen[0] == "start PG PRODUCE"
-    assert onlooker.seen[-1] == "stop"
+    assert onlooker.calls[0] == "start PG PRODUCE"
+    assert onlooker.calls[-1] == "stop"
     assert caplog.text.count("further failures are not logged") == 1
 
 
@@ -252,7 +252,7 @@ async def test_a_producer_that_is_not_running_says_so(peers: Peers) -> None:
 
 
 async def test_a_hook_that_cannot_start_keeps_the_producer_from_starting(peers: Peers) -> None:
-    class Broken(Onlooker):
+    class Broken(RecordingHook):
         async def start(self, namesrv_addr: str, group: str, role: str) -> None:
             raise ClientError("not this time")
 
@@ -266,10 +266,10 @@ async def test_a_producer_that_is_dropped_complains(peers: Peers) -> None:
     producer = Producer("PG", peers[0].addr)
     await producer.start()
     instance = producer._instance
-    kept = [producer]
+    producers = [producer]
     del producer
     with pytest.warns(ResourceWarning, match="without stop"):
-        kept.clear()
+        producers.clear()
     await instance.stop()
 
 

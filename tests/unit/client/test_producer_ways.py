@@ -44,18 +44,18 @@ async def test_submitted_messages_give_tasks(peer: ScriptedPeer) -> None:
 
 
 async def test_a_callback_hears_of_the_result_or_the_error(peer: ScriptedPeer) -> None:
-    heard: list[tuple[SendResult | None, Exception | None]] = []
+    outcomes: list[tuple[SendResult | None, Exception | None]] = []
 
     def on_sent(result: SendResult | None, error: Exception | None) -> None:
-        heard.append((result, error))
+        outcomes.append((result, error))
 
     peer.script(SEND, [lambda _: refuse(13, "no")])
     async with Producer("PG", peer.addr) as producer:
         producer.submit(MESSAGE, on_sent)
-        await eventually(lambda: len(heard) == 1)
+        await eventually(lambda: len(outcomes) == 1)
         producer.submit(MESSAGE, on_sent)
-        await eventually(lambda: len(heard) == 2)
-    (none, refused), (result, nothing) = heard
+        await eventually(lambda: len(outcomes) == 2)
+    (none, refused), (result, nothing) = outcomes
     assert none is None
     assert isinstance(refused, RequestRefused)
     assert result is not None
@@ -91,13 +91,13 @@ async def test_stopping_waits_for_what_is_on_its_way(peer: ScriptedPeer) -> None
 
 
 async def test_a_callback_hears_that_the_producer_was_stopped(peer: ScriptedPeer) -> None:
-    heard: list[Exception | None] = []
+    outcomes: list[Exception | None] = []
     peer.on(SEND, lambda _: None)
     settings = ProducerSettings(drain_timeout_s=0.01)
     async with Producer("PG", peer.addr, settings=settings) as producer:
-        producer.submit(MESSAGE, lambda _, error: heard.append(error))
-    await eventually(lambda: heard)
-    assert isinstance(heard[0], ClientError)
+        producer.submit(MESSAGE, lambda _, error: outcomes.append(error))
+    await eventually(lambda: outcomes)
+    assert isinstance(outcomes[0], ClientError)
 
 
 async def test_messages_of_one_key_go_to_one_queue_and_are_tried_once(peer: ScriptedPeer) -> None:

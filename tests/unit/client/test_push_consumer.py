@@ -45,8 +45,8 @@ async def test_joining(broker: OneBroker) -> None:
         "CLUSTERING",
         "CONSUME_FROM_LAST_OFFSET",
     )
-    shown = {it.topic: (it.sub_string, it.tags_set) for it in data.subscription_data_set}
-    assert shown == {"T": ("A || B", {"A", "B"}), "%RETRY%G": ("*", set())}
+    subscriptions = {it.topic: (it.sub_string, it.tags_set) for it in data.subscription_data_set}
+    assert subscriptions == {"T": ("A || B", {"A", "B"}), "%RETRY%G": ("*", set())}
     (goodbye,) = broker.received(RequestCode.UNREGISTER_CLIENT)
     assert goodbye.ext_fields == {"clientID": beat.client_id, "consumerGroup": "G"}
 
@@ -125,14 +125,14 @@ async def test_subscribing_while_running(broker: OneBroker) -> None:
 
 
 async def test_a_consumer_can_be_suspended_only_while_it_runs(broker: OneBroker) -> None:
-    held = consumer(broker)
+    first_consumer = consumer(broker)
     with pytest.raises(ClientError, match="not running"):
-        held.suspend()
-    async with held:
-        held.suspend()
-        await eventually(lambda: len(held.queues) == 4)
+        first_consumer.suspend()
+    async with first_consumer:
+        first_consumer.suspend()
+        await eventually(lambda: len(first_consumer.queues) == 4)
         assert broker.pulls() == {}
-        held.resume()
+        first_consumer.resume()
         await eventually(lambda: len(broker.pulls()) == 4)
 
 
@@ -141,8 +141,8 @@ async def test_broadcasting_takes_all_queues_and_keeps_offsets_here(
 ) -> None:
     settings = ConsumerSettings(model=MessageModel.BROADCASTING, local_offsets=tmp_path)
     broker.members.append("aaa")
-    found = record(90, properties={"TAGS": "A"})
-    broker.serve_once(ResponseCode.SUCCESS, 91, found)
+    message_record = record(90, properties={"TAGS": "A"})
+    broker.serve_once(ResponseCode.SUCCESS, 91, message_record)
     async with consumer(broker, settings) as first:
         await eventually(lambda: list(broker.pulls().values()) == [91] * 2)
         await eventually(lambda: commits(first) == {T0: 91, T1: 91})
@@ -203,10 +203,10 @@ async def test_what_is_missing_is_said_at_the_start(broker: OneBroker) -> None:
 
 
 async def test_a_consumer_that_is_dropped_complains(broker: OneBroker) -> None:
-    kept = [consumer(broker)]
-    await kept[0].start()
-    running = kept[0]._running
+    consumers = [consumer(broker)]
+    await consumers[0].start()
+    running = consumers[0]._running
     with pytest.warns(ResourceWarning, match="without stop"):
-        kept.clear()
+        consumers.clear()
     assert running is not None
     await running.stop()

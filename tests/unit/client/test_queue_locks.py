@@ -36,9 +36,9 @@ class Grants(ScriptedPeer):
         self.on(LOCK, self._lock)
 
     def _lock(self, request: RemotingCommand) -> RemotingCommand:
-        wanted = decode_body(LockBatchRequestBody, request.body)
-        assert (wanted.consumer_group, wanted.client_id[-2:]) == ("G", "me")
-        granted = [queue for queue in wanted.mq_set if queue not in self.others]
+        request_body = decode_body(LockBatchRequestBody, request.body)
+        assert (request_body.consumer_group, request_body.client_id[-2:]) == ("G", "me")
+        granted = [queue for queue in request_body.mq_set if queue not in self.others]
         return ok(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=granted)))
 
 

@@ -72,11 +72,11 @@ def test_the_wanted_broker_or_any_other() -> None:
 
 def test_queues_are_used_in_turn_topic_by_topic() -> None:
     chooser, queues = QueueChooser(), publish_queues("T", route())
-    others = publish_queues("U", route())
+    other_queues = publish_queues("U", route())
     chosen = []
     for _ in range(6):
         chosen.append(chooser.choose("T", queues))
-        chooser.choose("U", others)
+        chooser.choose("U", other_queues)
     assert sorted(shown(chosen[:3])) == sorted(shown(chosen[3:])) == ["a0", "b0", "b1"]
 
 

@@ -51,7 +51,7 @@ def test_any_queue() -> None:
 def test_queues_of_a_room() -> None:
     spread = [MessageQueue("T", name, 0) for name in ("r1@a", "r2@b", "r1@c", "d")]
     select = by_machine_room({"r1"})
-    found = {select(spread, MESSAGE, None).broker_name for _ in range(200)}
-    assert found == {"r1@a", "r1@c"}
+    broker_names = {select(spread, MESSAGE, None).broker_name for _ in range(200)}
+    assert broker_names == {"r1@a", "r1@c"}
     with pytest.raises(ClientError, match="r9"):
         by_machine_room({"r9"})(spread, MESSAGE, None)

@@ -27,14 +27,14 @@ def test_what_java_answers(expression: str, expected: Any) -> None:
         with pytest.raises(FilterSyntaxError):
             compile_sql92(expression)
         return
-    wanted = compile_sql92(expression)
+    compiled = compile_sql92(expression)
     for properties, java in expected:
         answered = None if java == "ERROR" else java
-        assert wanted.matches(properties) is answered, properties
+        assert compiled.matches(properties) is answered, properties
 
 
 @pytest.mark.parametrize(
-    ("expression", "properties", "wanted"),
+    ("expression", "properties", "expected"),
     [
         ("a=3 and b<>4 And c>5 AND d<=4", {"a": "3", "b": "5", "c": "6", "d": "1"}, True),
         ("a=3 and b<>4 And c>5 AND d<=4", {"a": "4", "b": "5", "c": "6", "d": "1"}, False),
@@ -64,12 +64,12 @@ def test_what_java_answers(expression: str, expected: Any) -> None:
         ("b = 1 OR a = 1", {"a": "no number", "b": "1"}, True),
     ],
 )
-def test_cases(expression: str, properties: dict[str, str], wanted: bool | type | None) -> None:
-    if wanted is FilterSyntaxError:
+def test_cases(expression: str, properties: dict[str, str], expected: bool | type | None) -> None:
+    if expected is FilterSyntaxError:
         with pytest.raises(FilterSyntaxError):
             compile_sql92(expression)
     else:
-        assert outcome(expression, **properties) is wanted
+        assert outcome(expression, **properties) is expected
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def text_of(tree: Tree) -> str:
         case ("null" | "not null", operand):
             return f"({text_of(operand)}) IS {tree[0]}"
         case ("in" | "not in", operand, values):
-            shown = ", ".join(text_of(("literal", value, "text")) for value in values)
-            return f"{text_of(operand)} {tree[0]} ({shown})"
+            values_text = ", ".join(text_of(("literal", value, "text")) for value in values)
+            return f"{text_of(operand)} {tree[0]} ({values_text})"
         case ("not between", value, low, high):
             return f"{text_of(value)} NOT BETWEEN {text_of(low)} AND {text_of(high)}"
     return f"({text_of(tree[1])}) {tree[0]} ({text_of(tree[2])})"
@@ -119,8 +119,8 @@ def evaluate(tree: Tree, message: dict[str, str]) -> bool | None:
         case ("null", operand):
             return value_of(operand, message) is None
         case ("in", operand, values):
-            found = value_of(operand, message)
-            return None if found is None else found[1] in values
+            result = value_of(operand, message)
+            return None if result is None else result[1] in values
         case ("=", left, right):
             return _equal(value_of(left, message), value_of(right, message))
         case ("not between", value, low, high):
@@ -192,13 +192,13 @@ def _read(text: str, kind: str) -> float:
 def test_the_compiled_filter_says_what_the_evaluator_says(
     tree: Tree, messages: list[dict[str, str]]
 ) -> None:
-    wanted = compile_sql92(text_of(tree))
+    compiled = compile_sql92(text_of(tree))
     for message in messages:
         try:
             expected = evaluate(tree, message)
         except Failure:
             expected = None
-        assert wanted.matches(message) is expected, (wanted.expression, message)
+        assert compiled.matches(message) is expected, (compiled.expression, message)
 
 
 @given(CONDITIONS, st.data())
@@ -215,7 +215,7 @@ def test_a_broken_expression_is_refused_with_a_place(tree: Tree, data: st.DataOb
 @given(st.text(max_size=60) | st.text("ab01.'()=<>-+,/* \nNOTINSULBEWAR", max_size=60))
 def test_any_text_compiles_or_is_refused(text: str) -> None:
     try:
-        wanted = compile_sql92(text)
+        compiled = compile_sql92(text)
     except FilterSyntaxError:
         return
-    assert wanted.matches({"a": "1", "N": "x"}) in {True, False, None}
+    assert compiled.matches({"a": "1", "N": "x"}) in {True, False, None}

@@ -94,8 +94,8 @@ class Member:
         )
         retry = SubscriptionData(topic=retry_topic(GROUP), sub_version=1)
         data = ConsumerData(group_name=GROUP, subscription_data_set=[subscription, retry])
-        send_heartbeat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
-        assert self._ask(RequestCode.HEART_BEAT, body=send_heartbeat).code == ResponseCode.SUCCESS
+        heartbeat = HeartbeatData(client_id=self.client_id, consumer_data_set=[data])
+        assert self._ask(RequestCode.HEART_BEAT, body=heartbeat).code == ResponseCode.SUCCESS
 
     # -- sharing --
 

@@ -1,4 +1,4 @@
-"""One run of a job: what the program provides, what the run carries, what the run returns."""
+"""Runs of jobs: the services of the program, the state of a run, and the result."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -125,7 +125,7 @@ class HeadBatchBuilder:
         import pyarrow
 
         count = len(self._heads)
-        by_place = list(zip(*self._heads, strict=True)) if count else [()] * _FIELD_COUNT
+        by_field = list(zip(*self._heads, strict=True)) if count else [()] * _FIELD_COUNT
         constants: dict[str, Sequence[Any]] = {
             "topic": self._topics or [topic] * count,
             "broker_name": [broker_name] * count,
@@ -137,8 +137,8 @@ class HeadBatchBuilder:
             elif name == "body":
                 values = self._bodies
             else:
-                place, times = _HEAD_FIELDS[name]
-                numbers = by_place[place]
+                index, times = _HEAD_FIELDS[name]
+                numbers = by_field[index]
                 values = numbers if times == 1 else [number * times for number in numbers]
             arrays.append(pyarrow.array(values, arrow_type(COLUMNS[name])))
         return pyarrow.RecordBatch.from_arrays(arrays, list(names))
@@ -155,6 +155,6 @@ def decompressed(body: bytes, sys_flag: int) -> bytes:
 def head_of_message(message: MessageExt) -> tuple[Any, ...]:
     """The head of a decoded record with IPv6 hosts or a long topic, in the layout of `HEAD`."""
     head = [0] * _FIELD_COUNT
-    for name, (place, _) in _HEAD_FIELDS.items():
-        head[place] = getattr(message, _ATTRIBUTES.get(name, name))
+    for name, (index, _) in _HEAD_FIELDS.items():
+        head[index] = getattr(message, _ATTRIBUTES.get(name, name))
     return tuple(head)

@@ -112,8 +112,8 @@ def deliveries(events: DataFrame, retry_times_max: Mapping[str, int] | None = No
     if retry_times_max:
         pairs = [F.lit(part) for pair in sorted(retry_times_max.items()) for part in pair]
         limit = F.coalesce(F.try_element_at(F.create_map(*pairs), "consumer_group"), limit)
-    places = {"success_index": F.expr(_SUCCESS_INDEX), "dead_index": F.expr(_DEAD_INDEX)}
-    return _attempt_rows(settled.withColumns({**places, "limit": limit}))
+    indexes = {"success_index": F.expr(_SUCCESS_INDEX), "dead_index": F.expr(_DEAD_INDEX)}
+    return _attempt_rows(settled.withColumns({**indexes, "limit": limit}))
 
 
 def origins(sent: DataFrame) -> DataFrame:

@@ -59,13 +59,13 @@ def replay(namesrv_addr: str, rate: int) -> tuple[float, float, dict[str, int]]:
     from console.areas.deadletters import replays
     from console.areas.deadletters.models import Replay
     from console.gateway import gateway
-    from console.gateway.dead_letters.search import LetterFilter, pieces
+    from console.gateway.dead_letters.search import DeadLetterFilter, replay_ranges
     from console.services.jobs import ledger, runner
     from console.services.jobs.models import Origin
 
     call_command("migrate", verbosity=0)
     [name] = [each.name for each in gateway.clusters()]
-    found = gateway.cluster(name).ask(pieces, GROUP, LetterFilter()).value
+    found = gateway.cluster(name).ask(replay_ranges, GROUP, DeadLetterFilter()).value
     row = Replay.objects.create(
         cluster=name,
         group=GROUP,

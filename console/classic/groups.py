@@ -18,7 +18,7 @@ from console.gateway.groups.members import (
     group_clients,
     queue_owners,
 )
-from console.gateway.groups.metrics import GroupNumbers, numbers_of_groups
+from console.gateway.groups.metrics import GroupMetrics, metrics_of_groups
 from console.gateway.groups.progress import GroupQueue, queue_progress, with_owners
 
 #: Groups whose clients are asked for; Classic asks for all of them and keeps the answer for ever.
@@ -36,7 +36,7 @@ class GroupList(ClassicCall):
         shown = list(rows)
         names = tuple(row.name for row in shown)
         members = self.cluster.ask(clients_of, names).value
-        numbers = self.cluster.ask(numbers_of_groups, names).value
+        numbers = self.cluster.ask(metrics_of_groups, names).value
         return [group_info(row, members.get(row.name), numbers.get(row.name)) for row in shown]
 
 
@@ -82,7 +82,7 @@ class ProducerConnection(ClassicCall):
 
 
 def group_info(
-    row: GroupRow, members: GroupClients | None, numbers: GroupNumbers | None
+    row: GroupRow, members: GroupClients | None, numbers: GroupMetrics | None
 ) -> dict[str, Any]:
     clients = members.clients if members else ()
     rate = numbers.rate if numbers else None

@@ -12,7 +12,7 @@ from console.gateway import GatewayError
 from console.gateway.brokers.listing import broker_details, cluster_map
 from console.gateway.groups.progress import queue_progress
 from console.gateway.topics.listing import TopicRow, topic_detail, topic_rows
-from console.gateway.topics.metrics import topic_numbers
+from console.gateway.topics.metrics import topic_metrics
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 
@@ -101,7 +101,7 @@ class TopicConsumers(ClassicCall):
         """By group, how far it is in each queue of the topic."""
         topic = self.text("topic")
         found: dict[str, Any] = {}
-        for group in self.cluster.ask(topic_numbers, topic).value.groups:
+        for group in self.cluster.ask(topic_metrics, topic).value.groups:
             try:
                 queues = self.cluster.ask(queue_progress, group).value
             except GatewayError:  # the group went while it was looked at
@@ -113,7 +113,7 @@ class TopicConsumers(ClassicCall):
 
 class TopicConsumerNames(ClassicCall):
     def get(self, request: Request) -> Response:
-        groups = self.cluster.ask(topic_numbers, self.text("topic")).value.groups
+        groups = self.cluster.ask(topic_metrics, self.text("topic")).value.groups
         return told({"groupList": list(groups)})
 
 

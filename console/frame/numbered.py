@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from console.frame.tables import Named
 from console.gateway import Answer, BrokerFailure, Cluster, merge_failures
 from console.gateway.engine.questions import Question
-from console.gateway.metrics import SCAN_MAX, Known
+from console.gateway.metrics import SCAN_MAX, BulkMetrics
 
 N = TypeVar("N")
 
@@ -39,7 +39,7 @@ class Numbered(Generic[N]):
         self,
         cluster: Cluster,
         rows: Sequence[Named],
-        known: Question[[], Known[N]],
+        known: Question[[], BulkMetrics[N]],
         ask: Question[[tuple[str, ...]], Mapping[str, N]],
         *,
         all_needed: bool,

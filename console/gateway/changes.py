@@ -38,7 +38,7 @@ class FieldChange:
     after: Any
 
 
-async def tell(
+async def apply_change(
     session: ClusterSession,
     brokers: Iterable[BrokerRef],
     change: Callable[[BrokerRef], Awaitable[None]],
@@ -56,7 +56,7 @@ def outcomes(
     return tuple(BrokerOutcome(ref.name, ref.addr, reasons.get(ref.addr)) for ref in refs)
 
 
-def chosen(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[BrokerRef]:
+def brokers_named(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[BrokerRef]:
     """The brokers of those names; all of them when no names are given."""
     if not wanted:
         return list(refs)
@@ -70,7 +70,7 @@ def chosen(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[Brok
     return [known[name] for name in dict.fromkeys(wanted)]
 
 
-def chosen_of(
+def configs_on(
     held: Iterable[tuple[BrokerRef, T]], wanted: Sequence[str] | None
 ) -> list[tuple[BrokerRef, T]]:
     """Of what brokers hold the part of the named ones; all of it when no names are given."""

@@ -27,7 +27,7 @@ REMOTING = "remoting"
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class ConnectedClient:
     """A client as one or several brokers see it. `groups` are the groups it consumes for, each with
     the topics that it subscribes to; `producer_groups` those it produces for."""
 
@@ -76,7 +76,7 @@ class ProducerGroup:
 class AllClients:
     """Everybody who is connected; `left_out` consumer groups were not asked about."""
 
-    clients: tuple[Connected, ...]
+    clients: tuple[ConnectedClient, ...]
     left_out: int
 
 
@@ -85,7 +85,7 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
     """Every connected client, in order of its id."""
     told = await session.ask(client_inventory)
     found = [
-        Connected(
+        ConnectedClient(
             client.client_id,
             client.client_addr,
             client.protocol,
@@ -106,13 +106,15 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
     found += (_producer(ref, group, one) for ref, group, one in _each_producer(producers))
     consumers, left_out, failures = await _consumers(session, others)
     return Partial(
-        AllClients(merged([*found, *consumers]), left_out),
+        AllClients(merge_clients([*found, *consumers]), left_out),
         merge_failures(told.failures, producer_failures, failures),
     )
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
-async def connected(session: ClusterSession, client_id: str) -> Partial[tuple[Connected, ...]]:
+async def clients_with_id(
+    session: ClusterSession, client_id: str
+) -> Partial[tuple[ConnectedClient, ...]]:
     """The clients with this id, one for each machine it is connected from."""
     answer = await session.ask(all_clients)
     found = tuple(client for client in answer.value.clients if client.client_id == client_id)
@@ -129,7 +131,7 @@ async def connected(session: ClusterSession, client_id: str) -> Partial[tuple[Co
 async def producer_groups(session: ClusterSession) -> Partial[tuple[ProducerGroup, ...]]:
     """The groups that somebody produces for, in order of name."""
     answer = await session.ask(all_clients)
-    members: dict[str, list[Connected]] = {}
+    members: dict[str, list[ConnectedClient]] = {}
     for client in answer.value.clients:
         for group in client.producer_groups:
             members.setdefault(group, []).append(client)
@@ -138,7 +140,7 @@ async def producer_groups(session: ClusterSession) -> Partial[tuple[ProducerGrou
     )
 
 
-def _producer_group(name: str, members: list[Connected]) -> ProducerGroup:
+def _producer_group(name: str, members: list[ConnectedClient]) -> ProducerGroup:
     beats = [client.heartbeat_ms for client in members if client.heartbeat_ms is not None]
     return ProducerGroup(
         name,
@@ -159,8 +161,8 @@ def _each_producer(
                 yield ref, group, one
 
 
-def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> Connected:
-    return Connected(
+def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> ConnectedClient:
+    return ConnectedClient(
         told.client_id,
         told.remote_ip.lstrip("/"),
         REMOTING,
@@ -175,13 +177,13 @@ def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> Connected:
 
 async def _consumers(
     session: ClusterSession, refs: list[BrokerRef]
-) -> tuple[list[Connected], int, tuple[BrokerFailure, ...]]:
+) -> tuple[list[ConnectedClient], int, tuple[BrokerFailure, ...]]:
     """The consumers of these brokers' groups, how many groups were left out, who did not answer."""
     configs = (await session.ask(group_configs)).value
     groups = sorted({group for ref in refs for group in configs.get(ref, ())})
     answer = await ask_each(session, group_clients, groups[:SCAN_MAX])
     found = [
-        Connected(
+        ConnectedClient(
             client.client_id,
             client.addr,
             REMOTING,
@@ -198,22 +200,22 @@ async def _consumers(
     return found, max(0, len(groups) - SCAN_MAX), answer.failures
 
 
-def merged(clients: Iterable[Connected]) -> tuple[Connected, ...]:
+def merge_clients(clients: Iterable[ConnectedClient]) -> tuple[ConnectedClient, ...]:
     """Each client once, with all that its connections told."""
-    by_name: dict[str, list[Connected]] = {}
+    by_name: dict[str, list[ConnectedClient]] = {}
     for client in clients:
         by_name.setdefault(client.name, []).append(client)
     return tuple(_merged(by_name[name]) for name in sorted(by_name))
 
 
-def _merged(parts: list[Connected]) -> Connected:
+def _merged(parts: list[ConnectedClient]) -> ConnectedClient:
     first = parts[0]
     groups: dict[str, tuple[str, ...]] = {}
     for part in parts:
         for group, topics in part.groups.items():
             groups[group] = tuple(sorted({*groups.get(group, ()), *topics}))
     beats = [part.heartbeat_ms for part in parts if part.heartbeat_ms is not None]
-    return Connected(
+    return ConnectedClient(
         first.client_id,
         first.addr,
         first.protocol,

@@ -1,8 +1,9 @@
-"""What the numbers of topics and of groups share: known for all at once, or asked for some.
+"""Metrics of topics and of groups: in bulk from Gantry brokers, one by one from others.
 
-Brokers of Gantry tell the numbers of everything in one answer. For what lies on other brokers each
-topic and group is asked about, so a list does that for the rows it shows. To put such a list in the
-order of a number the first SCAN_MAX rows are asked about; the page says how many were left out.
+A Gantry broker reports the metrics of all topics or groups in one answer. Other brokers report one
+topic or group per request, so a list requests the metrics of the rows on the page. To sort such a
+list by a metric, the console requests the metrics of the first SCAN_MAX rows, and the page shows
+the number of rows left out.
 """
 
 import asyncio
@@ -17,16 +18,18 @@ from console.gateway.engine.session import ClusterSession
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
+#: Maximum number of topics or groups whose metrics are requested one by one.
 SCAN_MAX = 300
-#: A page has 50 rows and the API gives up to 500; each may take several requests.
-NUMBERS_DEADLINE_MS = 12_000
+#: Deadline for the metrics of a page, milliseconds: up to 500 rows with several requests each.
+METRICS_DEADLINE_MS = 12_000
 
 
 # Without slots: a frozen generic with slots cannot be made in Python 3.11.
 @dataclass(frozen=True)
-class Known(Generic[T_co]):
-    """The numbers of all that could be told of at once, and when the oldest of them were taken."""
+class BulkMetrics(Generic[T_co]):
+    """Metrics by topic or group name, and the time of the oldest broker inventory among them."""
 
     by_name: Mapping[str, T_co]
     taken_ms: int | None
@@ -35,30 +38,24 @@ class Known(Generic[T_co]):
 async def ask_each(
     session: ClusterSession, question: Question[[str], T], names: Sequence[str]
 ) -> Partial[Mapping[str, T]]:
-    """Ask the same about each name; one that went, or that nobody can tell of, is left out."""
+    """Ask one question for each name. Names whose question fails are left out of the result."""
     answers: Iterable[Any] = await asyncio.gather(
         *(session.ask(question, name) for name in names), return_exceptions=True
     )
-    found: dict[str, T] = {}
+    values: dict[str, T] = {}
     failures: list[tuple[BrokerFailure, ...]] = []
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, Answer):
-            found[name] = answer.value
+            values[name] = answer.value
             failures.append(answer.failures)
         elif isinstance(answer, GatewayError):
             failures.append(answer.failures)
         else:
             raise answer
-    return Partial(found, merge_failures(*failures))
+    return Partial(values, merge_failures(*failures))
 
 
-def added(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None when nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def counted(values: Iterable[int | None]) -> int | None:
-    """The sum of what is known; None when nothing is."""
+def sum_known(values: Iterable[N | None]) -> N | None:
+    """Return the sum of the known values; None when no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

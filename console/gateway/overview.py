@@ -12,11 +12,11 @@ from console.gateway.engine.answers import BrokerFailure, Partial, merge_failure
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
-from console.gateway.groups.metrics import GroupNumbers, known_group_numbers, numbers_of_groups
+from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, metrics_of_groups
 from console.gateway.inventory import INVENTORY_DEADLINE_MS
-from console.gateway.metrics import SCAN_MAX, added, counted
+from console.gateway.metrics import SCAN_MAX, sum_known
 from console.gateway.topics.listing import topic_rows
-from console.gateway.topics.metrics import known_topic_numbers, stored_of
+from console.gateway.topics.metrics import bulk_topic_metrics, stored_in_topics
 from core_broker.message.topics import DLQ_PREFIX
 
 BEHIND_SHOWN = 5
@@ -43,7 +43,7 @@ class Behind:
     """A group that has messages before it."""
 
     name: str
-    numbers: GroupNumbers
+    numbers: GroupMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,14 @@ async def overview(session: ClusterSession) -> Partial[Overview]:
 async def group_totals(session: ClusterSession) -> Partial[Totals]:
     """How far all groups are behind, and which are furthest."""
     rows = await session.ask(group_rows)
-    known = await session.ask(known_group_numbers)
+    known = await session.ask(bulk_group_metrics)
     numbers = dict(known.value.by_name)
     missing = [row.name for row in rows.value if row.name not in numbers]
-    asked = await session.ask(numbers_of_groups, tuple(missing[:SCAN_MAX]))
+    asked = await session.ask(metrics_of_groups, tuple(missing[:SCAN_MAX]))
     numbers.update(asked.value)
     return Partial(
         Totals(
-            lag=counted(each.lag for each in numbers.values()),
+            lag=sum_known(each.lag for each in numbers.values()),
             behind=furthest_behind(rows.value, numbers),
             left_out=max(0, len(missing) - SCAN_MAX),
         ),
@@ -135,13 +135,13 @@ async def group_totals(session: ClusterSession) -> Partial[Totals]:
 async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLetters, ...] | None]:
     """The groups with dead letters, most first; None when there are too many to ask about each."""
     rows = await session.ask(topic_rows)
-    known = await session.ask(known_topic_numbers)
+    known = await session.ask(bulk_topic_metrics)
     topics = [row.name for row in rows.value if row.kind == "dlq"]
     numbers = {name: known.value.by_name[name] for name in topics if name in known.value.by_name}
     missing = tuple(name for name in topics if name not in numbers)
     if len(missing) > SCAN_MAX:
         return Partial(None, merge_failures(rows.failures, known.failures))
-    asked = await session.ask(stored_of, missing)
+    asked = await session.ask(stored_in_topics, missing)
     numbers.update(asked.value)
     found = [
         DeadLetters(name.removeprefix(DLQ_PREFIX), each.stored, each.last_write_ms)
@@ -156,13 +156,13 @@ def load_of(rows: Iterable[BrokerRow]) -> Load:
     """Add up the masters; slaves repeat what their master has."""
     masters = [row for row in rows if row.ref.is_master]
     return Load(
-        in_rate=added(row.in_rate for row in masters),
-        out_rate=added(row.out_rate for row in masters),
-        in_today=counted(row.in_today for row in masters),
-        out_today=counted(row.out_today for row in masters),
-        in_total=counted(row.in_total for row in masters),
-        out_total=counted(row.out_total for row in masters),
-        stored_bytes=counted(row.stored_bytes for row in masters),
+        in_rate=sum_known(row.in_rate for row in masters),
+        out_rate=sum_known(row.out_rate for row in masters),
+        in_today=sum_known(row.in_today for row in masters),
+        out_today=sum_known(row.out_today for row in masters),
+        in_total=sum_known(row.in_total for row in masters),
+        out_total=sum_known(row.out_total for row in masters),
+        stored_bytes=sum_known(row.stored_bytes for row in masters),
         disk_ratio=max(
             (row.disk_ratio for row in masters if row.disk_ratio is not None), default=None
         ),
@@ -170,7 +170,7 @@ def load_of(rows: Iterable[BrokerRow]) -> Load:
 
 
 def furthest_behind(
-    rows: Iterable[GroupRow], numbers: Mapping[str, GroupNumbers]
+    rows: Iterable[GroupRow], numbers: Mapping[str, GroupMetrics]
 ) -> tuple[Behind, ...]:
     """The groups with the most messages before them."""
     behind = [Behind(row.name, numbers[row.name]) for row in rows if row.name in numbers]

@@ -21,7 +21,7 @@ from console.frame.access import Need, needs
 from console.gateway.changes import (
     BrokerOutcome,
     check_unchanged,
-    chosen_of,
+    configs_on,
     etag_of,
     states,
 )
@@ -131,7 +131,7 @@ class ResourceOne(KindResource):
         settings, brokers = form.settings(), form.validated_data.get("brokers")
         configs = resource.configs(self.cluster, name)
         check_unchanged(etag, etag_of(configs))
-        lines = resource.differences(chosen_of(configs, brokers), settings)
+        lines = resource.differences(configs_on(configs, brokers), settings)
         if read_flag(request, "dry_run"):
             return Response(dry_run_body(name, lines))
         with audited(request, resource.action("update"), **self.act()) as entry:
@@ -252,7 +252,7 @@ class BulkUpdate(KindResource):
 
         def update(name: str) -> Sequence[BrokerOutcome]:
             configs = resource.configs(self.cluster, name)
-            lines = resource.differences(chosen_of(configs, brokers), settings)
+            lines = resource.differences(configs_on(configs, brokers), settings)
             outcomes = self.cluster.do(resource.update, name, settings, brokers)
             history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
             return outcomes

@@ -20,7 +20,7 @@ from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import AlreadyThere, Changed
 from console.gateway.brokers.listing import broker_names
-from console.gateway.changes import BrokerOutcome, FieldChange, chosen_of, etag_of, states
+from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
@@ -123,7 +123,7 @@ class EditPage(OneResourcePage):
         if not form.is_valid() or "change" in request.POST:
             return self.form(configs, form, status=200 if form.is_valid() else 422)
         settings, brokers = form.settings(), sorted(set(form.cleaned_data["brokers"]))
-        chosen = chosen_of(configs, brokers)
+        chosen = configs_on(configs, brokers)
         changes = resource.differences(chosen, settings)
         if not changes or "save" not in request.POST:
             return self.form(configs, form, changes=changes, asked=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from console.gateway.clients import Connected, merged
+from console.gateway.clients import ConnectedClient, merge_clients
 from core_broker.client import Producer
 from core_broker.message.model import Message
 from tests.api.conftest import Api
@@ -85,15 +85,17 @@ def test_hostile_queries(page: Client, query: str) -> None:
 
 
 def test_a_client_of_several_brokers_is_listed_once() -> None:
-    def part(broker: str, port: int, group: str, topic: str, beat: int | None) -> Connected:
+    def part(broker: str, port: int, group: str, topic: str, beat: int | None) -> ConnectedClient:
         groups = {group: (topic,)}
-        return Connected(
+        return ConnectedClient(
             "c@1", f"10.0.0.1:{port}", "remoting", "GO", "5.0.0", groups, ("p",), (broker,), beat
         )
 
     elsewhere = part("a", 5, "g", "t", None)
-    other = Connected("c@1", "10.0.0.2:9", "remoting", "GO", "5.0.0", {}, ("q",), ("a",), 3)
-    one, two = merged([part("a", 1, "g", "t", 5), part("b", 2, "g", "u", 9), other, elsewhere])
+    other = ConnectedClient("c@1", "10.0.0.2:9", "remoting", "GO", "5.0.0", {}, ("q",), ("a",), 3)
+    one, two = merge_clients(
+        [part("a", 1, "g", "t", 5), part("b", 2, "g", "u", 9), other, elsewhere]
+    )
     assert one.groups == {"g": ("t", "u")}
     assert (one.brokers, one.heartbeat_ms, one.roles) == (("a", "b"), 9, ("consumer", "producer"))
     assert (two.producer_groups, two.roles) == (("q",), ("producer",))

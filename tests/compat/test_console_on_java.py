@@ -10,10 +10,10 @@ from pytest_django import Settings
 
 from console.gateway import Cluster, NotAllowedNow, gateway
 from console.gateway.dead_letters.resend import Plan, Result, Target, resend
-from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.search import DeadLetterFilter, search
 from console.gateway.dead_letters.summary import summary
-from console.gateway.offsets.plan import Goal, Way, Wish
-from console.gateway.offsets.positions import places
+from console.gateway.offsets.plan import ResetMethod, ResetRequest, ResetTarget
+from console.gateway.offsets.positions import positions
 from console.gateway.offsets.reset import plan, reset
 from console.gateway.traces.journey import NoTrace, journey
 from core_broker.message.model import Message, MessageExt
@@ -52,7 +52,7 @@ def test_an_incident_is_dealt_with(java: tuple[Cluster, Traffic]) -> None:
 
 
 def where(cluster: Cluster, group: str, topic: str) -> list[int | None]:
-    return [each.offset for each in cluster.ask(places, group, topic).value]
+    return [each.offset for each in cluster.ask(positions, group, topic).value]
 
 
 def offsets_of_a_stopped_group(cluster: Cluster, traffic: Traffic, topic: str, group: str) -> None:
@@ -60,18 +60,18 @@ def offsets_of_a_stopped_group(cluster: Cluster, traffic: Traffic, topic: str, g
         store(traffic, *numbered(topic, count), queue_id=queue_id)
         traffic.commit(group, topic, queue_id, 2)
     poll(lambda: where(cluster, group, topic) == [2, 2], WAIT_S)
-    second = cluster.ask(places, group, topic).value[1].key
+    second = cluster.ask(positions, group, topic).value[1].key
     for wish, wanted in (
-        (Wish(topic, Goal.LATEST), [6, 4]),
-        (Wish(topic, Goal.EARLIEST), [0, 0]),
-        (Wish(topic, Goal.EXACT, offset=5), [5, 4]),
-        (Wish(topic, Goal.SHIFT, by=-2), [3, 2]),
-        (Wish(topic, Goal.EXACT, offset=1, queues=(second,)), [3, 1]),
-        (Wish(topic, Goal.TIME, time_ms=2**42), [6, 4]),
+        (ResetRequest(topic, ResetTarget.LATEST), [6, 4]),
+        (ResetRequest(topic, ResetTarget.EARLIEST), [0, 0]),
+        (ResetRequest(topic, ResetTarget.EXACT, offset=5), [5, 4]),
+        (ResetRequest(topic, ResetTarget.SHIFT, by=-2), [3, 2]),
+        (ResetRequest(topic, ResetTarget.EXACT, offset=1, queues=(second,)), [3, 1]),
+        (ResetRequest(topic, ResetTarget.TIME, time_ms=2**42), [6, 4]),
     ):
         planned, outcomes = cluster.do(reset, group, wish)
         assert [each.error for each in outcomes] == [None]
-        assert {way for _broker, way in planned.ways} == {Way.COMMIT}
+        assert {way for _broker, way in planned.methods} == {ResetMethod.COMMIT}
         assert where(cluster, group, topic) == wanted, wish
 
 
@@ -85,11 +85,11 @@ def offsets_of_a_running_group(cluster: Cluster, traffic: Traffic, topic: str, g
     everything = [(0, n) for n in range(6)] + [(1, n) for n in range(4)]
     with traffic.consumer(group, topic, accepts=take):
         poll(lambda: online(cluster, group, topic), WAIT_S)
-        cluster.do(reset, group, Wish(topic, Goal.EARLIEST))
+        cluster.do(reset, group, ResetRequest(topic, ResetTarget.EARLIEST))
         poll(lambda: sorted(set(received)) == everything, WAIT_S)
-        exact = Wish(topic, Goal.EXACT, offset=3)
-        ways = cluster.ask(plan, group, Wish(topic, Goal.LATEST)).value.ways
-        if Way.TIME in dict(ways).values():
+        exact = ResetRequest(topic, ResetTarget.EXACT, offset=3)
+        ways = cluster.ask(plan, group, ResetRequest(topic, ResetTarget.LATEST)).value.methods
+        if ResetMethod.TIME in dict(ways).values():
             with pytest.raises(NotAllowedNow, match="one time only"):
                 cluster.do(reset, group, exact)
         else:
@@ -100,7 +100,7 @@ def offsets_of_a_running_group(cluster: Cluster, traffic: Traffic, topic: str, g
 
 
 def online(cluster: Cluster, group: str, topic: str) -> tuple[Any, ...]:
-    return cluster.ask(plan, group, Wish(topic, Goal.LATEST)).value.online
+    return cluster.ask(plan, group, ResetRequest(topic, ResetTarget.LATEST)).value.online
 
 
 def dead_letters(cluster: Cluster, traffic: Traffic, topic: str) -> None:
@@ -110,14 +110,14 @@ def dead_letters(cluster: Cluster, traffic: Traffic, topic: str) -> None:
     found = poll(lambda: cluster.ask(summary, group).value, WAIT_S)
     poll(lambda: (each := cluster.ask(summary, group).value) and each.count == 3, WAIT_S)
     assert found is not None
-    [letter] = cluster.ask(search, group, LetterFilter(key="k1", text="1")).value.rows
+    [letter] = cluster.ask(search, group, DeadLetterFilter(key="k1", text="1")).value.rows
     [outcome] = cluster.do(
         resend, group, (letter.message.offset_msg_id,), Plan(Target.TOPIC, topic)
     )
     assert (outcome.result, outcome.topic) == (Result.SENT, topic)
     told = poll(lambda: journey_with_letter(cluster, sent[1].msg_id, topic), WAIT_S)
     assert told.reason in {NoTrace.NOT_YET, NoTrace.CLIENT_OFF}
-    assert [each.standing.value for each in told.sightings.groups if each.group == group] in (
+    assert [each.standing.value for each in told.evidence.groups if each.group == group] in (
         [],
         ["dead_lettered"],
     )

@@ -8,14 +8,14 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.frame.tables import Column, Columns
-from console.gateway.clients import Connected, ProducerGroup
+from console.gateway.clients import ConnectedClient, ProducerGroup
 
 ROLES: dict[str, Any] = {
     "consumer": pgettext_lazy("clients", "consumers"),
     "producer": pgettext_lazy("clients", "producers"),
 }
 
-COLUMNS: Columns[Connected] = Columns(
+COLUMNS: Columns[ConnectedClient] = Columns(
     Column("name", _("Client"), lambda client: client.name),
     Column("protocol", _("Protocol"), lambda client: client.protocol),
     Column("language", _("Language"), lambda client: client.language),
@@ -59,7 +59,7 @@ class RoleChip:
     count: int
 
 
-def chips(clients: Iterable[Connected]) -> list[RoleChip]:
+def chips(clients: Iterable[ConnectedClient]) -> list[RoleChip]:
     found = list(clients)
     return [
         RoleChip(role, label, sum(role in client.roles for client in found))
@@ -67,7 +67,7 @@ def chips(clients: Iterable[Connected]) -> list[RoleChip]:
     ]
 
 
-def passing(clients: Iterable[Connected], role: str, search: str) -> list[Connected]:
+def passing(clients: Iterable[ConnectedClient], role: str, search: str) -> list[ConnectedClient]:
     """Clients of a role whose id, address, language, groups or topics hold every searched word."""
     words = search.lower().split()
     return [
@@ -77,7 +77,7 @@ def passing(clients: Iterable[Connected], role: str, search: str) -> list[Connec
     ]
 
 
-def _holds(client: Connected, words: list[str]) -> bool:
+def _holds(client: ConnectedClient, words: list[str]) -> bool:
     parts = (
         *(client.client_id, client.addr, client.language, client.version, client.protocol),
         *client.groups,

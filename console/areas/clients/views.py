@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from console.areas.clients import listing
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
-from console.gateway.clients import all_clients, connected, producer_groups
+from console.gateway.clients import all_clients, clients_with_id, producer_groups
 
 #: Names of groups that a row shows; the others are counted.
 GROUPS_SHOWN = 4
@@ -42,7 +42,7 @@ class ConnectedPage(ClusterPage):
     template = "clients/detail.html"
 
     def get(self, request: HttpRequest, cluster: str, client: str) -> HttpResponse:
-        answer = self.cluster.ask(connected, client)
+        answer = self.cluster.ask(clients_with_id, client)
         return self.show(
             title=client,
             crumbs=[Crumb(_("Clients"), reverse("clients:list", args=[cluster])), Crumb(client)],

@@ -25,9 +25,9 @@ from console.areas.deadletters.wishes import filter_of, plan_of
 from console.audit.recording import audited
 from console.gateway import Cluster, NotThere, Unusable
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
-from console.gateway.dead_letters.search import ids_of_matching, search
+from console.gateway.dead_letters.search import matching_ids, search
 from console.gateway.dead_letters.summary import DeadLetterGroup
 from console.gateway.groups.members import clients_of
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX
@@ -51,7 +51,9 @@ def read_filter(params: Any) -> dict[str, Any]:
     return dict(asked.validated_data)
 
 
-def group_row(held: DeadLetterGroup, dealt: int, clients: Any, reason: Why | None) -> Any:
+def group_row(
+    held: DeadLetterGroup, dealt: int, clients: Any, reason: DeadLetterCause | None
+) -> Any:
     """One group with what the ledger and its consumers add."""
     members = clients.get(held.group)
     fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
@@ -74,7 +76,7 @@ class DeadLetterGroupList(ClusterResource):
         answer = self.cluster.ask(questions.groups_with_dead_letters)
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names).value
-        reasons = self.cluster.ask(why_each, names).value
+        reasons = self.cluster.ask(newest_causes, names).value
         dealt = dealt_with(self.cluster, answer.value)
         rows = [
             group_row(each, dealt[each.group], clients, reasons.get(each.group))
@@ -93,7 +95,7 @@ class DeadLetterGroupOne(ClusterResource):
             raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
         clients = self.cluster.ask(clients_of, (group,)).value
         dealt = dealt_with(self.cluster, [answer.value])[group]
-        row = group_row(answer.value, dealt, clients, self.cluster.ask(why, group).value)
+        row = group_row(answer.value, dealt, clients, self.cluster.ask(newest_cause, group).value)
         return Response({**row, **told_with(answer)})
 
 
@@ -210,9 +212,7 @@ class DeadLetterResend(ClusterResource):
         if "ids" in wish:
             return list(wish["ids"])
         wanted = filter_of(self.cluster.name, group, wish["filter"])
-        found, is_whole = self.cluster.ask(
-            ids_of_matching, group, wanted, RESEND_MESSAGES_MAX
-        ).value
+        found, is_whole = self.cluster.ask(matching_ids, group, wanted, RESEND_MESSAGES_MAX).value
         if not is_whole:
             raise Unusable(
                 format_lazy(

@@ -18,7 +18,7 @@ from console.areas.deadletters.views import letter_crumbs
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster
-from console.gateway.dead_letters.direct import Said, Verdict, deliver_directly
+from console.gateway.dead_letters.direct import DirectResult, ListenerResult, deliver_directly
 from console.gateway.dead_letters.resend import Result
 
 DIRECT_ACTION = "deadletter.try"
@@ -29,7 +29,7 @@ TARGET = "consumer"
 class SaidSerializer(serializers.Serializer[Any]):
     """What the listener of one consumer made of the letter. With success it has consumed it."""
 
-    verdict = serializers.ChoiceField(choices=[each.value for each in Verdict])
+    verdict = serializers.ChoiceField(choices=[each.value for each in ListenerResult])
     remark = serializers.CharField(help_text="The text of what the listener raised.")
     client = serializers.CharField()
     took_ms = serializers.IntegerField()
@@ -37,7 +37,7 @@ class SaidSerializer(serializers.Serializer[Any]):
 
 def try_on_a_consumer(
     request: HttpRequest | Request, cluster: Cluster, group: str, offset_msg_id: str
-) -> Said:
+) -> DirectResult:
     """Hand a letter to one consumer. One that is taken counts in the ledger as sent again."""
     with audited(request, DIRECT_ACTION, cluster=cluster.name, target=group) as entry:
         said = cluster.do(deliver_directly, group, offset_msg_id)
@@ -46,14 +46,14 @@ def try_on_a_consumer(
             "client": said.client,
             "verdict": said.verdict.value,
         }
-        if said.verdict is not Verdict.SUCCESS:
+        if said.verdict is not ListenerResult.SUCCESS:
             entry.failed(said.remark or said.verdict.value)
     _write_down(cluster.name, group, offset_msg_id.upper(), said, request.user)
     return said
 
 
-def _write_down(cluster: str, group: str, letter_id: str, said: Said, by: Person) -> None:
-    took = said.verdict is Verdict.SUCCESS
+def _write_down(cluster: str, group: str, letter_id: str, said: DirectResult, by: Person) -> None:
+    took = said.verdict is ListenerResult.SUCCESS
     Resend.objects.create(
         cluster=cluster,
         group=group,

@@ -12,7 +12,7 @@ import msgspec
 from console.areas.deadletters.marks import Letter, letters
 from console.areas.messages.body import is_text
 from console.gateway import Cluster
-from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.search import DeadLetterFilter, search
 from core_broker.errors import ProtocolError
 
 #: A file holds no more; whoever needs more filters by time.
@@ -37,7 +37,7 @@ COLUMNS: Final = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def exported(cluster: Cluster, group: str, wanted: LetterFilter, kind: str) -> Iterator[bytes]:
+def exported(cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str) -> Iterator[bytes]:
     """The file in pieces, newest letter first. The first page is read before this returns, so that
     a group that is not there is an error and not an empty file."""
     first = cluster.ask(search, group, wanted, None, PAGE_LETTERS).value
@@ -45,7 +45,7 @@ def exported(cluster: Cluster, group: str, wanted: LetterFilter, kind: str) -> I
 
 
 def _pieces(
-    cluster: Cluster, group: str, wanted: LetterFilter, kind: str, page: Any
+    cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str, page: Any
 ) -> Iterator[bytes]:
     if kind == "csv":
         yield _csv_line(COLUMNS)

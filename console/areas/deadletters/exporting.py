@@ -9,7 +9,7 @@ from console.areas.deadletters.api import dealt_with, group_row
 from console.areas.deadletters.shapes import DeadLetterGroupSerializer, WhySerializer
 from console.gateway import Cluster
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, why_each
+from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, newest_causes
 from console.gateway.dead_letters.summary import DeadLetterGroup
 from console.gateway.groups.members import clients_of
 from console.services.exports.tables import Asked, Found, Part, Table, batched
@@ -25,7 +25,7 @@ def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
     for part in batched(held, GROUPS_ASKED_MAX):
         names = tuple(each.group for each in part)
         clients = cluster.ask(clients_of, names)
-        reasons = cluster.ask(why_each, names).value
+        reasons = cluster.ask(newest_causes, names).value
         dealt = dealt_with(cluster, part)
         rows = [
             group_row(each, dealt[each.group], clients.value, reasons.get(each.group))

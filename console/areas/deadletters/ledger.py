@@ -64,7 +64,7 @@ def resend(
     return _through_the_ledger(cluster.name, group, wanted, plan, send, by, uuid4(), again=again)
 
 
-def resend_read(
+def resend_messages(
     cluster: Cluster,
     group: str,
     refs: Sequence[MessageRef],
@@ -79,7 +79,9 @@ def resend_read(
     found = {each.message.offset_msg_id: each for each in refs}
 
     def send(to_send: tuple[str, ...]) -> Iterable[Outcome]:
-        return cluster.do(commands.resend_read, group, tuple(found[each] for each in to_send), plan)
+        return cluster.do(
+            commands.resend_messages, group, tuple(found[each] for each in to_send), plan
+        )
 
     outcomes = _through_the_ledger(
         cluster.name, group, list(found), plan, send, by, batch, again=again

@@ -18,7 +18,7 @@ from console.areas.deadletters.models import Discard, Resend
 from console.areas.messages.body import preview
 from console.gateway import Cluster, GatewayError
 from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
-from console.gateway.dead_letters.summary import letters_named
+from console.gateway.dead_letters.summary import dead_letters_by_id
 from console.gateway.messages.stored import MessageRef
 
 #: A filter by mark hands the ids of so many letters to the search.
@@ -126,7 +126,7 @@ def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> 
     missing = tuple(each for each in wanted if each not in known)
     problem: Any = format_lazy(_("“{group}” has no such dead letter any more."), group=group)
     try:
-        found = cluster.ask(letters_named, group, missing).value if missing else {}
+        found = cluster.ask(dead_letters_by_id, group, missing).value if missing else {}
     except GatewayError as failure:
         found, problem = {}, failure.detail
     Discard.objects.bulk_create(

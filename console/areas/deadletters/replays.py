@@ -22,7 +22,7 @@ from console.areas.deadletters.ledger import (
     Person,
     end_left_behind,
     person,
-    resend_read,
+    resend_messages,
 )
 from console.areas.deadletters.models import Replay, Resend
 from console.areas.deadletters.wishes import filter_of, plan_of
@@ -30,9 +30,9 @@ from console.gateway import Cluster, GatewayError, NotThere, gateway
 from console.gateway.dead_letters.resend import Outcome, Plan, Result
 from console.gateway.dead_letters.search import (
     REPLAY_CHUNK_MAX,
-    LetterFilter,
-    letters_in,
-    pieces,
+    DeadLetterFilter,
+    read_range,
+    replay_ranges,
 )
 from console.gateway.messages.stored import MessageRef
 from console.services.jobs import tasks
@@ -59,7 +59,7 @@ def begin(
     """
     plan_of(wish)
     wanted = filter_of(cluster.name, group, wish.get("filter") or {})
-    found = cluster.ask(pieces, group, wanted).value
+    found = cluster.ask(replay_ranges, group, wanted).value
     if not found:
         raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
     replay = Replay.objects.create(
@@ -108,21 +108,21 @@ def work(job: Job, control: Control) -> Done:
 
 
 def step(
-    cluster: Cluster, replay: Replay, wanted: LetterFilter, plan: Plan, *, most: int
+    cluster: Cluster, replay: Replay, wanted: DeadLetterFilter, plan: Plan, *, most: int
 ) -> list[Outcome]:
     """Read the oldest letters that are left, send those that match, and write how far it is.
 
     Returns the outcomes of those that were sent now; those of an earlier worker are counted only.
     """
     key, start, end = replay.pieces[0]
-    refs, until = cluster.ask(letters_in, replay.group, (key, start, end), most).value
+    refs, until = cluster.ask(read_range, replay.group, (key, start, end), most).value
     matching = [each for each in refs if wanted.matches(each.message)]
     before = _results_of(replay, matching)
     new = [each for each in matching if each.message.offset_msg_id not in before]
     outcomes: list[Outcome] = []
     if new:
         again = bool(replay.wish.get("again"))
-        outcomes += resend_read(
+        outcomes += resend_messages(
             cluster, replay.group, new, plan, by=replay.by, batch=replay.batch, again=again
         )
     counted = Counter([*before.values(), *(each.result.value for each in outcomes)])

@@ -25,9 +25,9 @@ from console.areas.traces.drawing import Step, steps
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotThere, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import Why, why, why_each
+from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
 from console.gateway.dead_letters.resend import origin_topic
-from console.gateway.dead_letters.search import LetterFilter, search
+from console.gateway.dead_letters.search import DeadLetterFilter, search
 from console.gateway.dead_letters.summary import DeadLetterGroup
 from console.gateway.groups.members import clients_of, group_clients
 from console.gateway.messages.paging import CursorError
@@ -46,7 +46,7 @@ class GroupLine:
     held: DeadLetterGroup
     dealt: int
     clients: int | None
-    why: Why | None
+    why: DeadLetterCause | None
 
     @property
     def open(self) -> int | None:
@@ -74,7 +74,7 @@ class GroupListPage(ClusterPage):
         answer = self.cluster.ask(questions.groups_with_dead_letters)
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names)
-        reasons = self.cluster.ask(why_each, names).value
+        reasons = self.cluster.ask(newest_causes, names).value
         dealt = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
         lines = [
             GroupLine(
@@ -118,7 +118,7 @@ class LetterListPage(ClusterPage):
             status=200 if is_valid else 400,
             group=group,
             summary=summary.value,
-            why=self.cluster.ask(why, group).value,
+            why=self.cluster.ask(newest_cause, group).value,
             members=self.cluster.ask(group_clients, group).value,
             answer=answer,
             letters=letters(self.cluster.name, answer.value.rows),
@@ -132,7 +132,7 @@ class LetterListPage(ClusterPage):
             replays=Replay.objects.filter(cluster=self.cluster.name, group=group)[:REPLAYS_SHOWN],
         )
 
-    def _search(self, group: str, wanted: LetterFilter, cursor: str) -> tuple[Any, bool]:
+    def _search(self, group: str, wanted: DeadLetterFilter, cursor: str) -> tuple[Any, bool]:
         """The page of a cursor; the first one for a cursor that was cut short."""
         ask = self.cluster.ask
         if cursor:
@@ -173,7 +173,7 @@ class LetterPage(ClusterPage):
             origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
             history=history(name, message.offset_msg_id),
             discard=discards_of(name, [message.offset_msg_id]).get(message.offset_msg_id),
-            why=self.cluster.ask(why, group).value,
+            why=self.cluster.ask(newest_cause, group).value,
             attempts=attempts_of(self.cluster.ask(journey, message.msg_id, origin).value, group),
             members=self.cluster.ask(group_clients, group).value,
             edit_form=edit,
@@ -201,7 +201,7 @@ class ExportView(ClusterPage):
 
 
 def export_response(
-    cluster: Any, group: str, wanted: LetterFilter, kind: str
+    cluster: Any, group: str, wanted: DeadLetterFilter, kind: str
 ) -> StreamingHttpResponse:
     """The file itself, row by row."""
     response = StreamingHttpResponse(

@@ -14,18 +14,18 @@ from django.utils.translation import gettext_lazy as _
 from console.areas.deadletters.marks import Mark, marked
 from console.gateway.dead_letters.edits import NO_EDIT, Edit
 from console.gateway.dead_letters.resend import Plan, Target
-from console.gateway.dead_letters.search import LetterFilter
+from console.gateway.dead_letters.search import DeadLetterFilter
 from console.gateway.engine.errors import Unusable
 
 TEXTS = ("key", "tag", "topic", "text")
 
 
-def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> LetterFilter:
+def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterFilter:
     """The filter of a search; a mark becomes the ids that the ledger has for it now."""
     only, without = None, frozenset[str]()
     if asked.get("state"):
         only, without = marked(cluster, group, Mark(asked["state"]))
-    return LetterFilter(
+    return DeadLetterFilter(
         begin_ms=asked.get("begin_ms"),
         end_ms=asked.get("end_ms"),
         only=only,

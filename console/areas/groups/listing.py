@@ -11,7 +11,7 @@ from console.frame.numbered import Numbered
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster, now_ms
 from console.gateway.groups.listing import GroupRow
-from console.gateway.groups.metrics import GroupNumbers, known_group_numbers, numbers_of_groups
+from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, metrics_of_groups
 
 #: Stands for "since now" where the list is ordered by how long messages have waited.
 NEVER_MS = 2**53
@@ -22,7 +22,7 @@ class GroupLine:
     """A row with its numbers, as far as they are known, and when somebody looked."""
 
     row: GroupRow
-    numbers: GroupNumbers | None
+    numbers: GroupMetrics | None
     at_ms: int
 
     @property
@@ -38,11 +38,11 @@ class GroupLine:
         return None if self.lag_seconds is None else self.lag_seconds * 1000
 
 
-def _number(get: Callable[[GroupNumbers], Any]) -> Callable[[GroupLine], Any]:
+def _number(get: Callable[[GroupMetrics], Any]) -> Callable[[GroupLine], Any]:
     return lambda line: get(line.numbers) if line.numbers is not None else None
 
 
-def _waiting(numbers: GroupNumbers) -> int | None:
+def _waiting(numbers: GroupMetrics) -> int | None:
     """In the order of the seconds but, unlike them, the same the next time somebody looks."""
     if numbers.lag == 0:
         return -NEVER_MS
@@ -143,9 +143,9 @@ def chips(lines: Sequence[GroupLine], *, complete: bool) -> list[FilterChip]:
 
 def numbered(
     cluster: Cluster, rows: Sequence[GroupRow], ordered_by: str, chosen: str
-) -> tuple[Numbered[GroupNumbers], list[GroupLine]]:
+) -> tuple[Numbered[GroupMetrics], list[GroupLine]]:
     """The rows as lines, with the numbers that are known or that the order or filter needs."""
     needed = ordered_by in BY_NUMBERS or (chosen in FILTERS and chosen not in BY_ROW)
-    numbers = Numbered(cluster, rows, known_group_numbers, numbers_of_groups, all_needed=needed)
+    numbers = Numbered(cluster, rows, bulk_group_metrics, metrics_of_groups, all_needed=needed)
     at_ms = now_ms()
     return numbers, [GroupLine(row, numbers.of(row.name), at_ms) for row in rows]

@@ -10,7 +10,7 @@ from console.areas.groups import listing
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
-from console.gateway.dead_letters.causes import why
+from console.gateway.dead_letters.causes import newest_cause
 from console.gateway.dead_letters.summary import summary
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
@@ -69,7 +69,7 @@ class GroupPage(ClusterPage):
             topics=by_topic(held),
             members=clients.value,
             letters=letters.value,
-            why=self.cluster.ask(why, group).value if letters.value else None,
+            why=self.cluster.ask(newest_cause, group).value if letters.value else None,
             protected=is_protected(cluster, Kind.GROUP, group),
         )
 

@@ -20,7 +20,7 @@ from console.areas.messages.body import preview
 from console.gateway import Cluster, GatewayError, now_ms
 from console.gateway.messages.filters import MessageFilter
 from console.gateway.messages.stored import MessageRef
-from console.gateway.messages.tail import Look, Positions, look
+from console.gateway.messages.tail import Positions, TailBatch, poll_tail
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class Tail:
     async def look(self) -> bool:
         """Look once and tell the listeners; False when the cluster could not answer."""
         try:
-            answer = await self.cluster.ask_async(look, self.topic, self._positions)
+            answer = await self.cluster.ask_async(poll_tail, self.topic, self._positions)
         except GatewayError as trouble:
             metrics.feed_drops.labels(self.cluster.name, FEED).inc()
             for listener in tuple(self.listeners):
@@ -151,7 +151,7 @@ class Tail:
         await self._deliver(answer.value)
         return not failures
 
-    async def _deliver(self, found: Look) -> None:
+    async def _deliver(self, found: TailBatch) -> None:
         """Each filter is tried once, however many listeners have it."""
         alike: dict[tuple[MessageFilter, str], list[Listener]] = {}
         for listener in tuple(self.listeners):

@@ -26,8 +26,8 @@ from console.areas.offsets.resets import (
     undo_wish,
 )
 from console.gateway.groups.listing import group_settings
-from console.gateway.offsets.plan import Goal, Plan, Way, Wish, etag_of
-from console.gateway.offsets.positions import QUEUES_MAX, client_offsets, places
+from console.gateway.offsets.plan import Plan, ResetMethod, ResetRequest, ResetTarget, etag_of
+from console.gateway.offsets.positions import QUEUES_MAX, client_offsets, positions
 from console.gateway.offsets.reset import OFFSET_MAX, plan
 
 TIMESTAMP_MAX = 2**53
@@ -70,7 +70,7 @@ class WishSerializer(BodySerializer):
     """Where a group is to go. An offset outside of what is stored is limited to it."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
-    to = serializers.ChoiceField(choices=[each.value for each in Goal])
+    to = serializers.ChoiceField(choices=[each.value for each in ResetTarget])
     time_ms = serializers.IntegerField(
         required=False, min_value=0, max_value=TIMESTAMP_MAX, help_text="Of `time`."
     )
@@ -100,16 +100,16 @@ class WishSerializer(BodySerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["to"] == Goal.EACH and not attrs.get("offsets"):
+        if attrs["to"] == ResetTarget.EACH and not attrs.get("offsets"):
             raise ValidationError({"offsets": [_("`each` needs at least one queue.")]})
         return attrs
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> ResetRequest:
         given = self.validated_data
-        return Wish(
+        return ResetRequest(
             topic=given["topic"],
-            goal=Goal(given["to"]),
+            goal=ResetTarget(given["to"]),
             time_ms=given.get("time_ms"),
             offset=given.get("offset"),
             by=given.get("by"),
@@ -141,7 +141,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     topic = serializers.CharField()
     online = serializers.ListField(child=serializers.CharField(), help_text="Client ids.")
     ways = serializers.DictField(
-        child=serializers.ChoiceField(choices=[each.value for each in Way]),
+        child=serializers.ChoiceField(choices=[each.value for each in ResetMethod]),
         help_text="How each broker brings the group there.",
     )
     skipped = serializers.IntegerField(allow_null=True)
@@ -169,7 +169,7 @@ class ResetSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     topic = serializers.CharField()
-    to = serializers.ChoiceField(choices=[each.value for each in Goal])
+    to = serializers.ChoiceField(choices=[each.value for each in ResetTarget])
     online = serializers.BooleanField()
     problems = serializers.ListField(
         child=serializers.CharField(), help_text="Brokers that did not do it, and why."
@@ -202,7 +202,7 @@ class OffsetList(ClusterResource):
         if not topic or len(topic) > TOPIC_CHARS_MAX:
             raise ValidationError({"topic": [_("Name a topic.")]})
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
-        answer = self.cluster.ask(places, group, topic)
+        answer = self.cluster.ask(positions, group, topic)
         own = self.cluster.ask(client_offsets, group, topic).value
         items = []
         for each in answer.value:
@@ -322,15 +322,15 @@ def plan_body(planned: Plan, *, dry_run: bool) -> dict[str, Any]:
         "group": planned.group,
         "topic": planned.topic,
         "online": list(planned.online),
-        "ways": {broker.name: way.value for broker, way in planned.ways},
+        "ways": {broker.name: way.value for broker, way in planned.methods},
         "skipped": planned.skipped,
         "again": planned.again,
         "moves": [
             {
-                "broker": each.place.broker.name,
-                "queue_id": each.place.queue_id,
-                "old": each.place.offset,
-                "new": each.place.offset if each.new is None else each.new,
+                "broker": each.position.broker.name,
+                "queue_id": each.position.queue_id,
+                "old": each.position.offset,
+                "new": each.position.offset if each.new is None else each.new,
                 "skipped": each.skipped,
                 "again": each.again,
                 "limited": each.is_limited,

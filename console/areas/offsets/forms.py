@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.areas.messages.forms import TOPIC_CHARS_MAX, MomentField
 from console.frame.forms import TablerForm
-from console.gateway.offsets.plan import Goal, Key, Wish
+from console.gateway.offsets.plan import Key, ResetRequest, ResetTarget
 from console.gateway.offsets.positions import QUEUES_MAX
 from console.gateway.offsets.reset import OFFSET_MAX
 
@@ -19,14 +19,19 @@ GROUP_CHARS_MAX = 255
 QUEUE_CHARS_MAX = 300
 
 _GOALS = [
-    (Goal.LATEST, _("the end: skip what waits")),
-    (Goal.EARLIEST, _("the beginning: consume all of it again")),
-    (Goal.TIME, _("the first message stored at a time or later")),
-    (Goal.EXACT, _("an offset, the same in each queue")),
-    (Goal.SHIFT, _("so many messages on (or back: a negative number)")),
-    (Goal.COPY, _("where another group is")),
+    (ResetTarget.LATEST, _("the end: skip what waits")),
+    (ResetTarget.EARLIEST, _("the beginning: consume all of it again")),
+    (ResetTarget.TIME, _("the first message stored at a time or later")),
+    (ResetTarget.EXACT, _("an offset, the same in each queue")),
+    (ResetTarget.SHIFT, _("so many messages on (or back: a negative number)")),
+    (ResetTarget.COPY, _("where another group is")),
 ]
-_NEEDS = {Goal.TIME: "time", Goal.EXACT: "offset", Goal.SHIFT: "by", Goal.COPY: "group"}
+_NEEDS = {
+    ResetTarget.TIME: "time",
+    ResetTarget.EXACT: "offset",
+    ResetTarget.SHIFT: "by",
+    ResetTarget.COPY: "group",
+}
 
 
 class WishForm(TablerForm):
@@ -40,7 +45,7 @@ class WishForm(TablerForm):
         ),
     )
     to = forms.ChoiceField(
-        label=_("Go to"), choices=_GOALS, initial=Goal.LATEST, widget=forms.RadioSelect
+        label=_("Go to"), choices=_GOALS, initial=ResetTarget.LATEST, widget=forms.RadioSelect
     )
     time = MomentField(label=_("Time"), required=False)
     offset = forms.IntegerField(
@@ -78,11 +83,11 @@ class WishForm(TablerForm):
         return cleaned
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> ResetRequest:
         given = self.cleaned_data
-        return Wish(
+        return ResetRequest(
             topic=given["topic"].strip(),
-            goal=Goal(given["to"]),
+            goal=ResetTarget(given["to"]),
             time_ms=given["time"],
             offset=given["offset"],
             by=given["by"],

@@ -13,8 +13,8 @@ from console.areas.offsets.models import RESETS_KEPT, OffsetReset
 from console.audit.recording import audited
 from console.gateway import Answer, Cluster, NotAllowedNow, NotThere
 from console.gateway.changes import BrokerOutcome
-from console.gateway.offsets.plan import Goal, Key, Plan, Wish
-from console.gateway.offsets.positions import client_offsets, places
+from console.gateway.offsets.plan import Key, Plan, ResetRequest, ResetTarget
+from console.gateway.offsets.positions import client_offsets, positions
 from console.gateway.offsets.reset import reset
 
 RESET_ACTION = "offsets.reset"
@@ -40,7 +40,7 @@ def carry_out(
     request: HttpRequest | Request,
     cluster: Cluster,
     group: str,
-    wish: Wish,
+    wish: ResetRequest,
     *,
     expected_etag: str | None = None,
     undoes: OffsetReset | None = None,
@@ -51,9 +51,9 @@ def carry_out(
         planned, outcomes = cluster.do(reset, group, wish, expected_etag)
         queues = [
             {
-                "broker": each.place.broker.name,
-                "queue_id": each.place.queue_id,
-                "old": each.place.offset,
+                "broker": each.position.broker.name,
+                "queue_id": each.position.queue_id,
+                "old": each.position.offset,
                 "new": each.new,
                 "moved": False,
             }
@@ -76,19 +76,19 @@ def carry_out(
     return row, planned, outcomes
 
 
-def undo_wish(row: OffsetReset) -> Wish:
+def undo_wish(row: OffsetReset) -> ResetRequest:
     """Back to the offsets before; raises NotAllowedNow where there are none to go back to."""
     if not row.may_undo:
         raise NotAllowedNow(
             _("There is nothing to undo: it was undone, or the group had no offset before.")
         )
     each = tuple(((e["broker"], e["queue_id"]), e["old"]) for e in row.places_before())
-    return Wish(row.topic, Goal.EACH, each=each)
+    return ResetRequest(row.topic, ResetTarget.EACH, each=each)
 
 
 def checked(cluster: Cluster, row: OffsetReset) -> Answer[list[Check]]:
     """Where the group is now, queue by queue; what was seen to have moved is remembered."""
-    answer = cluster.ask(places, row.group, row.topic)
+    answer = cluster.ask(positions, row.group, row.topic)
     committed = {each.key: each.offset for each in answer.value}
     own = cluster.ask(client_offsets, row.group, row.topic).value
     checks = [_check(each, committed, own) for each in row.queues]

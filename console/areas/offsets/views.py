@@ -23,7 +23,7 @@ from console.gateway import NotAllowedNow, NotThere, Unusable
 from console.gateway.groups.listing import group_settings
 from console.gateway.groups.members import group_clients
 from console.gateway.groups.progress import queue_progress
-from console.gateway.offsets.plan import Goal, Plan, Way, Wish
+from console.gateway.offsets.plan import Plan, ResetMethod, ResetRequest, ResetTarget
 from console.gateway.offsets.reset import plan
 from core_broker.message.topics import RETRY_PREFIX
 
@@ -63,7 +63,7 @@ class OffsetsPage(ClusterPage):
                 each = read_each(request.POST.getlist("each"))
             except ValueError as fault:
                 raise Unusable(str(fault)) from None
-            wish = Wish(wish.topic, Goal.EACH, each=each)
+            wish = ResetRequest(wish.topic, ResetTarget.EACH, each=each)
         etag = request.POST.get("etag") or None
         row, _plan, _outcomes = carry_out(request, self.cluster, group, wish, expected_etag=etag)
         return redirect("offsets:reset", self.cluster.name, group, row.pk)
@@ -137,10 +137,11 @@ class UndoPage(ClusterPage):
 
 def confirmed(planned: Plan) -> list[str]:
     """What the confirmation sends: an offset for each queue, unless only a time can be told."""
-    if any(way is Way.TIME for _broker, way in planned.ways):
+    if any(way is ResetMethod.TIME for _broker, way in planned.methods):
         return []
     return [
-        f"{each.place.broker.name}:{each.place.queue_id}:{each.new}" for each in planned.changes
+        f"{each.position.broker.name}:{each.position.queue_id}:{each.new}"
+        for each in planned.changes
     ]
 
 

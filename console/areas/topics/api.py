@@ -26,7 +26,7 @@ from console.frame.tables import TableQuery
 from console.gateway import Answer
 from console.gateway.changes import etag_of
 from console.gateway.topics.listing import TopicDetail, TopicRow, topic_detail, topic_rows
-from console.gateway.topics.metrics import TopicNumbers, topic_numbers
+from console.gateway.topics.metrics import TopicMetrics, topic_metrics
 from console.resources import bulk
 from console.resources.api import BulkUpdate, ResourceList, ResourceOne
 
@@ -72,7 +72,7 @@ class TopicOne(ResourceOne):
     def get(self, request: Request, cluster: str, topic: str) -> Response:
         """One topic with its configuration on every broker and all its queues."""
         answer = self.cluster.ask(topic_detail, topic)
-        numbers = self.cluster.ask(topic_numbers, topic)
+        numbers = self.cluster.ask(topic_metrics, topic)
         etag = etag_of(answer.value.configs)
         return Response(topic_body(answer, numbers), headers={"ETag": f'"{etag}"'})
 
@@ -86,7 +86,7 @@ class TopicBulkUpdate(BulkUpdate):
     names_serializer = TopicsPatchSerializer
 
 
-def topic_body(answer: Answer[TopicDetail], numbers: Answer[TopicNumbers]) -> dict[str, Any]:
+def topic_body(answer: Answer[TopicDetail], numbers: Answer[TopicMetrics]) -> dict[str, Any]:
     detail = answer.value
     row: TopicRow = detail.row
     configs = [

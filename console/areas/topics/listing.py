@@ -12,7 +12,7 @@ from console.frame.numbered import Numbered
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster
 from console.gateway.topics.listing import TopicRow
-from console.gateway.topics.metrics import TopicNumbers, known_topic_numbers, numbers_of
+from console.gateway.topics.metrics import TopicMetrics, bulk_topic_metrics, metrics_of_topics
 
 #: Every type that a topic can have, in the order of the filter.
 KINDS: dict[str, Any] = {
@@ -32,14 +32,14 @@ class TopicLine:
     """A row with its numbers, as far as they are known."""
 
     row: TopicRow
-    numbers: TopicNumbers | None
+    numbers: TopicMetrics | None
 
     @property
     def name(self) -> str:
         return self.row.name
 
 
-def _number(get: Callable[[TopicNumbers], Any]) -> Callable[[TopicLine], Any]:
+def _number(get: Callable[[TopicMetrics], Any]) -> Callable[[TopicLine], Any]:
     return lambda line: get(line.numbers) if line.numbers is not None else None
 
 
@@ -108,9 +108,9 @@ def of_kind(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
 
 def numbered(
     cluster: Cluster, rows: Sequence[TopicRow], ordered_by: str
-) -> tuple[Numbered[TopicNumbers], list[TopicLine]]:
+) -> tuple[Numbered[TopicMetrics], list[TopicLine]]:
     """The rows as lines, with the numbers that are known or that the order needs."""
     numbers = Numbered(
-        cluster, rows, known_topic_numbers, numbers_of, all_needed=ordered_by in BY_NUMBERS
+        cluster, rows, bulk_topic_metrics, metrics_of_topics, all_needed=ordered_by in BY_NUMBERS
     )
     return numbers, [TopicLine(row, numbers.of(row.name)) for row in rows]

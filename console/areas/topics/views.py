@@ -8,9 +8,9 @@ from console.areas.topics import listing
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
-from console.gateway.groups.of_topic import readers_of
+from console.gateway.groups.topic_groups import groups_reading
 from console.gateway.topics.listing import topic_detail, topic_rows
-from console.gateway.topics.metrics import topic_numbers
+from console.gateway.topics.metrics import topic_metrics
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -50,8 +50,8 @@ class TopicPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         answer = self.cluster.ask(topic_detail, topic)
         detail = answer.value
-        numbers = self.cluster.ask(topic_numbers, topic)
-        readers = self.cluster.ask(readers_of, topic)
+        numbers = self.cluster.ask(topic_metrics, topic)
+        readers = self.cluster.ask(groups_reading, topic)
         return self.show(
             title=topic,
             crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],

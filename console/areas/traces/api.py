@@ -13,7 +13,7 @@ from console.api.views import ClusterResource, told_with
 from console.areas.messages.forms import TOPIC_CHARS_MAX
 from console.areas.traces.drawing import SeenKind
 from console.areas.traces.seen import seen_of
-from console.gateway.traces.evidence import Standing
+from console.gateway.traces.evidence import DeliveryState
 from console.gateway.traces.journey import NoTrace, journey
 from trace.timeline import AttemptState, EventKind, Outcome
 
@@ -62,7 +62,7 @@ class StandingSerializer(serializers.Serializer[Any]):
     """How far a group is, as its brokers tell by its offsets and by the copies of the message."""
 
     group = serializers.CharField()
-    standing = serializers.ChoiceField(choices=[each.value for each in Standing])
+    standing = serializers.ChoiceField(choices=[each.value for each in DeliveryState])
     retry_times = serializers.IntegerField()
     next_ms = serializers.IntegerField(allow_null=True, help_text="When the next retry comes.")
     reason = serializers.CharField(help_text="Why it is unknown.")
@@ -114,7 +114,7 @@ class JourneyOne(ClusterResource):
         body = {
             "msg_id": found.msg_id,
             "reason": found.reason,
-            "standings": found.sightings.groups,
+            "standings": found.evidence.groups,
             "seen": seen,
             "broken_count": found.broken_count,
             "is_cut": found.is_cut,

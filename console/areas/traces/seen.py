@@ -37,7 +37,7 @@ def _registered(cluster: str, found: Journey) -> Iterable[Seen]:
 
 
 def _waits(found: Journey) -> Iterable[Seen]:
-    for each in found.sightings.waits:
+    for each in found.evidence.delayed:
         kind = SeenKind.RETRY_WAITS if each.group else SeenKind.DELAYED
         count = each.retry_times if each.group else None
         yield Seen(kind, each.at_ms, each.group, count, each.due_ms)
@@ -45,7 +45,7 @@ def _waits(found: Journey) -> Iterable[Seen]:
 
 def _given(found: Journey) -> Iterable[Seen]:
     traced = {each.group for each in found.timeline.groups} if found.timeline else set()
-    for ref in found.sightings.retries:
+    for ref in found.evidence.retries:
         message = ref.message
         group = message.topic.removeprefix(RETRY_PREFIX)
         if group not in traced:
@@ -54,7 +54,7 @@ def _given(found: Journey) -> Iterable[Seen]:
 
 
 def _halves(found: Journey) -> Iterable[Seen]:
-    for ref in found.sightings.halves:
+    for ref in found.evidence.halves:
         times = ref.message.properties.get(PROPERTY_TRANSACTION_CHECK_TIMES, "")
         count = int(times[:6]) if times.isascii() and times.isdecimal() else 0
         kind = SeenKind.CHECKED if count else SeenKind.HALF

@@ -15,7 +15,7 @@ from console.areas.traces.seen import letter_ids, seen_of
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotThere, now_ms
 from console.gateway.messages.lookup import find
-from console.gateway.traces.evidence import GroupStanding
+from console.gateway.traces.evidence import GroupDeliveryState
 from console.gateway.traces.journey import Journey, journey
 
 
@@ -69,7 +69,7 @@ class JourneyPage(ClusterPage):
         return self.show(title=msg_id, crumbs=crumbs, **context)
 
 
-def untraced(found: Journey) -> list[GroupStanding]:
+def untraced(found: Journey) -> list[GroupDeliveryState]:
     """Groups of which only their brokers tell how far they are."""
     traced = {each.group for each in found.timeline.groups} if found.timeline else set()
-    return [each for each in found.sightings.groups if each.group not in traced]
+    return [each for each in found.evidence.groups if each.group not in traced]

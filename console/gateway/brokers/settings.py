@@ -16,8 +16,8 @@ from console.gateway.brokers.secrets import is_secret, shown
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
+    brokers_named,
     check_unchanged,
-    chosen,
     etag_of,
     outcomes,
 )
@@ -172,7 +172,11 @@ def chosen_processes(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) ->
         return list(refs)
     known = {label(ref): ref for ref in refs}
     missing = [name for name in wanted if name not in known]
-    return [known[name] for name in dict.fromkeys(wanted)] if not missing else chosen(refs, missing)
+    return (
+        [known[name] for name in dict.fromkeys(wanted)]
+        if not missing
+        else brokers_named(refs, missing)
+    )
 
 
 def _checked(outcome: BrokerOutcome, done: Mapping[BrokerRef, str | None]) -> BrokerOutcome:

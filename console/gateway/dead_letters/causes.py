@@ -35,7 +35,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class DeadLetterCause:
     """What is known of the newest dead letter of a group."""
 
     group: str
@@ -47,7 +47,7 @@ class Why:
 
 
 @question(fresh_for_ms=FRESH_MS, deadline_ms=10_000)
-async def why(session: ClusterSession, group: str) -> Partial[Why | None]:
+async def newest_cause(session: ClusterSession, group: str) -> Partial[DeadLetterCause | None]:
     """Why the newest letter of the group died; None when it has none."""
     try:
         answer = await session.ask(search, group, limit=1)
@@ -57,7 +57,7 @@ async def why(session: ClusterSession, group: str) -> Partial[Why | None]:
         return Partial(None, answer.failures)
     message = answer.value.rows[0].message
     records, failures = await records_of(session, message.msg_id)
-    found = Why(
+    found = DeadLetterCause(
         group,
         last_cause(records, group),
         max(1, message.reconsume_times),
@@ -69,12 +69,15 @@ async def why(session: ClusterSession, group: str) -> Partial[Why | None]:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=12_000)
-async def why_each(session: ClusterSession, groups: tuple[str, ...]) -> Partial[Mapping[str, Why]]:
+async def newest_causes(
+    session: ClusterSession, groups: tuple[str, ...]
+) -> Partial[Mapping[str, DeadLetterCause]]:
     """The same for the first groups of a list; one that cannot be told is left out."""
     answers = await asyncio.gather(
-        *(session.ask(why, group) for group in groups[:GROUPS_ASKED_MAX]), return_exceptions=True
+        *(session.ask(newest_cause, group) for group in groups[:GROUPS_ASKED_MAX]),
+        return_exceptions=True,
     )
-    found: dict[str, Why] = {}
+    found: dict[str, DeadLetterCause] = {}
     for answer in answers:
         if isinstance(answer, Answer):
             if answer.value is not None:

@@ -23,7 +23,7 @@ DIRECT_DEADLINE_MS = 16_000
 REMARK_CHARS_MAX = 4_000
 
 
-class Verdict(StrEnum):
+class ListenerResult(StrEnum):
     """What the listener made of the message."""
 
     SUCCESS = "success"
@@ -33,21 +33,21 @@ class Verdict(StrEnum):
     OTHER = "other"
 
 
-_VERDICTS = {
-    "CR_SUCCESS": Verdict.SUCCESS,
-    "CR_COMMIT": Verdict.SUCCESS,
-    "CR_LATER": Verdict.LATER,
-    "CR_ROLLBACK": Verdict.LATER,
-    "CR_THROW_EXCEPTION": Verdict.EXCEPTION,
-    "CR_RETURN_NULL": Verdict.NULL,
+_LISTENER_RESULTS = {
+    "CR_SUCCESS": ListenerResult.SUCCESS,
+    "CR_COMMIT": ListenerResult.SUCCESS,
+    "CR_LATER": ListenerResult.LATER,
+    "CR_ROLLBACK": ListenerResult.LATER,
+    "CR_THROW_EXCEPTION": ListenerResult.EXCEPTION,
+    "CR_RETURN_NULL": ListenerResult.NULL,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DirectResult:
     """The answer of one consumer; `remark` is the text of what its listener raised."""
 
-    verdict: Verdict
+    verdict: ListenerResult
     remark: str
     client: str
     took_ms: int
@@ -56,7 +56,7 @@ class Said:
 
 
 @command(deadline_ms=DIRECT_DEADLINE_MS)
-async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: str) -> Said:
+async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: str) -> DirectResult:
     """Hand a dead letter of the group to one of its consumers.
 
     Raises NotThere when it is no dead letter of the group, NotAllowedNow when nobody is online.
@@ -80,8 +80,8 @@ async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: s
         ref.message.offset_msg_id,
         ref.message.topic,
     )
-    return Said(
-        _VERDICTS.get(answer.consume_result or "", Verdict.OTHER),
+    return DirectResult(
+        _LISTENER_RESULTS.get(answer.consume_result or "", ListenerResult.OTHER),
         (answer.remark or "")[:REMARK_CHARS_MAX],
         near.client_id,
         max(0, answer.spent_time_mills),

@@ -150,7 +150,7 @@ async def resend(
 
 
 @command(deadline_ms=RESEND_DEADLINE_MS)
-async def resend_read(
+async def resend_messages(
     session: ClusterSession, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
 ) -> tuple[Outcome, ...]:
     """The same for dead letters of the group that the caller has read already."""
@@ -212,7 +212,7 @@ class _Sender:
             addr, queue_id = _target_queue(await self._route(topic), topic, ref)
         except NotThere as missing:
             return self._outcome(ref, Result.FAILED, topic, missing.detail)
-        revival = revived(message, topic, plan.target, plan.edit)
+        revival = message_to_resend(message, topic, plan.target, plan.edit)
         if plan.dry_run:
             return self._outcome(ref, Result.PLANNED, topic)
         try:
@@ -267,7 +267,9 @@ def origin_topic(message: MessageExt) -> str:
     )
 
 
-def revived(message: MessageExt, topic: str, target: Target, edit: Edit = NO_EDIT) -> Message:
+def message_to_resend(
+    message: MessageExt, topic: str, target: Target, edit: Edit = NO_EDIT
+) -> Message:
     """The message to send for a dead letter: body, keys, tags and the application's properties,
     as far as the edit leaves them."""
     kept = {

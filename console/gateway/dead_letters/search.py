@@ -45,11 +45,11 @@ CHUNK_MESSAGES = 100
 REPLAY_CHUNK_MAX = 256
 
 #: The part of a queue that is still to be replayed: its key, and offsets in [begin, end).
-Piece = tuple[str, int, int]
+ReplayRange = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LetterFilter:
+class DeadLetterFilter:
     """What is looked for. `only` and `without` are offset ids, which the ledger tells."""
 
     begin_ms: int | None = None
@@ -82,7 +82,7 @@ class LetterFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterPage:
+class DeadLetterPage:
     """Newest first. `total` counts the whole time, `scanned` what this page has read of it."""
 
     rows: tuple[MessageRef, ...]
@@ -93,7 +93,7 @@ class LetterPage:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterCount:
+class DeadLetterCount:
     """How many match; `is_whole` is False when there were more than were looked at."""
 
     matched: int
@@ -105,10 +105,10 @@ class LetterCount:
 async def search(
     session: ClusterSession,
     group: str,
-    wanted: LetterFilter = LetterFilter(),
+    wanted: DeadLetterFilter = DeadLetterFilter(),
     cursor: str | None = None,
     limit: int = 50,
-) -> Partial[LetterPage]:
+) -> Partial[DeadLetterPage]:
     """One page of a group's dead letters that match.
 
     Raises CursorError for a cursor that is none, NotThere for a group that never had any.
@@ -120,7 +120,7 @@ async def search(
         windows = windows_before(windows, ends)
     reader = _Reader(session, windows, wanted)
     await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
-    page = LetterPage(
+    page = DeadLetterPage(
         tuple(reader.found),
         total,
         reader.scanned,
@@ -131,20 +131,22 @@ async def search(
 
 
 @question(fresh_for_ms=1_000, deadline_ms=COUNT_DEADLINE_MS)
-async def count(session: ClusterSession, group: str, wanted: LetterFilter) -> Partial[LetterCount]:
+async def count(
+    session: ClusterSession, group: str, wanted: DeadLetterFilter
+) -> Partial[DeadLetterCount]:
     """How many dead letters match; what time alone decides is not read for it."""
     windows, failures = await _windows(session, group, wanted)
     total = sum(window.count for window in windows)
     if not wanted.reads_messages:
-        return Partial(LetterCount(total, total, is_whole=True), failures)
+        return Partial(DeadLetterCount(total, total, is_whole=True), failures)
     reader = _Reader(session, windows, wanted)
     await reader.read(COUNT_MESSAGES_MAX, COUNT_MESSAGES_MAX)
-    return Partial(LetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
+    return Partial(DeadLetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
 
 
 @question(fresh_for_ms=0, deadline_ms=COUNT_DEADLINE_MS)
-async def ids_of_matching(
-    session: ClusterSession, group: str, wanted: LetterFilter, most: int
+async def matching_ids(
+    session: ClusterSession, group: str, wanted: DeadLetterFilter, most: int
 ) -> Partial[tuple[tuple[str, ...], bool]]:
     """The offset ids of at most so many letters that match, and whether these are all."""
     windows, failures = await _windows(session, group, wanted)
@@ -155,9 +157,9 @@ async def ids_of_matching(
 
 
 @question(fresh_for_ms=0)
-async def pieces(
-    session: ClusterSession, group: str, wanted: LetterFilter
-) -> Partial[tuple[Piece, ...]]:
+async def replay_ranges(
+    session: ClusterSession, group: str, wanted: DeadLetterFilter
+) -> Partial[tuple[ReplayRange, ...]]:
     """What a replay has to go through, fixed now: what dies from here on is not part of it."""
     windows, failures = await _windows(session, group, wanted)
     return Partial(
@@ -166,8 +168,8 @@ async def pieces(
 
 
 @question(fresh_for_ms=0)
-async def letters_in(
-    session: ClusterSession, group: str, piece: Piece, most: int
+async def read_range(
+    session: ClusterSession, group: str, piece: ReplayRange, most: int
 ) -> Partial[tuple[tuple[MessageRef, ...], int]]:
     """The oldest letters of a piece, and the offset after what was read for them.
 
@@ -185,7 +187,7 @@ async def letters_in(
 
 
 async def _windows(
-    session: ClusterSession, group: str, wanted: LetterFilter
+    session: ClusterSession, group: str, wanted: DeadLetterFilter
 ) -> tuple[list[Window], tuple[BrokerFailure, ...]]:
     queues = await topic_queues(session, dlq_topic(group))
 
@@ -203,7 +205,7 @@ class _Reader:
     """Reads backwards until enough was found, or enough was read."""
 
     def __init__(
-        self, session: ClusterSession, windows: Iterable[Window], wanted: LetterFilter
+        self, session: ClusterSession, windows: Iterable[Window], wanted: DeadLetterFilter
     ) -> None:
         self._session = session
         self._windows = list(windows)

@@ -123,7 +123,7 @@ async def _held(session: ClusterSession, topic: str, queues: Sequence[QueueRef])
 
 
 @question(fresh_for_ms=1_000, deadline_ms=15_000)
-async def letters_named(
+async def dead_letters_by_id(
     session: ClusterSession, group: str, ids: tuple[str, ...]
 ) -> Partial[dict[str, MessageRef]]:
     """The dead letters of the group among the ids."""

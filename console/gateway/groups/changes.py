@@ -11,10 +11,10 @@ from console.gateway.brokers.listing import masters
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
+    apply_change,
+    brokers_named,
     check_unchanged,
-    chosen,
     etag_of,
-    tell,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
@@ -25,7 +25,7 @@ from console.gateway.groups.members import group_clients
 from console.gateway.groups.progress import progress_of, queue_progress
 from console.gateway.topics.changes import remove_topic
 from console.gateway.topics.listing import topic_configs
-from console.gateway.topics.metrics import topic_numbers
+from console.gateway.topics.metrics import topic_metrics
 from core_broker.message.topics import dlq_topic, is_system_group, retry_topic
 from core_broker.remoting.bodies import SubscriptionGroupConfig
 
@@ -96,7 +96,7 @@ async def create_group(
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Create the group on the named brokers, or on all; AlreadyThere when one of them has it."""
-    refs = chosen(await masters(session), brokers)
+    refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
@@ -110,7 +110,9 @@ async def create_group(
             )
         )
     config = settings.on(SubscriptionGroupConfig(group_name=name))
-    return await tell(session, refs, lambda ref: session.admin.create_group(ref.addr, config))
+    return await apply_change(
+        session, refs, lambda ref: session.admin.create_group(ref.addr, config)
+    )
 
 
 @command()
@@ -124,8 +126,8 @@ async def update_group(
     """Change the group on the named brokers, or on all that have it."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
-    refs = chosen(list(held), brokers)
-    return await tell(
+    refs = brokers_named(list(held), brokers)
+    return await apply_change(
         session, refs, lambda ref: session.admin.create_group(ref.addr, settings.on(held[ref]))
     )
 
@@ -145,7 +147,7 @@ async def delete_group(
         raise NotAllowedNow(
             format_lazy(_("“{group}” is a group of the system itself."), group=name)
         )
-    told = await tell(session, held, lambda ref: session.admin.delete_group(ref.addr, name))
+    told = await apply_change(session, held, lambda ref: session.admin.delete_group(ref.addr, name))
     topics = [retry_topic(name), *([dlq_topic(name)] if dead_letters else [])]
     configs = (await session.ask(topic_configs)).value
     for topic in topics:
@@ -185,7 +187,7 @@ async def _stored(session: ClusterSession, topic: str) -> int | None:
     configs = await session.ask(topic_configs)
     if not any(topic in table for table in configs.value.values()):
         return None if configs.failures else 0
-    return (await session.ask(topic_numbers, topic)).value.stored
+    return (await session.ask(topic_metrics, topic)).value.stored
 
 
 async def _held(

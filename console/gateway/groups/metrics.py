@@ -13,20 +13,20 @@ from console.gateway.groups.listing import group_configs
 from console.gateway.groups.members import BROADCASTING, GroupClients, group_clients
 from console.gateway.groups.progress import GroupQueue, group_stats, queue_progress
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
-from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
+from console.gateway.metrics import METRICS_DEADLINE_MS, BulkMetrics, ask_each, sum_known
 from console.gateway.topics.listing import topic_configs
 from console.gateway.topics.metrics import stored_in
 from core_broker.errors import GantryError
 from core_broker.message.topics import RETRY_PREFIX, dlq_topic
 from core_broker.remoting.bodies.inventory import GroupEntry
 
-NUMBERS_FRESH_MS = 3_000
+METRICS_FRESH_MS = 3_000
 #: In so many topics a group is asked since when it is behind, where each is a question.
 TOPICS_ASKED_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class GroupNumbers:
+class GroupMetrics:
     """`lag` counts messages and is None while the group has no place in any queue, or nobody can
     tell. `pending_since_ms` is when the oldest message before the group was stored; None without
     one. `rate` is of the last minute. None is what nobody could tell. Who is `broadcasting` keeps
@@ -56,7 +56,7 @@ class GroupNumbers:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def known_group_numbers(session: ClusterSession) -> Partial[Known[GroupNumbers]]:
+async def bulk_group_metrics(session: ClusterSession) -> Partial[BulkMetrics[GroupMetrics]]:
     """The numbers of every group all of whose brokers tell of all groups at once."""
     figures = await session.ask(group_inventory)
     configs = await session.ask(group_configs)
@@ -72,11 +72,11 @@ async def known_group_numbers(session: ClusterSession) -> Partial[Known[GroupNum
     }
     known = session.derived_each("group_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
-    return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
+    return Partial(BulkMetrics(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def group_numbers(session: ClusterSession, group: str) -> Partial[GroupNumbers]:
+@question(fresh_for_ms=METRICS_FRESH_MS)
+async def group_metrics(session: ClusterSession, group: str) -> Partial[GroupMetrics]:
     """The numbers of one group, asked for on every broker that has it."""
     queues = await session.ask(queue_progress, group)
     stats = (await session.ask(group_stats, group)).value
@@ -87,11 +87,11 @@ async def group_numbers(session: ClusterSession, group: str) -> Partial[GroupNum
     )
     lags = [queue.lag for queue in queues.value if queue.lag is not None]
     return Partial(
-        GroupNumbers(
+        GroupMetrics(
             lag=sum(lags) if lags else None,
             retry_lag=sum(queue.lag or 0 for queue in queues.value if queue.retry),
             pending_since_ms=pending,
-            rate=added(part.consume_tps for part in stats.values()),
+            rate=sum_known(part.consume_tps for part in stats.values()),
             topics=tuple(sorted({queue.topic for queue in queues.value if not queue.retry})),
             clients=None if members is None else len(members.clients),
             dead_letters=dead,
@@ -101,12 +101,12 @@ async def group_numbers(session: ClusterSession, group: str) -> Partial[GroupNum
     )
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def numbers_of_groups(
+@question(fresh_for_ms=METRICS_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS)
+async def metrics_of_groups(
     session: ClusterSession, groups: tuple[str, ...]
-) -> Partial[Mapping[str, GroupNumbers]]:
+) -> Partial[Mapping[str, GroupMetrics]]:
     """The numbers of these groups, each asked for; a group that was just deleted is left out."""
-    return await ask_each(session, group_numbers, groups)
+    return await ask_each(session, group_metrics, groups)
 
 
 async def _members(session: ClusterSession) -> dict[str, set[str]]:
@@ -162,17 +162,17 @@ async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRe
     return now_ms() - delay_ms if delay_ms > 0 else None
 
 
-def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupNumbers:
+def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupMetrics:
     """Add up what the brokers of a group told, and who its members are where that was asked."""
     parts, members = [part for part in told[0] if part is not None], told[1]
     topics = {name for part in parts for name in part.topics}
     lags = [(name, lag) for part in parts for name, lag in part.topics.items()]
     pending = [part.oldest_pending_timestamp for part in parts]
-    return GroupNumbers(
+    return GroupMetrics(
         lag=sum(lag for _name, lag in lags) if lags else None,
         retry_lag=sum(lag for name, lag in lags if name.startswith(RETRY_PREFIX)),
         pending_since_ms=min((each for each in pending if each is not None), default=None),
-        rate=added(part.consume_tps for part in parts),
+        rate=sum_known(part.consume_tps for part in parts),
         topics=tuple(sorted(name for name in topics if not name.startswith(RETRY_PREFIX))),
         clients=max(part.clients for part in parts) if members is None else len(members),
         dead_letters=sum(part.dead_letters for part in parts),

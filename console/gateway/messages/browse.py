@@ -19,7 +19,7 @@ from console.gateway.messages.paging import (
     decode_cursor,
     encode_cursor,
     newest_first,
-    newest_wanted,
+    newest_matching,
     windows_before,
 )
 from console.gateway.messages.queue_slices import (
@@ -106,7 +106,7 @@ async def browse(
         page = await newest_first(windows, limit, fetch)
     else:
         budget = Budget(SCAN_MESSAGES_MAX, SCAN_BYTES_MAX, monotonic() + SCAN_S)
-        page = await newest_wanted(windows, limit, fetch, test, budget)
+        page = await newest_matching(windows, limit, fetch, test, budget)
     rows = tuple(MessageRef(each.broker, message) for each, message in page.messages)
     left = sum(each.count for each in windows_before(windows, page.ends))
     found_page = MessagePage(

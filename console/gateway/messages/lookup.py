@@ -27,9 +27,9 @@ TOPICS_AT_ONCE_MAX = 16
 TIMESTAMP_MAX = 2**63 - 1
 
 #: `broker-a:3:1234` or `3:1234`: queue and offset within a topic, as lists of messages show them.
-_PLACE = re.compile(r"(?:(?P<broker>[^:]+):)?(?P<queue>[0-9]{1,5}):(?P<offset>[0-9]{1,18})")
+_QUEUE_OFFSET = re.compile(r"(?:(?P<broker>[^:]+):)?(?P<queue>[0-9]{1,5}):(?P<offset>[0-9]{1,18})")
 #: `orders/3/1234`, also `orders/broker-a:3:1234`: the same with its topic.
-_PLACE_OF_TOPIC = re.compile(
+_TOPIC_QUEUE_OFFSET = re.compile(
     r"(?P<topic>[^/\s]+)/(?:(?P<broker>[^:/]+)[:/])?(?P<queue>[0-9]{1,5})[:/](?P<offset>[0-9]{1,18})"
 )
 #: The ids of 5.x clients: a version, the machine, the process, seconds since 2021, a sequence.
@@ -50,7 +50,7 @@ class Index(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchedIndex:
     """One place that was looked through, and how many messages it gave."""
 
     index: Index
@@ -61,7 +61,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookupResult:
     """Messages, newest first, and what was looked through for them, in order.
 
     `is_cut` says that a broker had as many as it ever answers with, or that there were more topics
@@ -70,37 +70,39 @@ class Found:
 
     refs: tuple[MessageRef, ...]
     is_cut: bool = False
-    searched: tuple[Search, ...] = ()
+    searched: tuple[SearchedIndex, ...] = ()
 
 
-def looks_exact(text: str) -> bool:
+def is_exact_reference(text: str) -> bool:
     """True for what can only be an id or a place, which is worth looking for while one types."""
     return is_offset_id(text) or any(
-        pattern.fullmatch(text) for pattern in (_ID_OF_5, _PLACE_OF_TOPIC)
+        pattern.fullmatch(text) for pattern in (_ID_OF_5, _TOPIC_QUEUE_OFFSET)
     )
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
-async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[Found]:
+async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[LookupResult]:
     """Messages that an id, a key or a place names, whatever kind it is and however old.
 
     An offset id leads straight to its record, a place to its queue. Anything else is looked for in
     the key index of the topic, or of every topic when none is given. Brokers that look for a key
     are given no time, so they go through all of their index files.
     """
-    searched: list[Search] = []
+    searched: list[SearchedIndex] = []
     failures: tuple[BrokerFailure, ...] = ()
     if is_offset_id(text):
         ref, failures = await message_at(session, text)
-        searched.append(Search(Index.OFFSET_ID, int(ref is not None), len(await masters(session))))
+        searched.append(
+            SearchedIndex(Index.OFFSET_ID, int(ref is not None), len(await masters(session)))
+        )
         if ref is not None:
-            return Partial(Found((ref,), searched=tuple(searched)))
-    place = _place_of(text, topic)
-    if place:
-        at_place = await _at_place(session, *place)
-        searched += at_place.value.searched
-        if at_place.value.refs:
-            return Partial(replace(at_place.value, searched=tuple(searched)), at_place.failures)
+            return Partial(LookupResult((ref,), searched=tuple(searched)))
+    reference = _queue_offset_of(text, topic)
+    if reference:
+        at_offset = await _at_queue_offset(session, *reference)
+        searched += at_offset.value.searched
+        if at_offset.value.refs:
+            return Partial(replace(at_offset.value, searched=tuple(searched)), at_offset.failures)
     answer = await (session.ask(by_key, topic, text) if topic else _in_all_topics(session, text))
     found = replace(answer.value, searched=(*searched, *answer.value.searched))
     return Partial(found, merge_failures(failures, answer.failures))
@@ -115,7 +117,7 @@ def is_offset_id(text: str) -> bool:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
-async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[Found]:
+async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[LookupResult]:
     """Messages of a topic under a key or unique key, at most 64 of each broker."""
     brokers = brokers_of(await topic_queues(session, topic))
     part = await _by_key(session, topic, key, brokers)
@@ -152,7 +154,7 @@ async def _by_key(
     return _InTopic(unique, keyed, failures)
 
 
-def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = False) -> Found:
+def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = False) -> LookupResult:
     """The messages of several topics, each once."""
     unique = [ref for part in parts for ref in part.unique]
     keyed = [ref for part in parts for ref in part.keyed]
@@ -164,13 +166,13 @@ def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = Fal
         for count in Counter(ref.broker for ref in kind).values()
     )
     searched = (
-        Search(Index.UNIQUE_KEY, len(unique), brokers, len(parts)),
-        Search(Index.KEY, len(keyed), brokers, len(parts)),
+        SearchedIndex(Index.UNIQUE_KEY, len(unique), brokers, len(parts)),
+        SearchedIndex(Index.KEY, len(keyed), brokers, len(parts)),
     )
-    return Found(_newest_first(refs.values()), is_cut or is_full, searched)
+    return LookupResult(_newest_first(refs.values()), is_cut or is_full, searched)
 
 
-async def _in_all_topics(session: ClusterSession, key: str) -> Partial[Found]:
+async def _in_all_topics(session: ClusterSession, key: str) -> Partial[LookupResult]:
     brokers = await masters(session)
     topics = [each for each in await session.admin.topic_list() if not is_system_topic(each)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
@@ -184,20 +186,20 @@ async def _in_all_topics(session: ClusterSession, key: str) -> Partial[Found]:
     return Partial(found, merge_failures(*(part.failures for part in parts)))
 
 
-def _place_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
+def _queue_offset_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
     """The topic, broker, queue and offset that a text names; a topic beside it must be the same."""
-    place = _PLACE_OF_TOPIC.fullmatch(text)
-    named = place["topic"] if place else ""
+    reference = _TOPIC_QUEUE_OFFSET.fullmatch(text)
+    named = reference["topic"] if reference else ""
     if topic and named != topic:
-        place, named = _PLACE.fullmatch(text), topic
-    if place is None:
+        reference, named = _QUEUE_OFFSET.fullmatch(text), topic
+    if reference is None:
         return None
-    return named, place["broker"], int(place["queue"]), int(place["offset"])
+    return named, reference["broker"], int(reference["queue"]), int(reference["offset"])
 
 
-async def _at_place(
+async def _at_queue_offset(
     session: ClusterSession, topic: str, broker: str | None, queue_id: int, offset: int
-) -> Partial[Found]:
+) -> Partial[LookupResult]:
     """The messages at an offset of a queue, of one broker or of all that have such a queue."""
     try:
         known = await topic_queues(session, topic)
@@ -212,8 +214,8 @@ async def _at_place(
         queues, lambda each: read_slice(session, queues[each], offset, offset + 1)
     )
     refs = [MessageRef(each, message) for each, part in found.items() for message in part.messages]
-    searched = (Search(Index.PLACE, len(refs), len(queues)),)
-    return Partial(Found(_newest_first(refs), searched=searched), failures)
+    searched = (SearchedIndex(Index.PLACE, len(refs), len(queues)),)
+    return Partial(LookupResult(_newest_first(refs), searched=searched), failures)
 
 
 def _newest_first(refs: Iterable[MessageRef]) -> tuple[MessageRef, ...]:

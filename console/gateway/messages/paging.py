@@ -91,7 +91,7 @@ async def newest_first(windows: Sequence[Window], limit: int, fetch: Fetch) -> M
     return merge.page(messages)
 
 
-async def newest_wanted(
+async def newest_matching(
     windows: Sequence[Window], limit: int, fetch: Fetch, wanted: Test, budget: Budget
 ) -> MergedPage:
     """Like `newest_first` with those that pass a test, looking at no more than the budget allows.

@@ -11,7 +11,7 @@ from console.gateway.messages.stored import MessageRef
 from console.gateway.messages.windows import stored_windows
 
 #: One look reads no more than this of a topic; what came before it is passed over and counted.
-LOOK_MESSAGES_MAX = 500
+POLL_MESSAGES_MAX = 500
 QUEUE_MESSAGES_MIN = 8
 ROUTE_FRESH_MS = 5_000
 
@@ -20,7 +20,7 @@ Positions = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TailBatch:
     """What is new, oldest first, and from where the next look goes on."""
 
     refs: tuple[MessageRef, ...]
@@ -30,20 +30,22 @@ class Look:
 
 
 @question(fresh_for_ms=ROUTE_FRESH_MS)
-async def tailed_queues(session: ClusterSession, topic: str) -> Partial[tuple[QueueRef, ...]]:
+async def tail_queues(session: ClusterSession, topic: str) -> Partial[tuple[QueueRef, ...]]:
     """The queues of a topic; a look every quarter second need not ask for its route each time."""
     return Partial(await topic_queues(session, topic))
 
 
 @question(fresh_for_ms=0)
-async def look(session: ClusterSession, topic: str, positions: Positions | None) -> Partial[Look]:
+async def poll_tail(
+    session: ClusterSession, topic: str, positions: Positions | None
+) -> Partial[TailBatch]:
     """What was stored behind the positions; None begins with what comes from now on.
 
     A queue that the positions do not know is new, and read from its beginning. One whose end lies
     before its position was made anew, and is followed from its end. A broker that does not answer
     is named; its queues keep their positions, so nothing is missed once it is back.
     """
-    queues = (await session.ask(tailed_queues, topic)).value
+    queues = (await session.ask(tail_queues, topic)).value
 
     async def windows_on(broker: BrokerRef) -> list[Window]:
         return await stored_windows(session, [each for each in queues if each.broker == broker])
@@ -52,12 +54,12 @@ async def look(session: ClusterSession, topic: str, positions: Positions | None)
     windows = [window for group in found.values() for window in group]
     if positions is None:
         return Partial(
-            Look((), _sorted({each.queue.key: each.end for each in windows}), 0), failures
+            TailBatch((), _sorted({each.queue.key: each.end for each in windows}), 0), failures
         )
     known = dict(positions)
     new = [_since(each, known) for each in windows]
     busy = [each for each in new if each.count]
-    share = max(QUEUE_MESSAGES_MIN, LOOK_MESSAGES_MAX // max(1, len(busy)))
+    share = max(QUEUE_MESSAGES_MIN, POLL_MESSAGES_MAX // max(1, len(busy)))
 
     async def read(window: Window) -> list[MessageRef]:
         begin = max(window.begin, window.end - share)
@@ -79,7 +81,7 @@ async def look(session: ClusterSession, topic: str, positions: Positions | None)
         key=lambda ref: (ref.message.store_timestamp, ref.broker.name, ref.message.queue_offset),
     )
     skipped = sum(max(0, each.count - share) for each in busy if each.queue.broker in read_refs)
-    return Partial(Look(tuple(refs), _sorted(known), skipped), (*failures, *read_failures))
+    return Partial(TailBatch(tuple(refs), _sorted(known), skipped), (*failures, *read_failures))
 
 
 def _since(window: Window, known: dict[str, int]) -> Window:

@@ -13,7 +13,7 @@ from console.gateway.engine.session import BrokerRef
 Key = tuple[str, int]
 
 
-class Goal(StrEnum):
+class ResetTarget(StrEnum):
     """Where a group is to go."""
 
     EARLIEST = "earliest"
@@ -26,7 +26,7 @@ class Goal(StrEnum):
     EACH = "each"
 
 
-class Way(StrEnum):
+class ResetMethod(StrEnum):
     CODE = "code"
     SERVER = "server"
     TIME = "time"
@@ -34,11 +34,11 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ResetRequest:
     """What is asked for. `queues` names some; without it all queues of the topic are meant."""
 
     topic: str
-    goal: Goal
+    goal: ResetTarget
     time_ms: int | None = None
     offset: int | None = None
     by: int | None = None
@@ -48,7 +48,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePosition:
     """Where a group is in one queue, which holds [begin, end). `offset` is None when it never
     committed one."""
 
@@ -68,11 +68,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class QueueMove:
     """One queue of a plan: `new` is None where nothing changes. Of what lies between, messages are
     skipped or consumed again; None is unknown."""
 
-    place: Place
+    position: QueuePosition
     new: int | None
     #: The wish lay outside of what is stored.
     is_limited: bool = False
@@ -86,7 +86,7 @@ class Move:
         return self._between(forward=False)
 
     def _between(self, *, forward: bool) -> int | None:
-        old, begin = self.place.offset, self.place.begin
+        old, begin = self.position.offset, self.position.begin
         if self.new is None:
             return 0
         if old is None:
@@ -102,13 +102,13 @@ class Plan:
 
     group: str
     topic: str
-    moves: tuple[Move, ...]
+    moves: tuple[QueueMove, ...]
     online: tuple[str, ...]
-    ways: tuple[tuple[BrokerRef, Way], ...]
+    methods: tuple[tuple[BrokerRef, ResetMethod], ...]
     etag: str
 
     @property
-    def changes(self) -> tuple[Move, ...]:
+    def changes(self) -> tuple[QueueMove, ...]:
         return tuple(each for each in self.moves if each.new is not None)
 
     @property
@@ -120,7 +120,7 @@ class Plan:
         return total_of(each.again for each in self.moves)
 
 
-def etag_of(held: Iterable[Place]) -> str:
+def etag_of(held: Iterable[QueuePosition]) -> str:
     """A digest of a group's offsets in a topic."""
     state = [[*each.key, each.offset] for each in held]
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:ETAG_CHARS]

@@ -12,7 +12,7 @@ from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
 from console.gateway.messages.queue_slices import QueueRef, brokers_of, topic_queues
-from console.gateway.offsets.plan import Key, Place
+from console.gateway.offsets.plan import Key, QueuePosition
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import MessageQueue
 
@@ -24,26 +24,30 @@ PLAN_DEADLINE_MS = 20_000
 
 
 @question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
-async def places(session: ClusterSession, group: str, topic: str) -> Partial[tuple[Place, ...]]:
+async def positions(
+    session: ClusterSession, group: str, topic: str
+) -> Partial[tuple[QueuePosition, ...]]:
     """Where the group is in each queue of a topic; NotThere for a topic that is none."""
     queues = await topic_queues(session, topic)
     if len(queues) > QUEUES_MAX:
         raise Unusable(format_lazy(_("The topic has more than {most} queues."), most=QUEUES_MAX))
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
-    async def ask(broker: BrokerRef) -> list[Place]:
+    async def ask(broker: BrokerRef) -> list[QueuePosition]:
         stats = await session.admin.topic_stats(broker.addr, topic)
         ends = {key.queue_id: value for key, value in stats.items()}
         mine = [each for each in queues if each.broker == broker and each.queue_id in ends]
 
-        async def place(queue: QueueRef) -> Place:
+        async def place(queue: QueueRef) -> QueuePosition:
             async with gate:
                 offset = await session.admin.query_consumer_offset(
                     broker.addr, group, topic, queue.queue_id, committed_only=True
                 )
             extent = ends[queue.queue_id]
             begin = max(0, extent.min_offset)
-            return Place(broker, queue.queue_id, begin, max(begin, extent.max_offset), offset)
+            return QueuePosition(
+                broker, queue.queue_id, begin, max(begin, extent.max_offset), offset
+            )
 
         return await asyncio.gather(*(place(each) for each in mine))
 

@@ -25,8 +25,17 @@ from console.gateway.groups.members import group_clients
 from console.gateway.messages.paging import Window
 from console.gateway.messages.queue_slices import QueueRef
 from console.gateway.messages.windows import first_stored_at
-from console.gateway.offsets.plan import Goal, Key, Move, Place, Plan, Way, Wish, etag_of
-from console.gateway.offsets.positions import PLAN_DEADLINE_MS, QUEUES_AT_ONCE_MAX, places
+from console.gateway.offsets.plan import (
+    Key,
+    Plan,
+    QueueMove,
+    QueuePosition,
+    ResetMethod,
+    ResetRequest,
+    ResetTarget,
+    etag_of,
+)
+from console.gateway.offsets.positions import PLAN_DEADLINE_MS, QUEUES_AT_ONCE_MAX, positions
 from core_broker.client.admin.inventory import offered_codes
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import MessageQueue
@@ -39,10 +48,10 @@ OFFSET_MAX = 2**62
 
 
 @question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
-async def plan(session: ClusterSession, group: str, wish: Wish) -> Partial[Plan]:
+async def plan(session: ClusterSession, group: str, request: ResetRequest) -> Partial[Plan]:
     """Where each queue would go. Raises NotAllowedNow when the brokers cannot bring it there while
     consumers are online, Unusable for a wish that makes no sense."""
-    held = await session.ask(places, group, wish.topic)
+    held = await session.ask(positions, group, request.topic)
     if held.failures:
         raise NotAllowedNow(
             _("A broker of the topic does not answer, so nobody can tell where the group is."),
@@ -56,61 +65,65 @@ async def plan(session: ClusterSession, group: str, wish: Wish) -> Partial[Plan]
         )
     online = tuple(each.client_id for each in members.value.clients)
     brokers = sorted({each.broker for each in held.value})
-    ways = [(broker, await _way(session, broker, online=bool(online))) for broker in brokers]
-    _check_ways(wish, ways)
-    by_time = Way.TIME in dict(ways).values()
-    targets = await _targets(session, group, wish, held.value, by_time=by_time)
+    methods = [(broker, await _method(session, broker, online=bool(online))) for broker in brokers]
+    _check_methods(request, methods)
+    by_time = ResetMethod.TIME in dict(methods).values()
+    targets = await _targets(session, group, request, held.value, by_time=by_time)
     moves = tuple(_move(each, targets.get(each.key)) for each in held.value)
     return Partial(
-        Plan(group, wish.topic, moves, online, tuple(ways), etag_of(held.value)), members.failures
+        Plan(group, request.topic, moves, online, tuple(methods), etag_of(held.value)),
+        members.failures,
     )
 
 
 @command(deadline_ms=RESET_DEADLINE_MS)
 async def reset(
-    session: ClusterSession, group: str, wish: Wish, expected_etag: str | None = None
+    session: ClusterSession, group: str, request: ResetRequest, expected_etag: str | None = None
 ) -> tuple[Plan, tuple[BrokerOutcome, ...]]:
     """Move the group; what was planned, and how each broker took it."""
-    planned = (await session.ask(plan, group, wish)).value
+    planned = (await session.ask(plan, group, request)).value
     check_unchanged(expected_etag, planned.etag)
-    ways = dict(planned.ways)
+    methods = dict(planned.methods)
     changed = [
         broker
-        for broker in ways
-        if any(move.place.broker == broker and move.new is not None for move in planned.moves)
+        for broker in methods
+        if any(move.position.broker == broker and move.new is not None for move in planned.moves)
     ]
 
     async def go(broker: BrokerRef) -> None:
         offsets = {
-            each.place.queue_id: each.new
+            each.position.queue_id: each.new
             for each in planned.moves
-            if each.place.broker == broker and each.new is not None
+            if each.position.broker == broker and each.new is not None
         }
-        await _bring(session, broker, ways[broker], group, wish, offsets)
+        await _bring(session, broker, methods[broker], group, request, offsets)
 
     _done, failures = await session.fan_out(changed, go)
     return planned, outcomes(changed, failures)
 
 
-async def _way(session: ClusterSession, broker: BrokerRef, *, online: bool) -> Way:
+async def _method(session: ClusterSession, broker: BrokerRef, *, online: bool) -> ResetMethod:
     """How a broker brings a group somewhere."""
     try:
         offered = offered_codes(await session.admin.runtime_info(broker.addr))
     except RequestRefused:  # RocketMQ's broker fails to tell in the first second of its life
         offered = frozenset()
     if RequestCode.SET_GROUP_OFFSETS in offered:
-        return Way.CODE
+        return ResetMethod.CODE
     if not online:
-        return Way.COMMIT
+        return ResetMethod.COMMIT
     settings = await session.admin.broker_config(broker.addr)
     is_server_side = settings.get("useServerSideResetOffset", "").lower() == "true"
-    return Way.SERVER if is_server_side else Way.TIME
+    return ResetMethod.SERVER if is_server_side else ResetMethod.TIME
 
 
-def _check_ways(wish: Wish, ways: Sequence[tuple[BrokerRef, Way]]) -> None:
+def _check_methods(request: ResetRequest, methods: Sequence[tuple[BrokerRef, ResetMethod]]) -> None:
     """Where consumers are online, RocketMQ's own way knows one time for all queues only."""
-    one_time = wish.goal in {Goal.EARLIEST, Goal.LATEST, Goal.TIME} and not wish.queues
-    limited = [broker.name for broker, way in ways if way is Way.TIME]
+    one_time = (
+        request.goal in {ResetTarget.EARLIEST, ResetTarget.LATEST, ResetTarget.TIME}
+        and not request.queues
+    )
+    limited = [broker.name for broker, method in methods if method is ResetMethod.TIME]
     if limited and not one_time:
         raise NotAllowedNow(
             format_lazy(
@@ -124,32 +137,41 @@ def _check_ways(wish: Wish, ways: Sequence[tuple[BrokerRef, Way]]) -> None:
 
 
 async def _targets(
-    session: ClusterSession, group: str, wish: Wish, held: Sequence[Place], *, by_time: bool
+    session: ClusterSession,
+    group: str,
+    request: ResetRequest,
+    held: Sequence[QueuePosition],
+    *,
+    by_time: bool,
 ) -> dict[Key, int]:
     """Where the wish puts each queue, before that is limited to what is stored."""
-    chosen = _chosen(wish, held)
-    match wish.goal:
-        case Goal.EARLIEST:
+    chosen = _chosen(request, held)
+    match request.goal:
+        case ResetTarget.EARLIEST:
             return {each.key: each.begin for each in chosen}
-        case Goal.LATEST:
+        case ResetTarget.LATEST:
             return {each.key: each.end for each in chosen}
-        case Goal.TIME:
-            return await _at_time(session, wish, chosen, by_time=by_time)
-        case Goal.EXACT:
-            return {each.key: _given(wish.offset, "offset") for each in chosen}
-        case Goal.SHIFT:
-            by = _given(wish.by, "by")
+        case ResetTarget.TIME:
+            return await _at_time(session, request, chosen, by_time=by_time)
+        case ResetTarget.EXACT:
+            return {each.key: _given(request.offset, "offset") for each in chosen}
+        case ResetTarget.SHIFT:
+            by = _given(request.by, "by")
             return {each.key: each.offset + by for each in chosen if each.offset is not None}
-        case Goal.COPY:
-            return await _of_group(session, group, wish, chosen)
-        case Goal.EACH:
-            named = dict(wish.each)
+        case ResetTarget.COPY:
+            return await _of_group(session, group, request, chosen)
+        case ResetTarget.EACH:
+            named = dict(request.each)
             return {each.key: named[each.key] for each in chosen}
 
 
-def _chosen(wish: Wish, held: Sequence[Place]) -> list[Place]:
+def _chosen(request: ResetRequest, held: Sequence[QueuePosition]) -> list[QueuePosition]:
     """The queues that are meant; NotThere when one of them is none of the topic."""
-    named = [key for key, _offset in wish.each] if wish.goal is Goal.EACH else wish.queues
+    named = (
+        [key for key, _offset in request.each]
+        if request.goal is ResetTarget.EACH
+        else request.queues
+    )
     known = {each.key: each for each in held}
     missing = [
         f"{broker}:{queue_id}" for broker, queue_id in named if (broker, queue_id) not in known
@@ -162,22 +184,26 @@ def _chosen(wish: Wish, held: Sequence[Place]) -> list[Place]:
 
 
 async def _at_time(
-    session: ClusterSession, wish: Wish, chosen: Sequence[Place], *, by_time: bool
+    session: ClusterSession,
+    request: ResetRequest,
+    chosen: Sequence[QueuePosition],
+    *,
+    by_time: bool,
 ) -> dict[Key, int]:
     """The first message stored at the time or later; where consumers are told the time itself,
     what their broker makes of it, which RocketMQ rounds to a message nearby."""
-    moment_ms = _given(wish.time_ms, "time_ms")
+    moment_ms = _given(request.time_ms, "time_ms")
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
-    async def find(place: Place) -> tuple[Key, int]:
+    async def find(place: QueuePosition) -> tuple[Key, int]:
         async with gate:
             addr = place.broker.addr
             if by_time:
                 found = await session.admin.search_offset(
-                    addr, wish.topic, place.queue_id, moment_ms
+                    addr, request.topic, place.queue_id, moment_ms
                 )
                 return place.key, found
-            queue = QueueRef(wish.topic, place.broker, place.queue_id, readable=True)
+            queue = QueueRef(request.topic, place.broker, place.queue_id, readable=True)
             window = Window(queue, place.begin, place.end)
             return place.key, await first_stored_at(session, window, moment_ms)
 
@@ -185,12 +211,15 @@ async def _at_time(
 
 
 async def _of_group(
-    session: ClusterSession, group: str, wish: Wish, chosen: Sequence[Place]
+    session: ClusterSession, group: str, request: ResetRequest, chosen: Sequence[QueuePosition]
 ) -> dict[Key, int]:
     """Where another group is; its queues without an offset change nothing."""
-    if not wish.group or wish.group == group:
+    if not request.group or request.group == group:
         raise Unusable(_("Name another group to copy the offsets from."))
-    others = {each.key: each for each in (await session.ask(places, wish.group, wish.topic)).value}
+    others = {
+        each.key: each
+        for each in (await session.ask(positions, request.group, request.topic)).value
+    }
     found = {
         each.key: offset
         for each in chosen
@@ -200,39 +229,39 @@ async def _of_group(
         raise NotThere(
             format_lazy(
                 _("Group “{group}” has no offset in topic “{topic}”."),
-                group=wish.group,
-                topic=wish.topic,
+                group=request.group,
+                topic=request.topic,
             )
         )
     return found
 
 
-def _move(place: Place, target: int | None) -> Move:
+def _move(place: QueuePosition, target: int | None) -> QueueMove:
     if target is None:
-        return Move(place, None)
+        return QueueMove(place, None)
     new = min(max(target, place.begin), place.end)
     # A place that was never committed counts as moved even to where consumers would start.
-    return Move(place, None if new == place.offset else new, is_limited=new != target)
+    return QueueMove(place, None if new == place.offset else new, is_limited=new != target)
 
 
 async def _bring(
     session: ClusterSession,
     broker: BrokerRef,
-    way: Way,
+    method: ResetMethod,
     group: str,
-    wish: Wish,
+    request: ResetRequest,
     offsets: Mapping[int, int],
 ) -> None:
-    admin, addr, topic = session.admin, broker.addr, wish.topic
-    if way is Way.CODE:
+    admin, addr, topic = session.admin, broker.addr, request.topic
+    if method is ResetMethod.CODE:
         table = {MessageQueue(topic, broker.name, each): offsets[each] for each in offsets}
         await admin.set_group_offsets(addr, group, topic, table)
-    elif way is Way.SERVER:
+    elif method is ResetMethod.SERVER:
         for queue_id, offset in offsets.items():
             await admin.reset_queue_offset(addr, group, topic, queue_id, offset)
-    elif way is Way.TIME:
-        times = {Goal.EARLIEST: 0, Goal.LATEST: TO_THE_END}
-        moment_ms = times.get(wish.goal, wish.time_ms or 0)
+    elif method is ResetMethod.TIME:
+        times = {ResetTarget.EARLIEST: 0, ResetTarget.LATEST: TO_THE_END}
+        moment_ms = times.get(request.goal, request.time_ms or 0)
         await admin.reset_offset(addr, group, topic, moment_ms, force=True)
     else:
         for queue_id, offset in offsets.items():

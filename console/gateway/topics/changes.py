@@ -11,20 +11,20 @@ from console.gateway.brokers.listing import cluster_map, masters
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
+    apply_change,
+    brokers_named,
     check_unchanged,
-    chosen,
     etag_of,
     outcomes,
-    tell,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
-from console.gateway.metrics import counted
+from console.gateway.metrics import sum_known
 from console.gateway.topics.listing import no_such_topic, own_names, topic_kind
-from console.gateway.topics.metrics import TopicNumbers, topic_numbers_with_lags
+from console.gateway.topics.metrics import TopicMetrics, topic_metrics_with_lags
 from core_broker.remoting.bodies import TopicConfig
 
 QUEUES_MAX = 1_024
@@ -64,7 +64,7 @@ class TopicSettings:
 class TopicImpact:
     """What would go with a topic."""
 
-    numbers: TopicNumbers
+    numbers: TopicMetrics
     brokers: tuple[str, ...]
     queues: int
     online_groups: tuple[tuple[str, int], ...]
@@ -79,7 +79,7 @@ class TopicImpact:
 async def topic_impact(session: ClusterSession, topic: str) -> Partial[TopicImpact]:
     """Messages, queues, groups and connected clients that a deletion would hit."""
     held, failures = await _held(session, topic)
-    numbers = await session.ask(topic_numbers_with_lags, topic)
+    numbers = await session.ask(topic_metrics_with_lags, topic)
     online, more = [], [failures, numbers.failures]
     for group in numbers.value.groups:
         answer = await session.ask(group_clients, group)
@@ -92,7 +92,7 @@ async def topic_impact(session: ClusterSession, topic: str) -> Partial[TopicImpa
             tuple(sorted(ref.name for ref in held)),
             sum(max(c.read_queue_nums, c.write_queue_nums) for c in held.values()),
             tuple(online),
-            counted(numbers.value.lags.values()),
+            sum_known(numbers.value.lags.values()),
         ),
         merge_failures(*more),
     )
@@ -106,7 +106,7 @@ async def create_topic(
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
     """Create the topic on the named brokers, or on all; AlreadyThere when one of them has it."""
-    refs = chosen(await masters(session), brokers)
+    refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
@@ -120,7 +120,9 @@ async def create_topic(
             )
         )
     config = settings.on(TopicConfig(topic_name=name, read_queue_nums=8, write_queue_nums=8))
-    return await tell(session, refs, lambda ref: session.admin.create_topic(ref.addr, config))
+    return await apply_change(
+        session, refs, lambda ref: session.admin.create_topic(ref.addr, config)
+    )
 
 
 @command()
@@ -134,8 +136,8 @@ async def update_topic(
     """Change the topic on the named brokers, or on all that have it."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
-    refs = chosen(list(held), brokers)
-    return await tell(
+    refs = brokers_named(list(held), brokers)
+    return await apply_change(
         session, refs, lambda ref: session.admin.create_topic(ref.addr, settings.on(held[ref]))
     )
 

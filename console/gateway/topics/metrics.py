@@ -8,19 +8,19 @@ from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
-from console.gateway.metrics import NUMBERS_DEADLINE_MS, Known, added, ask_each
+from console.gateway.metrics import METRICS_DEADLINE_MS, BulkMetrics, ask_each, sum_known
 from console.gateway.topics.listing import TopicQueue, queues_of_topic, topic_configs
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.remoting.bodies.inventory import TopicEntry
 from core_broker.remoting.codes import ResponseCode
 
-NUMBERS_FRESH_MS = 3_000
+METRICS_FRESH_MS = 3_000
 #: Of so many groups of a topic brokers are asked how far behind they are, where each is a question.
 GROUPS_ASKED_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class TopicNumbers:
+class TopicMetrics:
     """`lags` has the groups of the topic with the messages each has before it; None where nobody
     could tell. Rates are of the last minute, None before anything was counted."""
 
@@ -51,7 +51,7 @@ class TopicNumbers:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
-async def known_topic_numbers(session: ClusterSession) -> Partial[Known[TopicNumbers]]:
+async def bulk_topic_metrics(session: ClusterSession) -> Partial[BulkMetrics[TopicMetrics]]:
     """The numbers of every topic all of whose brokers tell of all topics at once."""
     figures = await session.ask(topic_inventory)
     configs = await session.ask(topic_configs)
@@ -63,11 +63,11 @@ async def known_topic_numbers(session: ClusterSession) -> Partial[Known[TopicNum
     complete = {name: found for name, found in parts.items() if None not in found}
     known = session.derived_each("topic_numbers", complete, _merged)
     taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
-    return Partial(Known(known, taken_ms), merge_failures(configs.failures, figures.failures))
+    return Partial(BulkMetrics(known, taken_ms), merge_failures(configs.failures, figures.failures))
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def topic_numbers(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
+@question(fresh_for_ms=METRICS_FRESH_MS)
+async def topic_metrics(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
     """The numbers of one topic, without the lag of its groups."""
     tables, failures = await queues_of_topic(session, topic)
     rates, rate_failures = await session.fan_out(
@@ -81,45 +81,45 @@ async def topic_numbers(session: ClusterSession, topic: str) -> Partial[TopicNum
     names = {group for found in groups.values() for group in found} - {topic}
     return Partial(
         replace(
-            _of_queues(queues), in_rate=added(rates.values()), lags=dict.fromkeys(sorted(names))
+            _of_queues(queues), in_rate=sum_known(rates.values()), lags=dict.fromkeys(sorted(names))
         ),
         merge_failures(failures, rate_failures, group_failures),
     )
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def topic_numbers_with_lags(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
+@question(fresh_for_ms=METRICS_FRESH_MS)
+async def topic_metrics_with_lags(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
     """The same with the lag of its first GROUPS_ASKED_MAX groups, and how fast they read."""
-    answer = await session.ask(topic_numbers, topic)
+    answer = await session.ask(topic_metrics, topic)
     configs = (await session.ask(topic_configs)).value
     refs = [ref for ref, table in configs.items() if topic in table]
     asked = answer.value.groups[:GROUPS_ASKED_MAX]
     progress = await asyncio.gather(*(_progress(session, refs, topic, group) for group in asked))
     told = {group: lag for group, (lag, _rate) in zip(asked, progress, strict=True)}
-    rate = added(rate for _lag, rate in progress)
+    rate = sum_known(rate for _lag, rate in progress)
     return Partial(
         replace(answer.value, lags={**answer.value.lags, **told}, out_rate=rate), answer.failures
     )
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def numbers_of(
+@question(fresh_for_ms=METRICS_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS)
+async def metrics_of_topics(
     session: ClusterSession, topics: tuple[str, ...]
-) -> Partial[Mapping[str, TopicNumbers]]:
+) -> Partial[Mapping[str, TopicMetrics]]:
     """The numbers of these topics, each asked for; a topic that was just deleted is left out."""
-    return await ask_each(session, topic_numbers_with_lags, topics)
+    return await ask_each(session, topic_metrics_with_lags, topics)
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS, deadline_ms=NUMBERS_DEADLINE_MS)
-async def stored_of(
+@question(fresh_for_ms=METRICS_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS)
+async def stored_in_topics(
     session: ClusterSession, topics: tuple[str, ...]
-) -> Partial[Mapping[str, TopicNumbers]]:
+) -> Partial[Mapping[str, TopicMetrics]]:
     """What these topics hold, without rates and groups: one request to each of their brokers."""
     return await ask_each(session, stored_in, topics)
 
 
-@question(fresh_for_ms=NUMBERS_FRESH_MS)
-async def stored_in(session: ClusterSession, topic: str) -> Partial[TopicNumbers]:
+@question(fresh_for_ms=METRICS_FRESH_MS)
+async def stored_in(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
     """What a topic holds, without rates and groups."""
     tables, failures = await queues_of_topic(session, topic)
     return Partial(_of_queues(queue for table in tables.values() for queue in table), failures)
@@ -152,9 +152,9 @@ async def _put_rate(session: ClusterSession, ref: BrokerRef, topic: str) -> floa
     return data.stats_minute.tps
 
 
-def _of_queues(queues: Iterable[TopicQueue]) -> TopicNumbers:
+def _of_queues(queues: Iterable[TopicQueue]) -> TopicMetrics:
     found = list(queues)
-    return TopicNumbers(
+    return TopicMetrics(
         stored=sum(queue.stored for queue in found),
         total=sum(queue.offset_max for queue in found),
         last_write_ms=max((queue.last_write_ms or 0 for queue in found), default=0) or None,
@@ -162,18 +162,18 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicNumbers:
     )
 
 
-def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicNumbers:
+def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicMetrics:
     """Add up what the brokers of a topic told."""
     parts = [part for part in told if part is not None]
     lags: dict[str, int | None] = {}
     for part in parts:
         for group, lag in part.groups.items():
             lags[group] = (lags.get(group) or 0) + lag
-    return TopicNumbers(
+    return TopicMetrics(
         stored=sum(end - first for part in parts for first, end in part.queues),
         total=sum(end for part in parts for _first, end in part.queues),
         last_write_ms=max((part.last_write_timestamp or 0 for part in parts), default=0) or None,
-        in_rate=added(part.put_tps for part in parts),
-        out_rate=added(part.get_tps for part in parts),
+        in_rate=sum_known(part.put_tps for part in parts),
+        out_rate=sum_known(part.get_tps for part in parts),
         lags=lags,
     )

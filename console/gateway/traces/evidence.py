@@ -40,7 +40,7 @@ GROUPS_MAX = 50
 DELAYS_SETTING = "messageDelayLevel"
 
 
-class Standing(StrEnum):
+class DeliveryState(StrEnum):
     """How far a group is with a message, as its brokers tell."""
 
     CONSUMED = "consumed"
@@ -52,7 +52,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class DelayedCopy:
     """A copy that waited for its time, or still does. `group` is empty for a delayed message, and
     `retry_times` tells which retry it is for. `due_ms` is None when no broker told its delays."""
 
@@ -67,30 +67,30 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStanding:
+class GroupDeliveryState:
     """`next_ms` is when the next retry comes."""
 
     group: str
-    standing: Standing
+    standing: DeliveryState
     retry_times: int = 0
     next_ms: int | None = None
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class BrokerEvidence:
     """All copies of a message, each kind in order of time."""
 
     halves: tuple[MessageRef, ...] = ()
-    waits: tuple[Wait, ...] = ()
+    delayed: tuple[DelayedCopy, ...] = ()
     retries: tuple[MessageRef, ...] = ()
     dead_letters: tuple[MessageRef, ...] = ()
-    groups: tuple[GroupStanding, ...] = ()
+    groups: tuple[GroupDeliveryState, ...] = ()
 
     @property
     def copies(self) -> tuple[MessageRef, ...]:
         """All of them, oldest first."""
-        waiting = tuple(each.ref for each in self.waits)
+        waiting = tuple(each.ref for each in self.delayed)
         every = (*self.halves, *waiting, *self.retries, *self.dead_letters)
         return tuple(sorted(every, key=lambda ref: ref.message.store_timestamp))
 
@@ -105,13 +105,13 @@ async def delays(session: ClusterSession, broker: BrokerRef) -> Partial[tuple[in
         return Partial(())
 
 
-async def sightings(
+async def evidence(
     session: ClusterSession,
     msg_id: str,
     original: MessageRef | None,
     traced: Iterable[str],
     now_ms: int,
-) -> Partial[Sightings]:
+) -> Partial[BrokerEvidence]:
     """Look for the copies of a message; `traced` are groups that traces name beside those that
     consume its topic."""
     by_offset: dict[str, tuple[Delivery, str]] = {}
@@ -121,16 +121,18 @@ async def sightings(
         failures = told.failures
         by_offset = {each.group: (each.state, each.reason) for each in told.value}
     waiting, wait_failures = await copies(session, [SCHEDULE_TOPIC], msg_id)
-    waits = [await _wait(session, each) for each in waiting]
-    groups = sorted({*by_offset, *traced, *(each.group for each in waits)} - {""})[:GROUPS_MAX]
+    delayed = [await _delayed_copy(session, each) for each in waiting]
+    groups = sorted({*by_offset, *traced, *(each.group for each in delayed)} - {""})[:GROUPS_MAX]
     halves, half_failures = await copies(session, [TRANS_HALF_TOPIC], msg_id)
     retries, retry_failures = await copies(session, [retry_topic(each) for each in groups], msg_id)
     letters, letter_failures = await copies(session, [dlq_topic(each) for each in groups], msg_id)
     standings = [
-        await _standing(session, group, by_offset.get(group), waits, retries, letters, now_ms)
+        await _delivery_state(
+            session, group, by_offset.get(group), delayed, retries, letters, now_ms
+        )
         for group in groups
     ]
-    found = Sightings(halves, tuple(waits), retries, letters, tuple(standings))
+    found = BrokerEvidence(halves, tuple(delayed), retries, letters, tuple(standings))
     return Partial(
         found,
         merge_failures(failures, wait_failures, half_failures, retry_failures, letter_failures),
@@ -157,7 +159,7 @@ async def copies(
     return tuple(refs), merge_failures(*(part.failures for part in parts))
 
 
-async def _wait(session: ClusterSession, ref: MessageRef) -> Wait:
+async def _delayed_copy(session: ClusterSession, ref: MessageRef) -> DelayedCopy:
     message = ref.message
     real = message.properties.get(names.PROPERTY_REAL_TOPIC, "")
     level = message.properties.get(names.PROPERTY_DELAY_TIME_LEVEL, "")
@@ -170,30 +172,32 @@ async def _wait(session: ClusterSession, ref: MessageRef) -> Wait:
         number = min(int(level[:4]), len(known))
         due_ms = message.store_timestamp + known[number - 1] if number > 0 else None
     group = real.removeprefix(RETRY_PREFIX) if real.startswith(RETRY_PREFIX) else ""
-    return Wait(ref, group, message.reconsume_times, due_ms)
+    return DelayedCopy(ref, group, message.reconsume_times, due_ms)
 
 
-async def _standing(
+async def _delivery_state(
     session: ClusterSession,
     group: str,
     by_offset: tuple[Delivery, str] | None,
-    waits: Sequence[Wait],
+    delayed: Sequence[DelayedCopy],
     retries: Sequence[MessageRef],
     letters: Sequence[MessageRef],
     now_ms: int,
-) -> GroupStanding:
+) -> GroupDeliveryState:
     """Judge by the newest copy that was for the group."""
     given = [each for each in retries if each.message.topic == retry_topic(group)]
-    waited = [each for each in waits if each.group == group]
+    waited = [each for each in delayed if each.group == group]
     died = [each for each in letters if each.message.topic == dlq_topic(group)]
     newest_ms = max((each.message.store_timestamp for each in given), default=0)
     last_wait = waited[-1] if waited else None
     if died and died[-1].message.store_timestamp >= newest_ms:
-        return GroupStanding(group, Standing.DEAD_LETTERED, died[-1].message.reconsume_times)
+        return GroupDeliveryState(
+            group, DeliveryState.DEAD_LETTERED, died[-1].message.reconsume_times
+        )
     if last_wait is not None and last_wait.at_ms > newest_ms:
         due_ms = last_wait.due_ms
         coming = due_ms if due_ms is None or due_ms > now_ms else None
-        return GroupStanding(group, Standing.RETRYING, last_wait.retry_times, coming)
+        return GroupDeliveryState(group, DeliveryState.RETRYING, last_wait.retry_times, coming)
     state, reason = by_offset or (Delivery.UNKNOWN, "")
     retry_times = 0
     if given:
@@ -201,4 +205,4 @@ async def _standing(
         told = await session.ask(deliveries, given[-1].message.offset_msg_id)
         mine = next((each for each in told.value if each.group == group), None)
         state, reason = (mine.state, mine.reason) if mine else (Delivery.UNKNOWN, "")
-    return GroupStanding(group, Standing(state.value), retry_times, reason=reason)
+    return GroupDeliveryState(group, DeliveryState(state.value), retry_times, reason=reason)

@@ -14,7 +14,7 @@ from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.lookup import find
 from console.gateway.messages.stored import MessageRef
-from console.gateway.traces.evidence import Sightings, copies, sightings
+from console.gateway.traces.evidence import BrokerEvidence, copies, evidence
 from console.gateway.traces.records import TraceQuery, kept_since_ms, query_traces
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, is_system_topic
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
@@ -44,7 +44,7 @@ class NoTrace(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Journey:
     """What is known of one message. `reason` is set when there is no trace record at all; what the
-    brokers know stands in `sightings` and in the timeline all the same. The timeline is None when
+    brokers know stands in `evidence` and in the timeline all the same. The timeline is None when
     not even the message was found."""
 
     msg_id: str
@@ -54,11 +54,11 @@ class Journey:
     reason: NoTrace | None
     is_cut: bool
     original: MessageRef | None
-    sightings: Sightings
+    evidence: BrokerEvidence
 
     @property
     def dead_letters(self) -> tuple[MessageRef, ...]:
-        return self.sightings.dead_letters
+        return self.evidence.dead_letters
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
@@ -69,7 +69,7 @@ async def journey(
     traced = await query_traces(session, msg_id, trace_topic)
     original, failures = await _original_of(session, msg_id, topic, traced.records)
     groups = {each.group for each in traced.records if isinstance(each, SubBefore | SubAfter)}
-    seen = await sightings(session, msg_id, original, groups, now_ms())
+    seen = await evidence(session, msg_id, original, groups, now_ms())
     first = original or next(iter(seen.value.copies), None)
     reason = None if traced.records else await _reason(session, traced, first)
     timeline = build_timeline(

@@ -19,7 +19,7 @@ from console.gateway.brokers.listing import (
     broker_rows,
     name_servers,
 )
-from console.gateway.dead_letters.causes import Why, why_each
+from console.gateway.dead_letters.causes import DeadLetterCause, newest_causes
 from console.gateway.overview import DeadLetters, Overview, overview
 from console.web.dependencies import redis_problem
 
@@ -98,10 +98,10 @@ class BehindPart(ClusterPage):
         )
 
 
-def dying(cluster: Cluster, found: Overview) -> list[tuple[DeadLetters, Why | None]]:
+def dying(cluster: Cluster, found: Overview) -> list[tuple[DeadLetters, DeadLetterCause | None]]:
     """The groups with the most dead letters, each with the reason of its newest one."""
     shown = (found.dead_letters or ())[:DYING_SHOWN]
-    reasons = cluster.ask(why_each, tuple(each.group for each in shown)).value
+    reasons = cluster.ask(newest_causes, tuple(each.group for each in shown)).value
     return [(each, reasons.get(each.group)) for each in shown]
 
 

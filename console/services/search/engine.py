@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from console.frame.access import Need, may
 from console.frame.areas import areas
 from console.gateway import BrokerFailure, Cluster, GatewayError
-from console.gateway.messages.lookup import find, looks_exact
+from console.gateway.messages.lookup import find, is_exact_reference
 from console.gateway.search import names
 from console.services.search.recent import recent_items
 
@@ -77,7 +77,7 @@ def search(request: Asker, cluster: Cluster, text: str) -> Findings:
         found += _named("group", answer.value.groups, text, cluster, "groups:detail", "group")
         found += _named("broker", answer.value.brokers, text, cluster, "clusters:broker", "broker")
         found += _about_topic(request, cluster, answer.value.topics, text)
-        if looks_exact(text):
+        if is_exact_reference(text):
             found = [*_messages(cluster, text), *found]
     except GatewayError as lost:
         trouble = str(lost.detail)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.gateway.changes import BrokerOutcome, check_unchanged, chosen, etag_of
+from console.gateway.changes import BrokerOutcome, brokers_named, check_unchanged, etag_of
 from console.gateway.engine.errors import Changed, NotThere
 from console.gateway.engine.session import BrokerRef
 from console.gateway.groups import changes as group_changes
@@ -62,11 +62,11 @@ def test_a_state_that_was_not_seen_is_refused() -> None:
 
 
 def test_brokers_are_chosen_by_name() -> None:
-    assert chosen([A, B], None) == [A, B]
-    assert chosen([A, B], []) == [A, B]
-    assert chosen([A, B], ["b", "b"]) == [B]
+    assert brokers_named([A, B], None) == [A, B]
+    assert brokers_named([A, B], []) == [A, B]
+    assert brokers_named([A, B], ["b", "b"]) == [B]
     with pytest.raises(NotThere, match="c"):
-        chosen([A, B], ["a", "c"])
+        brokers_named([A, B], ["a", "c"])
 
 
 def test_outcomes_of_several_steps_keep_the_first_error() -> None:

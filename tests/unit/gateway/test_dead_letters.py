@@ -3,8 +3,8 @@
 from console.gateway.dead_letters.resend import (
     PROPERTY_RESENT_FROM,
     Target,
+    message_to_resend,
     origin_topic,
-    revived,
 )
 from core_broker.message.model import MessageExt
 from tests.support.stored_messages import stored
@@ -35,7 +35,7 @@ def dead_letter(**properties: str) -> MessageExt:
 
 def test_to_the_origin_goes_what_the_application_sent() -> None:
     letter = dead_letter()
-    sent = revived(letter, "orders", Target.ORIGIN)
+    sent = message_to_resend(letter, "orders", Target.ORIGIN)
     assert (sent.topic, sent.body, sent.keys, sent.tags) == ("orders", b"body", ["order-1"], "paid")
     assert sent.properties["tenant"] == "acme"
     assert sent.properties["UNIQ_KEY"] == "B" * 32
@@ -45,7 +45,7 @@ def test_to_the_origin_goes_what_the_application_sent() -> None:
 
 
 def test_to_the_retry_topic_goes_also_where_it_came_from() -> None:
-    sent = revived(dead_letter(), "%RETRY%billing", Target.RETRY)
+    sent = message_to_resend(dead_letter(), "%RETRY%billing", Target.RETRY)
     assert sent.properties["RETRY_TOPIC"] == "orders"
     assert sent.properties["ORIGIN_MESSAGE_ID"] == "A" * 32
 

@@ -17,7 +17,7 @@ from console.gateway.messages.paging import (
     decode_cursor,
     encode_cursor,
     newest_first,
-    newest_wanted,
+    newest_matching,
     windows_before,
 )
 from console.gateway.messages.queue_slices import QueueRef, Slice
@@ -156,7 +156,7 @@ async def test_a_search_finds_the_same_wherever_its_budget_ends(
     windows, scanned = topic.windows(), 0
     for _page in range(1_000):
         budget = Budget(messages, bytes=10**9, until_s=1.0, clock_s=lambda: 0.0)
-        page = await newest_wanted(windows, limit, topic.fetch, wanted, budget)
+        page = await newest_matching(windows, limit, topic.fetch, wanted, budget)
         found += [(each.queue_id, each.queue_offset) for _queue, each in page.messages]
         scanned += page.scanned
         assert len(page.messages) <= limit
@@ -178,5 +178,5 @@ async def test_a_budget_of_bytes_or_time_ends_a_page() -> None:
         Budget(10**6, bytes=3 * size, until_s=1.0, clock_s=lambda: 0.0),
         Budget(10**6, bytes=10**9, until_s=1.0, clock_s=iter([0.0, 0.5, 1.5]).__next__),
     ):
-        page = await newest_wanted(topic.windows(), 50, topic.fetch, lambda _: False, budget)
+        page = await newest_matching(topic.windows(), 50, topic.fetch, lambda _: False, budget)
         assert (page.scanned, page.ends) == (3, {"broker-a:0": 17})

@@ -7,7 +7,7 @@ from console.gateway.brokers.listing import broker_row
 from console.gateway.engine.session import BrokerRef
 from console.gateway.groups.listing import group_row
 from console.gateway.groups.members import merge_connections, version_text
-from console.gateway.groups.metrics import GroupNumbers
+from console.gateway.groups.metrics import GroupMetrics
 from console.gateway.groups.progress import GroupQueue, group_queues, progress_of
 from console.gateway.overview import furthest_behind, load_of
 from console.gateway.topics.listing import own_names, topic_kind, topic_row
@@ -243,5 +243,5 @@ def test_furthest_behind_leaves_out_those_who_are_not() -> None:
         group_row(name, {"a": SubscriptionGroupConfig(group_name=name)})
         for name in (*sorted(lags.keys() - {"gone"}), "unknown")
     ]
-    numbers = {name: GroupNumbers(lag, 0, None, None, (), None, None) for name, lag in lags.items()}
+    numbers = {name: GroupMetrics(lag, 0, None, None, (), None, None) for name, lag in lags.items()}
     assert [one.name for one in furthest_behind(rows, numbers)] == ["e", "a", "b"]

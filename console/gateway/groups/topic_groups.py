@@ -9,14 +9,14 @@ from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.members import clients_of
 from console.gateway.groups.progress import GroupQueue, progress_of, queue_progress
-from console.gateway.topics.metrics import topic_numbers
+from console.gateway.topics.metrics import topic_metrics
 
-READERS_MAX = 30
-READERS_DEADLINE_MS = 10_000
+TOPIC_GROUPS_MAX = 30
+TOPIC_GROUPS_DEADLINE_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TopicGroup:
     """A group that reads the topic. None is what nobody could tell."""
 
     group: str
@@ -25,11 +25,11 @@ class Reader:
     clients: int | None
 
 
-@question(fresh_for_ms=2_000, deadline_ms=READERS_DEADLINE_MS)
-async def readers_of(session: ClusterSession, topic: str) -> Partial[tuple[Reader, ...]]:
+@question(fresh_for_ms=2_000, deadline_ms=TOPIC_GROUPS_DEADLINE_MS)
+async def groups_reading(session: ClusterSession, topic: str) -> Partial[tuple[TopicGroup, ...]]:
     """The groups of a topic, furthest behind first; no more than READERS_MAX are asked."""
-    numbers = await session.ask(topic_numbers, topic)
-    groups = numbers.value.groups[:READERS_MAX]
+    numbers = await session.ask(topic_metrics, topic)
+    groups = numbers.value.groups[:TOPIC_GROUPS_MAX]
     clients = await session.ask(clients_of, groups)
     found = await asyncio.gather(*(_queues(session, group, topic) for group in groups))
     readers = []
@@ -37,7 +37,7 @@ async def readers_of(session: ClusterSession, topic: str) -> Partial[tuple[Reade
         progress = progress_of(queues, ())
         members = clients.value.get(group)
         readers.append(
-            Reader(
+            TopicGroup(
                 group,
                 progress.lag if progress else None,
                 progress.behind_since_ms if progress else None,

@@ -1,4 +1,4 @@
-"""What every change shares: brokers are told one by one, and each tells how it went."""
+"""Parts of commands that change brokers: outcomes by broker, etags, differences."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ ETAG_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutcome:
-    """How one broker took a change; `error` is None where it was done."""
+    """The result of a change on one broker; `error` is None after success."""
 
     broker: str
     addr: str
@@ -30,7 +30,7 @@ class BrokerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One line of a difference: what a setting is on one broker, and what it would become."""
+    """A changed field on one broker: the value before and after."""
 
     broker: str
     field: str
@@ -43,7 +43,7 @@ async def apply_change(
     brokers: Iterable[BrokerRef],
     change: Callable[[BrokerRef], Awaitable[None]],
 ) -> tuple[BrokerOutcome, ...]:
-    """Change every broker; raises Refused or ClusterUnreachable when none of them did it."""
+    """Change every broker; raise Refused or ClusterUnreachable when all brokers fail."""
     refs = list(brokers)
     _done, failures = await session.fan_out(refs, change)
     return outcomes(refs, failures)
@@ -57,7 +57,7 @@ def outcomes(
 
 
 def brokers_named(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[BrokerRef]:
-    """The brokers of those names; all of them when no names are given."""
+    """Return the named brokers; without names, all brokers."""
     if not wanted:
         return list(refs)
     known = {ref.name: ref for ref in refs}
@@ -73,24 +73,24 @@ def brokers_named(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> li
 def configs_on(
     held: Iterable[tuple[BrokerRef, T]], wanted: Sequence[str] | None
 ) -> list[tuple[BrokerRef, T]]:
-    """Of what brokers hold the part of the named ones; all of it when no names are given."""
+    """Return the configurations on the named brokers; without names, on all brokers."""
     return [(ref, config) for ref, config in held if not wanted or ref.name in wanted]
 
 
 def etag_of(configs: Iterable[tuple[BrokerRef, Any]]) -> str:
-    """A digest of an object's configuration on all brokers; it changes with any of them."""
+    """Return a digest of an object's configuration over all brokers."""
     state = sorted((ref.name, msgspec.to_builtins(config)) for ref, config in configs)
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:ETAG_CHARS]
 
 
 def states(configs: Iterable[tuple[BrokerRef, Any]]) -> dict[str, Any]:
-    """An object's configuration by broker, in plain values: what the audit list keeps of it."""
+    """Return an object's configuration by broker, in plain values for the audit list."""
     return {ref.name: msgspec.to_builtins(config) for ref, config in configs}
 
 
 def check_unchanged(expected: str | None, found: str) -> None:
-    """Raise Changed when whoever asks has seen another state; None means they do not care."""
+    """Raise Changed when the caller's etag is out of date; None skips the check."""
     if expected is not None and expected != found:
         raise Changed(
             _("Somebody changed this since you read it."),

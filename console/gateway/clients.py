@@ -1,8 +1,8 @@
-"""Questions about all clients of a cluster, consumers and producers, whoever they work for.
+"""Questions about all clients of a cluster: consumers and producers of all groups.
 
-Brokers of Gantry tell of every connection. Others tell of all their producers (328), and of the
-consumers of one group at a time: of the first SCAN_MAX groups they are asked, `left_out` counts the
-rest. They do not tell when a consumer's last heartbeat came, so that is None.
+A Gantry broker reports every connection. Other brokers report all their producers (328), and the
+consumers of one group per request: the console requests SCAN_MAX groups, and `left_out` counts the
+rest. RocketMQ brokers do not report the time of a consumer's last heartbeat: None.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,14 +22,13 @@ from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory
 from console.gateway.metrics import SCAN_MAX, ask_each
 from core_broker.remoting.bodies import ProducerInfo
 
-#: How clients speak with brokers of RocketMQ, where nothing else is announced.
+#: Protocol of a client whose broker does not report one.
 REMOTING = "remoting"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectedClient:
-    """A client as one or several brokers see it. `groups` are the groups it consumes for, each with
-    the topics that it subscribes to; `producer_groups` those it produces for."""
+    """A client, merged over its brokers. `groups` maps consumer groups to subscribed topics."""
 
     client_id: str
     addr: str
@@ -43,7 +42,7 @@ class ConnectedClient:
 
     @property
     def name(self) -> str:
-        """Tells clients apart that have the same id on different machines."""
+        """Id and host: the same id may be in use on several machines."""
         return f"{self.client_id} {self.host}"
 
     @property
@@ -62,7 +61,7 @@ class ConnectedClient:
 
 @dataclass(frozen=True, slots=True)
 class ProducerGroup:
-    """A group that clients produce for. `heartbeat_ms` is the latest of its members."""
+    """A producer group. `heartbeat_ms` is the latest heartbeat of its members."""
 
     name: str
     clients: int
@@ -74,7 +73,7 @@ class ProducerGroup:
 
 @dataclass(frozen=True, slots=True)
 class AllClients:
-    """Everybody who is connected; `left_out` consumer groups were not asked about."""
+    """All connected clients; `left_out` consumer groups were not requested."""
 
     clients: tuple[ConnectedClient, ...]
     left_out: int
@@ -82,7 +81,7 @@ class AllClients:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def all_clients(session: ClusterSession) -> Partial[AllClients]:
-    """Every connected client, in order of its id."""
+    """Every connected client, in order of client id."""
     told = await session.ask(client_inventory)
     found = [
         ConnectedClient(
@@ -115,7 +114,7 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
 async def clients_with_id(
     session: ClusterSession, client_id: str
 ) -> Partial[tuple[ConnectedClient, ...]]:
-    """The clients with this id, one for each machine it is connected from."""
+    """The clients with this id, one per machine."""
     answer = await session.ask(all_clients)
     found = tuple(client for client in answer.value.clients if client.client_id == client_id)
     if not found:
@@ -129,7 +128,7 @@ async def clients_with_id(
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS)
 async def producer_groups(session: ClusterSession) -> Partial[tuple[ProducerGroup, ...]]:
-    """The groups that somebody produces for, in order of name."""
+    """The producer groups with connected clients, in order of name."""
     answer = await session.ask(all_clients)
     members: dict[str, list[ConnectedClient]] = {}
     for client in answer.value.clients:
@@ -178,7 +177,7 @@ def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> ConnectedClient
 async def _consumers(
     session: ClusterSession, refs: list[BrokerRef]
 ) -> tuple[list[ConnectedClient], int, tuple[BrokerFailure, ...]]:
-    """The consumers of these brokers' groups, how many groups were left out, who did not answer."""
+    """Return the consumers of these brokers' groups, the count of groups left out, failures."""
     configs = (await session.ask(group_configs)).value
     groups = sorted({group for ref in refs for group in configs.get(ref, ())})
     answer = await ask_each(session, group_clients, groups[:SCAN_MAX])
@@ -201,7 +200,7 @@ async def _consumers(
 
 
 def merge_clients(clients: Iterable[ConnectedClient]) -> tuple[ConnectedClient, ...]:
-    """Each client once, with all that its connections told."""
+    """Merge the connections of each client, in order of client id and host."""
     by_name: dict[str, list[ConnectedClient]] = {}
     for client in clients:
         by_name.setdefault(client.name, []).append(client)

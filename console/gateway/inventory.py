@@ -1,7 +1,7 @@
-"""What Gantry's brokers tell about all they have in one answer, by request codes of their own.
+"""Inventories of Gantry brokers: all topics, groups or clients in one answer (private codes).
 
-A broker that offers such a code says so in its runtime information. RocketMQ's brokers offer none:
-who asks here must have another way for those that are missing from the answer.
+A broker announces these codes in its runtime information. RocketMQ's brokers lack the codes, so
+callers need a fallback for brokers that are missing from the answer.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +28,7 @@ INVENTORY_DEADLINE_MS = 12_000
 
 @question(fresh_for_ms=OFFERS_FRESH_MS)
 async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
-    """Which codes of Gantry's own each broker offers."""
+    """The private request codes that each broker offers."""
     found, failures = await session.fan_out(
         await masters(session),
         lambda ref: session.admin.runtime_info(ref.addr),
@@ -41,7 +41,7 @@ async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozense
 async def topic_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, TopicInventoryBody]]:
-    """All topics of the brokers that can tell of all at once."""
+    """The topic inventories of the brokers that offer one."""
     return await _ask(session, RequestCode.GET_TOPIC_INVENTORY, session.admin.topic_inventory)
 
 
@@ -49,7 +49,7 @@ async def topic_inventory(
 async def group_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, GroupInventoryBody]]:
-    """All groups of the brokers that can tell of all at once."""
+    """The group inventories of the brokers that offer one."""
     return await _ask(session, RequestCode.GET_GROUP_INVENTORY, session.admin.group_inventory)
 
 
@@ -57,7 +57,7 @@ async def group_inventory(
 async def client_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, ClientInventoryBody]]:
-    """All clients of the brokers that can tell of all at once."""
+    """The client inventories of the brokers that offer one."""
     return await _ask(session, RequestCode.GET_ALL_CLIENTS, session.admin.all_clients)
 
 

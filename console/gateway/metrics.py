@@ -1,7 +1,7 @@
-"""Metrics of topics and of groups: in bulk from Gantry brokers, one by one from others.
+"""Metrics of topics and of groups: in bulk from Gantry brokers, by name from other brokers.
 
-A Gantry broker reports the metrics of all topics or groups in one answer. Other brokers report one
-topic or group per request, so a list requests the metrics of the rows on the page. To sort such a
+A Gantry broker reports the metrics of all topics or groups in one answer. Other brokers report a
+single topic or group per request, so a list requests the metrics of the rows on the page. To sort a
 list by a metric, the console requests the metrics of the first SCAN_MAX rows, and the page shows
 the number of rows left out.
 """
@@ -20,7 +20,7 @@ T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
-#: Maximum number of topics or groups whose metrics are requested one by one.
+#: Maximum number of topics or groups for which a list requests metrics.
 SCAN_MAX = 300
 #: Deadline for the metrics of a page, milliseconds: up to 500 rows with several requests each.
 METRICS_DEADLINE_MS = 12_000

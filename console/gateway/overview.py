@@ -1,7 +1,7 @@
-"""The overview of a cluster: what its front page, its API resource and its live feed all show.
+"""The overview of a cluster: the question behind front page, API resource and live feed.
 
-Where brokers cannot tell of all groups at once, SCAN_MAX of them are asked; `Totals.left_out` says
-how many were not.
+Where brokers report no bulk metrics, the overview requests the metrics of SCAN_MAX groups;
+`Totals.left_out` counts the groups left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ from console.gateway.topics.metrics import bulk_topic_metrics, stored_in_topics
 from core_broker.message.topics import DLQ_PREFIX
 
 BEHIND_SHOWN = 5
-#: Types of topics that nobody made on purpose.
+#: Kinds of topics that RocketMQ creates by itself.
 NOT_OWN = frozenset({"system", "retry", "dlq"})
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Sums over the masters. A sum leaves out what is unknown; it is None when all of it is."""
+    """Sums over the masters. A sum skips unknown values; None when all values are unknown."""
 
     in_rate: float | None
     out_rate: float | None
@@ -40,7 +40,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A group that has messages before it."""
+    """A group with consumer lag."""
 
     name: str
     numbers: GroupMetrics
@@ -48,7 +48,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A group that has dead letters. `newest_ms` is None where nobody could tell."""
+    """A group with dead letters. `newest_ms` is None when unknown."""
 
     group: str
     count: int
@@ -57,7 +57,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over groups. None is what nobody could tell; `left_out` groups were not asked."""
+    """Sums over groups. None means unknown; the sums lack `left_out` groups."""
 
     lag: int | None
     behind: tuple[Behind, ...]
@@ -81,7 +81,7 @@ class Overview:
 
     @property
     def dead_letter_count(self) -> int | None:
-        """All dead letters; None when there are too many groups to ask about each."""
+        """The number of all dead letters; None when too many groups need a request each."""
         if self.dead_letters is None:
             return None
         return sum(each.count for each in self.dead_letters)
@@ -89,7 +89,7 @@ class Overview:
 
 @question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def overview(session: ClusterSession) -> Partial[Overview]:
-    """Everything the overview shows."""
+    """Load, brokers, topic and group counts, lag and dead letters."""
     brokers = await session.ask(broker_rows)
     topics = await session.ask(topic_rows)
     groups = await session.ask(group_rows)
@@ -114,7 +114,7 @@ async def overview(session: ClusterSession) -> Partial[Overview]:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def group_totals(session: ClusterSession) -> Partial[Totals]:
-    """How far all groups are behind, and which are furthest."""
+    """The lag of all groups, and the groups with the highest lag."""
     rows = await session.ask(group_rows)
     known = await session.ask(bulk_group_metrics)
     numbers = dict(known.value.by_name)
@@ -133,7 +133,7 @@ async def group_totals(session: ClusterSession) -> Partial[Totals]:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLetters, ...] | None]:
-    """The groups with dead letters, most first; None when there are too many to ask about each."""
+    """The groups with dead letters, highest count first; None when too many need a request each."""
     rows = await session.ask(topic_rows)
     known = await session.ask(bulk_topic_metrics)
     topics = [row.name for row in rows.value if row.kind == "dlq"]
@@ -153,7 +153,7 @@ async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLette
 
 
 def load_of(rows: Iterable[BrokerRow]) -> Load:
-    """Add up the masters; slaves repeat what their master has."""
+    """Return the sums over the masters; slaves hold copies of their master's messages."""
     masters = [row for row in rows if row.ref.is_master]
     return Load(
         in_rate=sum_known(row.in_rate for row in masters),
@@ -172,7 +172,7 @@ def load_of(rows: Iterable[BrokerRow]) -> Load:
 def furthest_behind(
     rows: Iterable[GroupRow], numbers: Mapping[str, GroupMetrics]
 ) -> tuple[Behind, ...]:
-    """The groups with the most messages before them."""
+    """Return the groups with the highest lag."""
     behind = [Behind(row.name, numbers[row.name]) for row in rows if row.name in numbers]
     behind = [each for each in behind if each.numbers.lag]
     behind.sort(key=lambda each: (-(each.numbers.lag or 0), each.name))

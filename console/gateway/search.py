@@ -1,4 +1,4 @@
-"""The question behind the search box: the names of everything a cluster has."""
+"""The question of the search box: all topic, group and broker names of a cluster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ NAMES_FRESH_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All names, each once, in order."""
+    """All names, sorted, without duplicates."""
 
     topics: tuple[str, ...]
     groups: tuple[str, ...]
@@ -24,7 +24,7 @@ class Names:
 
 @question(fresh_for_ms=NAMES_FRESH_MS)
 async def names(session: ClusterSession) -> Partial[Names]:
-    """What a search looks through; kept a few seconds, for people type letter by letter."""
+    """All names. The answer stays fresh for seconds, because each keystroke asks."""
     topics, groups = await session.ask(topic_configs), await session.ask(group_configs)
     found = Names(
         topics=_names(topics.value.values()),

@@ -1,4 +1,4 @@
-"""Questions about brokers and name servers: who is there, how fast, how full, how configured."""
+"""Questions about brokers and name servers: registration, rates, disk use and configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SETTINGS_FRESH_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker process with the figures that lists show. None is what it did not tell."""
+    """A broker process with the metrics of a list. None: the broker did not report the value."""
 
     ref: BrokerRef
     cluster_name: str
@@ -46,7 +46,7 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDetail:
-    """One broker process with everything it tells about itself."""
+    """A broker process with runtime table and settings."""
 
     row: BrokerRow
     groups: tuple[runtime.DetailGroup, ...]
@@ -56,7 +56,7 @@ class BrokerDetail:
 
 @dataclass(frozen=True, slots=True)
 class NameServer:
-    """One name server of the cluster, and why it did not answer if it did not."""
+    """A name server of the cluster; `failure` is the reason of a missing answer."""
 
     addr: str
     settings: Mapping[str, str]
@@ -65,12 +65,12 @@ class NameServer:
 
 @question(fresh_for_ms=2_000)
 async def cluster_map(session: ClusterSession) -> Partial[ClusterInfo]:
-    """Which brokers the name server knows."""
+    """The brokers that the name server lists."""
     return Partial(await session.admin.cluster_info())
 
 
 async def broker_refs(session: ClusterSession) -> tuple[BrokerRef, ...]:
-    """All broker processes, by name and id."""
+    """Return all broker processes in order of name and id."""
     info = (await session.ask(cluster_map)).value
     return tuple(
         sorted(
@@ -82,7 +82,7 @@ async def broker_refs(session: ClusterSession) -> tuple[BrokerRef, ...]:
 
 
 async def masters(session: ClusterSession) -> tuple[BrokerRef, ...]:
-    """The process to ask for each broker name: its master, or its first slave without one."""
+    """Return one process per broker name: the master, or the first slave where no master is up."""
     first: dict[str, BrokerRef] = {}
     for ref in await broker_refs(session):
         first.setdefault(ref.name, ref)
@@ -91,7 +91,7 @@ async def masters(session: ClusterSession) -> tuple[BrokerRef, ...]:
 
 @question(fresh_for_ms=2_000)
 async def broker_names(session: ClusterSession) -> Partial[tuple[str, ...]]:
-    """The brokers that topics and groups can be created on."""
+    """The names of the brokers on which topics and groups can be created."""
     return Partial(tuple(ref.name for ref in await masters(session)))
 
 
@@ -104,7 +104,7 @@ def no_such_broker(name: str) -> NotThere:
 
 @question(fresh_for_ms=RATES_FRESH_MS)
 async def broker_rows(session: ClusterSession) -> Partial[tuple[BrokerRow, ...]]:
-    """All brokers with their rates, disk and counts."""
+    """All brokers with rates, disk use and message counts."""
     info = (await session.ask(cluster_map)).value
     refs = await broker_refs(session)
     tables, failures = await session.fan_out(refs, lambda ref: session.admin.runtime_info(ref.addr))
@@ -144,7 +144,7 @@ async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[Br
 
 @question(fresh_for_ms=SETTINGS_FRESH_MS)
 async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...]]:
-    """All configured name servers, also those that do not answer."""
+    """All configured name servers, including the unreachable ones."""
     refs = [BrokerRef("name server", 0, addr) for addr in session.admin.namesrv_addrs]
     found, failures = await session.fan_out(
         refs, lambda ref: session.admin.namesrv_config(ref.addr), one_must_answer=False
@@ -158,13 +158,13 @@ async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...
 
 
 def cluster_name(info: ClusterInfo, broker: str) -> str:
-    """RocketMQ's own cluster name of a broker; not the name this console gives."""
+    """Return `brokerClusterName`, which may differ from the cluster's name in this console."""
     data = info.broker_addr_table.get(broker)
     return data.cluster if data else ""
 
 
 def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> BrokerRow:
-    """Read a runtime table. Totals count since the broker's start, "today" since midnight."""
+    """Read a runtime table. Totals count from the broker's start, "today" from midnight."""
     in_total = runtime.whole(table, "msgPutTotalTodayNow")
     out_total = runtime.whole(table, "msgGetTotalTodayNow")
     disk_total, disk_free = runtime.capacity(table)
@@ -192,5 +192,5 @@ def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> Broker
 
 
 def _since(total: int | None, morning: int | None) -> int | None:
-    """What came since midnight; None when either end is unknown."""
+    """Return the messages since midnight; None when either count is unknown."""
     return None if total is None or morning is None else max(0, total - morning)

@@ -1,4 +1,4 @@
-"""A broker's runtime table (answer to 28): texts become numbers with units, or None.
+"""A broker's runtime table (answer to 28): parse texts to numbers with units, or None.
 
 The keys and their texts are RocketMQ's, 4.9 and 5.x. Rates are "10 s, 1 min, 10 min" averages,
 three numbers separated by blanks. Versions before 5 have `brokerVersion` as well.
@@ -19,7 +19,7 @@ _VERSION = re.compile(r"V?([0-9]+(?:[_.][0-9]+)*)(.*)")
 
 
 def whole(table: Mapping[str, str], key: str) -> int | None:
-    """A count; RocketMQ writes -1 where it does not know."""
+    """Return a count; None for RocketMQ's -1, which means unknown."""
     try:
         value = int(table[key])
     except (KeyError, ValueError):
@@ -36,7 +36,7 @@ def real(table: Mapping[str, str], key: str) -> float | None:
 
 
 def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | None:
-    """Averages over the last ten seconds, minute and ten minutes."""
+    """Return the averages over the last ten seconds, minute and ten minutes."""
     try:
         ten_s, minute, ten_min = (float(word) for word in table[key].split())
     except (KeyError, ValueError):
@@ -45,13 +45,13 @@ def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | No
 
 
 def newest_rate(table: Mapping[str, str], *keys: str) -> float | None:
-    """The ten-second average under the first of the keys that is there."""
+    """Return the ten-second average of the first key in the table."""
     found = (rates(table, key) for key in keys)
     return next((averages[0] for averages in found if averages), None)
 
 
 def capacity(table: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Total and free bytes from "Total : 252.0 GiB, Free : 69.7 GiB."."""
+    """Return total and free bytes from "Total : 252.0 GiB, Free : 69.7 GiB."."""
     sizes = [_bytes(match) for match in _SIZE.finditer(table.get("commitLogDirCapacity", ""))]
     return (sizes[0], sizes[1]) if len(sizes) == 2 else (None, None)
 
@@ -77,7 +77,7 @@ def version(table: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One line of the runtime details: a key with its meaning, value and unit."""
+    """A line of the runtime details: a key with its meaning, value and unit."""
 
     key: str
     label: Any
@@ -91,7 +91,7 @@ class DetailGroup:
     details: tuple[Detail, ...]
 
 
-#: What the keys mean, grouped as they are shown. A key that is not here is shown as it came.
+#: Labels and kinds of the keys, grouped as on the page. Unlisted keys appear under "Other" as text.
 DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
     (
         _("Messages"),
@@ -174,7 +174,7 @@ OTHER = _("Other")
 
 
 def details(table: Mapping[str, str]) -> tuple[DetailGroup, ...]:
-    """The whole table in groups; what RocketMQ adds in later versions comes last as it is."""
+    """Return the whole table in groups; keys of later RocketMQ versions come last, unparsed."""
     groups: list[DetailGroup] = []
     known: set[str] = set()
     for title, lines in DETAILS:

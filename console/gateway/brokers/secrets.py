@@ -1,4 +1,4 @@
-"""Settings whose values nobody sees here."""
+"""Broker settings whose values the console hides."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ def is_secret(key: str) -> bool:
 
 
 def shown(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings as people may see them, in order of key."""
+    """Return the settings in order of key, with secret values hidden."""
     return {
         key: HIDDEN if is_secret(key) and value else value
         for key, value in sorted(settings.items())

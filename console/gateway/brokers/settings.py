@@ -1,8 +1,9 @@
-"""Settings of brokers: compared over the cluster, and changed where that is safe while they run.
+"""Settings of brokers: compare them over the cluster, change the keys that are safe at run time.
 
-Only keys that a running Gantry broker takes may be changed, on brokers of RocketMQ too: its code 25
-sets nearly anything, and remote code execution came of it (CVE-2023-33246). The broker judges the
-value. RocketMQ passes over what it does not understand, so each change is read back.
+The console changes only keys that a running Gantry broker accepts, also on RocketMQ brokers.
+There, request code 25 sets nearly any key; remote code execution was possible (CVE-2023-33246).
+The broker validates the value. RocketMQ ignores unknown keys and values without an error, so the
+console reads changes back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.config import BrokerConfig, property_text
 
 VALUE_CHARS_MAX = 4_096
-#: Keys that say which broker it is and where it lives; they differ from broker to broker.
+#: Keys of a broker's identity, addresses and paths: a difference between brokers is expected.
 OWN_KEYS = frozenset(
     {
         *("brokerName", "brokerId", "brokerRole", "brokerIP1", "brokerIP2", "bindAddress"),
@@ -40,7 +41,7 @@ OWN_KEYS = frozenset(
     }
 )
 CHANGEABLE = BrokerConfig.updatable_keys()
-#: Those that do not depend on the machine.
+#: Default values; keys with a machine-dependent default are missing.
 DEFAULTS: Mapping[str, str] = {
     key: property_text(each.default)
     for key, each in BrokerConfig.keys().items()
@@ -50,7 +51,7 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key over all brokers that answered. A broker that does not know it is left out."""
+    """A key over the reachable brokers, without brokers that lack the key."""
 
     name: str
     values: Mapping[str, str]
@@ -62,7 +63,7 @@ class Setting:
 
     @property
     def own(self) -> bool:
-        """Whether it is expected to differ."""
+        """True for a key whose value differs from broker to broker by design."""
         return self.name in OWN_KEYS
 
     @property
@@ -75,7 +76,7 @@ class Setting:
 
     @property
     def value(self) -> str | None:
-        """The one value of all brokers; None when they differ."""
+        """The common value of all brokers; None when the values differ."""
         found = set(self.values.values())
         return found.pop() if len(found) == 1 else None
 
@@ -86,7 +87,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The settings of all brokers, by key; `brokers` are those that answered."""
+    """The settings of all brokers, by key; `brokers` lists the brokers that answered."""
 
     brokers: tuple[str, ...]
     settings: tuple[Setting, ...]
@@ -94,13 +95,13 @@ class ClusterSettings:
 
 
 def label(ref: BrokerRef) -> str:
-    """What a broker process is called where slaves stand beside masters."""
+    """Return the display name of a broker process; a slave's has its id."""
     return ref.name if ref.is_master else f"{ref.name}:{ref.id}"
 
 
 @question(fresh_for_ms=1_000)
 async def broker_settings(session: ClusterSession) -> Partial[ClusterSettings]:
-    """All keys of all brokers in order of name."""
+    """All keys of all brokers, in order of key."""
     tables, failures = await _tables(session)
     by_key: dict[str, dict[str, str]] = {}
     for ref, table in tables.items():
@@ -120,7 +121,7 @@ async def change_settings(
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Set these keys on the named brokers, or on all; each broker takes all of them or none."""
+    """Set keys on the named brokers (default: all); a broker applies all keys or none."""
     check_changeable(wanted)
     tables, _failures = await _tables(session)
     check_unchanged(expected_etag, etag_of(tables.items()))
@@ -138,7 +139,7 @@ async def change_settings(
 
 
 def check_changeable(wanted: Mapping[str, str]) -> None:
-    """Raise NotAllowedNow for keys that may not be changed from here."""
+    """Raise NotAllowedNow for keys that the console must not change."""
     refused = sorted(key for key in wanted if key not in CHANGEABLE or is_secret(key))
     if refused:
         raise NotAllowedNow(
@@ -150,7 +151,7 @@ def check_changeable(wanted: Mapping[str, str]) -> None:
 def differences(
     state: ClusterSettings, wanted: Mapping[str, str], brokers: Sequence[str] | None
 ) -> tuple[FieldChange, ...]:
-    """What the new values would change; NotThere for a broker that did not answer."""
+    """Return the changes that the new values would make; NotThere for an unreachable broker."""
     names = list(brokers or state.brokers)
     missing = [name for name in names if name not in state.brokers]
     if missing:
@@ -167,7 +168,7 @@ def differences(
 
 
 def chosen_processes(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> list[BrokerRef]:
-    """The processes with these labels; all of them when no labels are given."""
+    """Return the processes with these labels; without labels, all processes."""
     if not wanted:
         return list(refs)
     known = {label(ref): ref for ref in refs}
@@ -180,7 +181,7 @@ def chosen_processes(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) ->
 
 
 def _checked(outcome: BrokerOutcome, done: Mapping[BrokerRef, str | None]) -> BrokerOutcome:
-    """A broker that kept another value without a word did not take the change."""
+    """Report a broker that kept its previous value as failed."""
     kept = next((keys for ref, keys in done.items() if ref.addr == outcome.addr), None)
     if outcome.error is not None or kept is None:
         return outcome

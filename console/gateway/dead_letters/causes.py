@@ -1,7 +1,7 @@
-"""Why a group gives up on messages, as far as its newest dead letter tells.
+"""The cause of a group's newest dead letter.
 
-RocketMQ stores no reason with a dead letter. The trace records of its last delivery say how the
-listener came back; without them only the number of deliveries is known.
+RocketMQ stores no cause with a dead letter. The trace records of its last delivery hold the result
+of the listener; without trace records only the number of deliveries is known.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ from console.gateway.engine.session import ClusterSession
 from console.gateway.traces.records import records_of
 from trace.codec import ConsumeReturnType, SubAfter, SubBefore, TraceRecord
 
-#: Reasons are asked for so many groups of a list; the others show theirs on their own pages.
+#: Maximum number of groups of a list whose cause is requested.
 GROUPS_ASKED_MAX = 20
 FRESH_MS = 10_000
 
 
 class Cause(StrEnum):
-    """How the listener came back from the last delivery."""
+    """The listener's result of the last delivery."""
 
     EXCEPTION = "exception"
     TIME_OUT = "time_out"
     RETURN_NULL = "return_null"
-    #: It said itself that it had failed.
+    #: The listener returned a failure.
     FAILED = "failed"
-    #: No trace record tells.
+    #: No trace record of the delivery.
     NOT_TRACED = "not_traced"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCause:
-    """What is known of the newest dead letter of a group."""
+    """The newest dead letter of a group, with its cause."""
 
     group: str
     cause: Cause
@@ -48,7 +48,7 @@ class DeadLetterCause:
 
 @question(fresh_for_ms=FRESH_MS, deadline_ms=10_000)
 async def newest_cause(session: ClusterSession, group: str) -> Partial[DeadLetterCause | None]:
-    """Why the newest letter of the group died; None when it has none."""
+    """The cause of the group's newest dead letter; None without dead letters."""
     try:
         answer = await session.ask(search, group, limit=1)
     except NotThere:
@@ -72,7 +72,7 @@ async def newest_cause(session: ClusterSession, group: str) -> Partial[DeadLette
 async def newest_causes(
     session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, DeadLetterCause]]:
-    """The same for the first groups of a list; one that cannot be told is left out."""
+    """The causes for the first GROUPS_ASKED_MAX groups, without groups of failed questions."""
     answers = await asyncio.gather(
         *(session.ask(newest_cause, group) for group in groups[:GROUPS_ASKED_MAX]),
         return_exceptions=True,
@@ -88,9 +88,9 @@ async def newest_causes(
 
 
 def last_cause(records: Iterable[TraceRecord], group: str) -> Cause:
-    """How the last failed delivery to the group came back."""
+    """Return the listener's result of the last failed delivery to the group."""
     about = list(records)
-    # Before 4.9.3 the record of an end does not name the group; that of the start does.
+    # Before 4.9.3 a SubAfter record has no group; the SubBefore record has one.
     requests = {r.request_id for r in about if isinstance(r, SubBefore) and r.group == group}
     ends = [
         each

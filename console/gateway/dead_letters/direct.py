@@ -1,8 +1,8 @@
-"""Having one consumer handle one stored message at once, and hearing what its listener says.
+"""Direct delivery: a consumer consumes a stored message at once and reports the result.
 
-The broker passes the message on to the consumer (309), which calls its listener and answers with
-the result and, where the listener raised something, its text. It is a delivery like any other: a
-listener that takes the message has done its work.
+The broker relays the message to the consumer (309). The consumer calls its listener and answers
+with the result and the text of an exception. The delivery is real: after a success the listener has
+processed the message.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ REMARK_CHARS_MAX = 4_000
 
 
 class ListenerResult(StrEnum):
-    """What the listener made of the message."""
+    """The result of the listener."""
 
     SUCCESS = "success"
     LATER = "later"
@@ -45,7 +45,7 @@ _LISTENER_RESULTS = {
 
 @dataclass(frozen=True, slots=True)
 class DirectResult:
-    """The answer of one consumer; `remark` is the text of what its listener raised."""
+    """The answer of one consumer; `remark` is the text of the listener's exception."""
 
     verdict: ListenerResult
     remark: str
@@ -57,16 +57,17 @@ class DirectResult:
 
 @command(deadline_ms=DIRECT_DEADLINE_MS)
 async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: str) -> DirectResult:
-    """Hand a dead letter of the group to one of its consumers.
+    """Deliver a dead letter of the group to one of its consumers.
 
-    Raises NotThere when it is no dead letter of the group, NotAllowedNow when nobody is online.
+    Raises NotThere for a message that is no dead letter of the group, NotAllowedNow without an
+    online consumer.
     """
     ref = (await session.ask(view, offset_msg_id)).value
     if ref is None or ref.message.topic != dlq_topic(group):
         raise NotThere(format_lazy(_("“{group}” has no such dead letter any more."), group=group))
     members = (await session.ask(group_clients, group)).value.clients
     addrs = {each.name: each.addr for each in await masters(session)}
-    # Only a consumer that the message's own broker sees can be handed it.
+    # A broker relays only to consumers that are connected to this broker.
     near = next((each for each in members if ref.broker.name in each.brokers), None)
     if near is None:
         raise NotAllowedNow(

@@ -1,6 +1,6 @@
-"""What is changed in a dead letter before it is sent again. Pure.
+"""Edits of a dead letter before its resend. Pure.
 
-An edit names only what changes: None, and a property that is not named, stay as they were.
+An edit lists changed fields only: None keeps a field, unlisted properties keep their values.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ TAGS_CHARS_MAX = 255
 KEYS_CHARS_MAX = 1_024
 PROPERTIES_MAX = 64
 PROPERTY_CHARS_MAX = 4_096
-#: They separate properties in their text form, so no name or value may hold them.
+#: Separators of the properties' text form: forbidden in names and values.
 _SEPARATORS = (names.NAME_VALUE_SEPARATOR, names.PROPERTY_SEPARATOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`properties` are set, `removed` are taken away; an empty tag or no keys take those away."""
+    """`properties` are set, `removed` are deleted; an empty tag or no keys delete tag or keys."""
 
     body: bytes | None = None
     tags: str | None = None
@@ -38,7 +38,7 @@ class Edit:
         return self == Edit()
 
     def applied(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties of the message to send."""
+        """Return the properties of the message to send."""
         kept = {name: value for name, value in properties.items() if name not in self.removed}
         if self.tags is not None:
             kept[names.PROPERTY_TAGS] = self.tags
@@ -52,7 +52,7 @@ NO_EDIT = Edit()
 
 
 def checked(edit: Edit) -> Edit:
-    """The edit itself; raises Unusable when no broker could store what it makes."""
+    """Return the edit; raise Unusable when no broker could store the edited message."""
     if edit.body is not None and len(edit.body) > BODY_BYTES_MAX:
         raise Unusable(format_lazy(_("A body has at most {most} bytes."), most=BODY_BYTES_MAX))
     _check_text(_("tag"), edit.tags or "", TAGS_CHARS_MAX)

@@ -1,7 +1,7 @@
-"""The command that sends dead letters again.
+"""The command that resends dead letters.
 
-A dead letter stays in its `%DLQ%` topic after it was sent again: the topic is a log. What was sent
-again, when and by whom is kept in the console's ledger, see `console.areas.deadletters.ledger`.
+A dead letter stays in its `%DLQ%` topic after a resend, because the topic is a log. The ledger of
+dead letters (`console.areas.deadletters.ledger`) records each resend with time and user.
 """
 
 import asyncio
@@ -43,14 +43,15 @@ T = TypeVar("T")
 
 RESEND_MESSAGES_MAX = 1_000
 RESENDS_AT_ONCE_MAX = 8
-#: What is not begun by then fails, so that there is an outcome for each message in time.
+#: Time budget of one command, seconds. Messages not started by then fail, so that the
+#: command returns an outcome per message before the deadline.
 RESEND_BUDGET_S = 40.0
 RESEND_DEADLINE_MS = 60_000
 
-#: Set on what is sent again, so that consumers and the trace page can tell.
+#: Property of a resent message: the offset message id of the dead letter.
 PROPERTY_RESENT_FROM = "RESENT_FROM"
 
-#: What described the failed journey; the new one gets its own.
+#: Properties of the failed delivery; brokers set new ones.
 _PROPERTIES_OF_THE_JOURNEY = frozenset(
     {
         names.PROPERTY_CLUSTER,
@@ -71,13 +72,13 @@ _PROPERTIES_OF_THE_JOURNEY = frozenset(
 
 
 class Target(StrEnum):
-    """Where dead letters are sent."""
+    """The target topic of a resend."""
 
-    #: To the group's retry topic: only this group receives them.
+    #: The group's retry topic: only this group receives the messages.
     RETRY = "retry"
-    #: To the topic they came from: every group of that topic receives them.
+    #: The original topic: every group of the topic receives the messages.
     ORIGIN = "origin"
-    #: To a topic that is named: every group of that topic receives them.
+    #: A named topic: every group of the topic receives the messages.
     TOPIC = "topic"
 
 
@@ -85,13 +86,13 @@ class Result(StrEnum):
     SENT = "sent"
     FAILED = "failed"
     SKIPPED = "skipped"
-    #: Of a dry run: it would be sent.
+    #: Dry run: the message would be sent.
     PLANNED = "planned"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where dead letters go and as what. A dry run looks at each of them and sends nothing."""
+    """Target and edit of a resend. A dry run checks each dead letter and sends nothing."""
 
     target: Target = Target.RETRY
     #: The topic of Target.TOPIC.
@@ -100,7 +101,7 @@ class Plan:
     dry_run: bool = False
 
     def checked(self) -> "Plan":
-        """The plan itself; raises Unusable when it names no topic that can be sent to."""
+        """Return the plan; raise Unusable for a topic that clients cannot send to."""
         checked(self.edit)
         if self.target is Target.TOPIC:
             try:
@@ -119,7 +120,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one dead letter that was to be sent again. `died_ms` is its store time."""
+    """The outcome for one dead letter. `died_ms` is its store time."""
 
     id: str
     result: Result
@@ -134,10 +135,10 @@ class Outcome:
 async def resend(
     session: ClusterSession, group: str, ids: tuple[str, ...], plan: "Plan"
 ) -> tuple[Outcome, ...]:
-    """Send dead letters of a group again; one outcome for each id, in the order of `ids`.
+    """Resend dead letters of a group; return one outcome per id, in the order of `ids`.
 
-    One that fails does not keep the others back. A message keeps its unique key, so its journey can
-    be followed and consumers that remember ids know it again.
+    A failure does not stop the other messages. A message keeps its unique key: traces join both
+    journeys, and consumers can detect duplicates.
     """
     if len(ids) > RESEND_MESSAGES_MAX:
         raise Unusable(
@@ -153,7 +154,7 @@ async def resend(
 async def resend_messages(
     session: ClusterSession, group: str, refs: tuple[MessageRef, ...], plan: "Plan"
 ) -> tuple[Outcome, ...]:
-    """The same for dead letters of the group that the caller has read already."""
+    """Resend dead letters of the group that the caller has already read."""
     sender = _Sender(session, group, plan.checked())
     return await _all_of(sender.read, refs, lambda ref: ref.message.offset_msg_id)
 
@@ -161,7 +162,7 @@ async def resend_messages(
 async def _all_of(
     send: Callable[[T], Awaitable[Outcome]], letters: Iterable[T], id_of: Callable[[T], str]
 ) -> tuple[Outcome, ...]:
-    """An outcome for each of them; what fails does so with its reason."""
+    """Return an outcome for each dead letter; a failed outcome has a reason."""
     gate = asyncio.Semaphore(RESENDS_AT_ONCE_MAX)
     out_of_time = monotonic() + RESEND_BUDGET_S
 
@@ -181,7 +182,7 @@ async def _all_of(
 
 
 class _Sender:
-    """Sends letters of one group by one plan; a target's route is asked for once."""
+    """Resends dead letters of one group by a plan; caches the routes of target topics."""
 
     def __init__(self, session: ClusterSession, group: str, plan: "Plan") -> None:
         self._session = session
@@ -190,7 +191,7 @@ class _Sender:
         self._routes: dict[str, TopicRouteData | RequestRefused] = {}
 
     async def named(self, offset_msg_id: str) -> Outcome:
-        """Look the letter up, and send it."""
+        """Read the dead letter and resend the message."""
         answer = await self._session.ask(view, offset_msg_id)
         ref = answer.value
         if ref is None and answer.failures:
@@ -259,7 +260,7 @@ class _Sender:
 
 
 def origin_topic(message: MessageExt) -> str:
-    """The topic a dead letter was sent to at first; empty when it does not say."""
+    """Return the original topic of a dead letter; empty when no property holds the topic."""
     return (
         message.properties.get(names.PROPERTY_RETRY_TOPIC)
         or message.properties.get(names.PROPERTY_DLQ_ORIGIN_TOPIC)
@@ -270,8 +271,7 @@ def origin_topic(message: MessageExt) -> str:
 def message_to_resend(
     message: MessageExt, topic: str, target: Target, edit: Edit = NO_EDIT
 ) -> Message:
-    """The message to send for a dead letter: body, keys, tags and the application's properties,
-    as far as the edit leaves them."""
+    """Return the message to send: the edited body, keys, tags and application properties."""
     kept = {
         name: value
         for name, value in message.properties.items()
@@ -281,14 +281,14 @@ def message_to_resend(
     kept[PROPERTY_RESENT_FROM] = message.offset_msg_id
     origin = origin_topic(message)
     if target is Target.RETRY and origin:
-        # The client shows its listener this topic instead of the retry topic.
+        # The client passes this topic to its listener instead of the retry topic.
         kept[names.PROPERTY_RETRY_TOPIC] = origin
     body = message.decompressed_body() if edit.body is None else edit.body
     return Message(topic, body, flag=message.flag, properties=kept)
 
 
 def _target_queue(route: TopicRouteData, topic: str, ref: MessageRef) -> tuple[str, int]:
-    """Address and queue to send to, on the broker that keeps the dead letter where it can be."""
+    """Return address and queue of the target, preferably on the dead letter's broker."""
     masters = {each.broker_name: each.broker_addrs.get(MASTER_ID) for each in route.broker_datas}
     queues = [
         (data.broker_name, addr, queue_id)

@@ -1,8 +1,8 @@
-"""Dead letters of one group by time, key, tag, topic or text; newest first to look, oldest first to
-send again.
+"""Dead letters of one group by time, key, tag, topic or text: newest first for pages, oldest first
+for a replay.
 
-A dead-letter topic has no index of what its messages say, so a filter reads them. One page reads
-no more than SCAN_MESSAGES_MAX and says how far it came; its cursor goes on from there.
+A DLQ topic has no index of bodies and properties, so a filter reads the messages. A page reads at
+most SCAN_MESSAGES_MAX messages; the cursor continues after the last message.
 """
 
 import asyncio
@@ -36,21 +36,21 @@ from core_broker.message.model import MessageExt
 from core_broker.message.topics import dlq_topic
 
 SCAN_MESSAGES_MAX = 2_000
-#: A dry run counts what matches among so many; what lies beyond is said to be uncounted.
+#: Maximum number of messages that a dry run reads to count matches.
 COUNT_MESSAGES_MAX = 20_000
 SCAN_DEADLINE_MS = 20_000
 COUNT_DEADLINE_MS = 45_000
 CHUNK_MESSAGES = 100
-#: How many letters of one queue a replay reads at once.
+#: Maximum number of dead letters of one queue that a replay reads at once.
 REPLAY_CHUNK_MAX = 256
 
-#: The part of a queue that is still to be replayed: its key, and offsets in [begin, end).
+#: A part of a queue to replay: queue key, and offsets in [begin, end).
 ReplayRange = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """What is looked for. `only` and `without` are offset ids, which the ledger tells."""
+    """A filter of dead letters. `only` and `without` are offset message ids from the ledger."""
 
     begin_ms: int | None = None
     end_ms: int | None = None
@@ -63,7 +63,7 @@ class DeadLetterFilter:
 
     @property
     def reads_messages(self) -> bool:
-        """Whether time alone does not decide."""
+        """True when the store time alone does not decide, so messages must be read."""
         return (
             bool(self.key or self.tag or self.topic or self.text or self.without)
             or self.only is not None
@@ -83,7 +83,7 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPage:
-    """Newest first. `total` counts the whole time, `scanned` what this page has read of it."""
+    """A page, newest first. `total` counts the time range, `scanned` the messages read."""
 
     rows: tuple[MessageRef, ...]
     total: int
@@ -94,7 +94,7 @@ class DeadLetterPage:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCount:
-    """How many match; `is_whole` is False when there were more than were looked at."""
+    """The number of matches; `is_whole` is False when COUNT_MESSAGES_MAX ended the scan."""
 
     matched: int
     scanned: int
@@ -109,9 +109,9 @@ async def search(
     cursor: str | None = None,
     limit: int = 50,
 ) -> Partial[DeadLetterPage]:
-    """One page of a group's dead letters that match.
+    """A page of a group's matching dead letters.
 
-    Raises CursorError for a cursor that is none, NotThere for a group that never had any.
+    Raises CursorError for an invalid cursor, NotThere for a group without a DLQ topic.
     """
     ends = decode_cursor(cursor) if cursor else None
     windows, failures = await _windows(session, group, wanted)
@@ -134,7 +134,7 @@ async def search(
 async def count(
     session: ClusterSession, group: str, wanted: DeadLetterFilter
 ) -> Partial[DeadLetterCount]:
-    """How many dead letters match; what time alone decides is not read for it."""
+    """The number of matching dead letters; a filter by time alone reads no messages."""
     windows, failures = await _windows(session, group, wanted)
     total = sum(window.count for window in windows)
     if not wanted.reads_messages:
@@ -148,7 +148,7 @@ async def count(
 async def matching_ids(
     session: ClusterSession, group: str, wanted: DeadLetterFilter, most: int
 ) -> Partial[tuple[tuple[str, ...], bool]]:
-    """The offset ids of at most so many letters that match, and whether these are all."""
+    """The offset message ids of at most `most` matching letters; True when no more match."""
     windows, failures = await _windows(session, group, wanted)
     reader = _Reader(session, windows, wanted)
     await reader.read(most, COUNT_MESSAGES_MAX)
@@ -160,7 +160,7 @@ async def matching_ids(
 async def replay_ranges(
     session: ClusterSession, group: str, wanted: DeadLetterFilter
 ) -> Partial[tuple[ReplayRange, ...]]:
-    """What a replay has to go through, fixed now: what dies from here on is not part of it."""
+    """The offset ranges of a replay, fixed now: later dead letters are not part of the replay."""
     windows, failures = await _windows(session, group, wanted)
     return Partial(
         tuple((each.queue.key, each.begin, each.end) for each in windows if each.count), failures
@@ -171,9 +171,9 @@ async def replay_ranges(
 async def read_range(
     session: ClusterSession, group: str, piece: ReplayRange, most: int
 ) -> Partial[tuple[tuple[MessageRef, ...], int]]:
-    """The oldest letters of a piece, and the offset after what was read for them.
+    """The oldest dead letters of a range, and the next offset to read.
 
-    A queue that is gone, and letters that passed their retention time, are passed over.
+    Deleted queues and expired dead letters are skipped.
     """
     key, begin, end = piece
     queue = next(
@@ -202,7 +202,7 @@ async def _windows(
 
 
 class _Reader:
-    """Reads backwards until enough was found, or enough was read."""
+    """Reads dead letters backwards up to a number of matches or of scanned messages."""
 
     def __init__(
         self, session: ClusterSession, windows: Iterable[Window], wanted: DeadLetterFilter
@@ -214,20 +214,20 @@ class _Reader:
         self.found: list[MessageRef] = []
         self.scanned = 0
         self.unreadable = 0
-        #: Where the next page ends in each queue; empty after the last one.
+        #: End of the next page in each queue; empty after the last page.
         self.ends: Mapping[str, int] = {each.queue.key: each.end for each in self._windows}
 
     async def read(self, limit: int, scan_max: int) -> None:
         while self.ends and len(self.found) < limit and self.scanned < scan_max:
-            wish = limit - len(self.found) if not self._wanted.reads_messages else CHUNK_MESSAGES
-            size = min(wish, scan_max - self.scanned)
+            chunk = limit - len(self.found) if not self._wanted.reads_messages else CHUNK_MESSAGES
+            size = min(chunk, scan_max - self.scanned)
             windows = windows_before(self._windows, self.ends)
             page = await newest_first(windows, size, self._fetch)
             self.unreadable += page.unreadable
             self._take(page, limit)
 
     def _take(self, page: MergedPage, limit: int) -> None:
-        """Keep what matches; after the last one that was wanted the next page begins."""
+        """Collect the matches; the next page begins after the last match of this page."""
         ends = dict(self.ends)
         for at, (queue, message) in enumerate(page.messages, start=1):
             self.scanned += 1
@@ -245,7 +245,7 @@ class _Reader:
 
 
 def _holds(message: MessageExt, text: str) -> bool:
-    """Whether the body or a property holds the text, in whatever letter case."""
+    """Return True when the body or a property contains the text, ignoring case."""
     try:
         body = message.decompressed_body()
     except ProtocolError:

@@ -1,4 +1,4 @@
-"""Questions about dead letters: which groups have any, how many, since when, how fast they grow."""
+"""Questions about the dead letters of each group: count, first and last one, growth."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,14 +15,15 @@ from core_broker.errors import RequestRefused
 from core_broker.message.topics import DLQ_PREFIX, dlq_topic
 from core_broker.remoting.codes import ResponseCode
 
+#: Maximum number of DLQ topics or messages that are requested at the same time.
 TOPICS_AT_ONCE_MAX = 16
-#: Growth is what died in the last hour, by store time.
+#: Time span of the growth, by store time, milliseconds.
 GROWTH_SPAN_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterGroup:
-    """A group that has dead letters. Counts and times are None where no broker could tell."""
+    """A group with dead letters. Counts and times are None when no broker answered."""
 
     group: str
     topic: str
@@ -35,7 +36,7 @@ class DeadLetterGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What one broker holds of a dead-letter topic."""
+    """The dead letters of a group on one broker."""
 
     count: int
     last_hour: int
@@ -45,7 +46,7 @@ class _Held:
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
 async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[DeadLetterGroup, ...]]:
-    """Every group that has dead letters, most first; unknown counts before all others."""
+    """Every group with dead letters, highest count first; unknown counts before all others."""
     topics = [each for each in await session.admin.topic_list() if each.startswith(DLQ_PREFIX)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
@@ -64,7 +65,7 @@ async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[Dea
 
 @question(fresh_for_ms=1_000)
 async def summary(session: ClusterSession, group: str) -> Partial[DeadLetterGroup | None]:
-    """The dead letters of one group; None when it has none."""
+    """The dead letters of a group; None without dead letters."""
     return await _summary(session, dlq_topic(group))
 
 
@@ -126,7 +127,7 @@ async def _held(session: ClusterSession, topic: str, queues: Sequence[QueueRef])
 async def dead_letters_by_id(
     session: ClusterSession, group: str, ids: tuple[str, ...]
 ) -> Partial[dict[str, MessageRef]]:
-    """The dead letters of the group among the ids."""
+    """The dead letters of the group with these offset message ids."""
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def look(offset_msg_id: str) -> Answer[MessageRef | None]:

@@ -1,13 +1,13 @@
-"""The answer cache of one cluster: equal questions share one request and, for a while, its answer.
+"""The answer cache of one cluster: equal questions share a request and, for a while, the answer.
 
-In flight    A question that equals one in flight waits for the answer of the first.
+In flight    An equal question waits for the answer of the question in flight.
 Fresh        For `fresh_for_ms` after the answer, equal questions get the cached answer with its
-             age. A costly answer stays fresh ten times as long as its request took, so that open
-             pages use at most a tenth of the cluster's time.
-Stale        For STALE_MAX_MS after that, a page gets the cached costly answer once more while the
-             question runs again in the background. Questions inside questions get no stale answer.
-Failures     Errors are cached for FAILURE_FRESH_MS, so that each viewer does not wait for the same
-             dead broker in turn.
+             age. A costly answer stays fresh for ten times the duration of the request, so that
+             open pages use at most a tenth of the cluster's time.
+Stale        For STALE_MAX_MS after that, a page gets the cached costly answer again while the
+             question runs in the background. Nested questions get no stale answer.
+Failures     Errors stay fresh for FAILURE_FRESH_MS, so that viewers do not wait for a dead broker
+             in turn.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FAILURE_FRESH_MS = 1_000
 COSTLY_FRESH_MAX_MS = 30_000
 #: Time after the freshness of a costly answer in which pages still get the answer, milliseconds.
 STALE_MAX_MS = 10_000
-#: Freshness of a costly answer as a multiple of the time that its request took.
+#: Freshness of a costly answer as a multiple of the request's duration.
 FRESH_PER_WORK = 10
 #: Maximum number of cached answers of one cluster.
 ANSWERS_MAX = 4_096
@@ -91,7 +91,7 @@ class AnswerCache:
             request = self._ask(key, fresh_for_ms, ask, costly, self._generation)
             task = asyncio.create_task(request)
             self._in_flight[key] = task
-            # Retrieve the exception, so that asyncio logs nothing when every waiter has gone.
+            # Retrieve the exception, which asyncio would otherwise log after the waiters' end.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         else:
             self.hits += 1

@@ -25,7 +25,7 @@ from core_broker.errors import RequestRefused
 class GatewayError(Exception):
     """`title` is a short heading, `detail` one sentence of cause, `hint` the remedy.
 
-    The texts are lazy: the cache hands one error to several people, and each page translates it.
+    The texts are lazy: the cache returns an error to several people, and pages translate the texts.
     """
 
     status = 502

@@ -7,9 +7,9 @@
     rows = await cluster.ask_async(topic_rows)     # in a WebSocket consumer
     inner = await session.ask(other_question, arg) # inside another question
 
-A question reads. Equal questions (same function, same arguments) share one answer; `cache.py` says
-for how long. A command changes the cluster. Its result is never shared or cached, and when it ends,
-the cached answers of its cluster are dropped.
+A question reads. Questions with equal function and arguments share an answer; `cache.py` defines
+for how long. A command changes the cluster. Results of commands are never shared or cached; the end
+of a command invalidates the cached answers of the cluster.
 """
 
 from collections.abc import Awaitable, Callable
@@ -46,9 +46,9 @@ def name_of(run: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Question(Generic[P, T_co]):
-    """A function that reads from a cluster, its deadline and the freshness of its answer.
+    """A function that reads from a cluster, with deadline and freshness of the answer.
 
-    A `costly` question asks brokers about all their topics, groups or clients.
+    A `costly` question requests all topics, groups or clients of the brokers.
     """
 
     run: "Callable[Concatenate[ClusterSession, P], Awaitable[Partial[T_co]]]"
@@ -63,7 +63,7 @@ class Question(Generic[P, T_co]):
 
 @dataclass(frozen=True, eq=False)
 class Command(Generic[P, T_co]):
-    """A function that changes a cluster, and its deadline."""
+    """A function that changes a cluster, with a deadline."""
 
     run: "Callable[Concatenate[ClusterSession, P], Awaitable[T_co]]"
     deadline_ms: int

@@ -39,7 +39,7 @@ S = TypeVar("S")
 
 #: Timeout of one request to a broker or name server, milliseconds.
 REQUEST_TIMEOUT_MS = 3_000
-#: Maximum number of brokers of one cluster that are asked at the same time.
+#: Maximum number of concurrent requests to brokers of a cluster.
 FAN_OUT_MAX = 32
 #: Pause before the next request to a broker that could not be reached, milliseconds.
 BROKER_BACKOFF_MS = 3_000
@@ -47,7 +47,7 @@ BROKER_BACKOFF_MS = 3_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class BrokerRef:
-    """One broker process: its name, its id (0 is the master) and its address, `host:port`."""
+    """A broker process: name, id (0 is the master) and address, `host:port`."""
 
     name: str
     id: int
@@ -127,8 +127,8 @@ class ClusterSession:
     ) -> tuple[dict[BrokerRef, T], tuple[BrokerFailure, ...]]:
         """Send a request to several brokers at the same time; return answers and failures.
 
-        When every broker fails, `fan_out` raises Refused (all refused) or ClusterUnreachable;
-        with `one_must_answer=False` it returns the failures.
+        When every broker fails, `fan_out` raises Refused (all refused) or ClusterUnreachable; with
+        `one_must_answer=False`, `fan_out` returns the failures.
         """
         refs = list(brokers)
         outcomes = await asyncio.gather(*(self._one(ref, ask) for ref in refs))
@@ -158,8 +158,8 @@ class ClusterSession:
     ) -> tuple[T | None, GantryError | None]:
         """Return one broker's answer or its failure.
 
-        A transport error is repeated for BROKER_BACKOFF_MS without a new request: a dead broker
-        would otherwise cost each question a connect timeout.
+        For BROKER_BACKOFF_MS after a transport error, the error is returned without a request;
+        otherwise each question would wait for the connect timeout of a dead broker.
         """
         backoff = self._backoff.get(ref.addr)
         if backoff is not None and now_ms() < backoff[0]:

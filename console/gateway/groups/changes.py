@@ -1,4 +1,4 @@
-"""Changes to consumer groups: create, edit per broker, delete with its impact shown before."""
+"""Commands that create, edit and delete groups, and the question of a deletion's impact."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from core_broker.remoting.bodies import SubscriptionGroupConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """What can be set on a group; None leaves it as it is on each broker."""
+    """The settable fields of a group; None keeps each broker's value."""
 
     consume_enable: bool | None = None
     consume_broadcast_enable: bool | None = None
@@ -41,7 +41,7 @@ class GroupSettings:
     notify_consumer_ids_changed_enable: bool | None = None
 
     def on(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
-        """The configuration with these settings; everything else stays."""
+        """Return the configuration with the settings applied; other fields stay unchanged."""
         wanted = {field: getattr(self, field) for field in FIELDS}
         changes = {field: value for field, value in wanted.items() if value is not None}
         return msgspec.structs.replace(config, **changes)
@@ -58,7 +58,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class GroupImpact:
-    """What would go with a group. None counts what nobody could tell."""
+    """The objects that a deletion of the group affects; None means unknown."""
 
     brokers: tuple[str, ...]
     clients: int
@@ -70,7 +70,7 @@ class GroupImpact:
 
 @question(fresh_for_ms=1_000)
 async def group_impact(session: ClusterSession, group: str) -> Partial[GroupImpact]:
-    """Clients, progress, retries and dead letters that a deletion would hit."""
+    """The clients, offsets, retries and dead letters that a deletion affects."""
     held, failures = await _held(session, group)
     clients = await session.ask(group_clients, group)
     queues = await session.ask(queue_progress, group)
@@ -95,7 +95,7 @@ async def create_group(
     settings: GroupSettings,
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the group on the named brokers, or on all; AlreadyThere when one of them has it."""
+    """Create the group on the named brokers (default: all); AlreadyThere when it exists there."""
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
@@ -123,7 +123,7 @@ async def update_group(
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Change the group on the named brokers, or on all that have it."""
+    """Change the group on the named brokers (default: brokers with the group)."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     refs = brokers_named(list(held), brokers)
@@ -140,7 +140,7 @@ async def delete_group(
     dead_letters: bool = False,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Delete the group, its offsets and its retry topic; its dead letters only when told to."""
+    """Delete the group with offsets and retry topic; with `dead_letters` also the DLQ topic."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     if is_system_group(name):
@@ -160,7 +160,7 @@ async def delete_group(
 def merge_outcomes(
     first: Sequence[BrokerOutcome], second: Sequence[BrokerOutcome]
 ) -> tuple[BrokerOutcome, ...]:
-    """One outcome per broker; the first error of a broker counts."""
+    """Merge outcomes by broker; the first error of a broker wins."""
     merged = {outcome.addr: outcome for outcome in first}
     for outcome in second:
         before = merged.get(outcome.addr)
@@ -172,7 +172,7 @@ def merge_outcomes(
 def differences(
     held: Sequence[tuple[BrokerRef, SubscriptionGroupConfig]], settings: GroupSettings
 ) -> tuple[FieldChange, ...]:
-    """What the settings would change, line by line; empty when nothing would."""
+    """Return the changed fields by broker; empty when nothing changes."""
     return tuple(
         FieldChange(ref.name, field, getattr(config, field), getattr(after, field))
         for ref, config in held
@@ -183,7 +183,7 @@ def differences(
 
 
 async def _stored(session: ClusterSession, topic: str) -> int | None:
-    """Messages in a topic; 0 when there is no such topic."""
+    """Return the number of messages in a topic; 0 when no broker has the topic."""
     configs = await session.ask(topic_configs)
     if not any(topic in table for table in configs.value.values()):
         return None if configs.failures else 0
@@ -193,7 +193,7 @@ async def _stored(session: ClusterSession, topic: str) -> int | None:
 async def _held(
     session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, SubscriptionGroupConfig], tuple[BrokerFailure, ...]]:
-    """The group's settings on each broker that has it, read now."""
+    """Return the group's current settings by broker, not from the cache."""
     tables, failures = await session.fan_out(
         await masters(session), lambda ref: session.admin.group_configs(ref.addr)
     )

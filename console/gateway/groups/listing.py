@@ -1,4 +1,4 @@
-"""Questions about consumer groups: how far behind, who consumes, how configured."""
+"""Questions about consumer groups: the list and the configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Configs = Mapping[BrokerRef, Mapping[str, SubscriptionGroupConfig]]
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group over all brokers, as it is configured."""
+    """The configuration of a group over all brokers."""
 
     name: str
     system: bool
@@ -31,7 +31,7 @@ class GroupRow:
 
 @question(fresh_for_ms=2_000, costly=True)
 async def group_configs(session: ClusterSession) -> Partial[Configs]:
-    """Every broker's table of groups."""
+    """The group table of each broker."""
     found, failures = await session.fan_out(
         await masters(session), lambda ref: session.admin.group_configs(ref.addr)
     )
@@ -62,7 +62,7 @@ def _rows(tables: Configs) -> tuple[GroupRow, ...]:
 async def group_settings(
     session: ClusterSession, group: str
 ) -> Partial[tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]]:
-    """The group's settings on each broker that has it; NotThere when none has."""
+    """The group's settings by broker; NotThere when no broker has the group."""
     answer = await session.ask(group_configs)
     held = tuple((ref, table[group]) for ref, table in answer.value.items() if group in table)
     if not held:
@@ -80,7 +80,7 @@ def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
 
 
 def group_row(name: str, configs: Mapping[str, SubscriptionGroupConfig]) -> GroupRow:
-    """One group over the brokers that have it."""
+    """Merge the configurations of a group on several brokers."""
     first = next(iter(configs.values()))
     return GroupRow(
         name=name,

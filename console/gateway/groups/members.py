@@ -1,4 +1,4 @@
-"""Questions about the clients of a group: who is connected, subscribed to what, holding what."""
+"""Questions about the members of a group: connections, subscriptions, queue ownership."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from core_broker.errors import GantryError, RequestRefused
 from core_broker.remoting.bodies import ConsumerConnection, ConsumerRunningInfo, SubscriptionData
 from core_broker.remoting.codes import ResponseCode
 
-#: Clients are asked through the broker; a page waits this long for the slowest of them.
+#: Timeout of a request that the broker relays to a client, seconds; a page waits for the slowest.
 OWNER_WAIT_S = 1.5
 OWNERS_ASKED_MAX = 32
 RUNNING_DEADLINE_MS = 14_000
@@ -26,7 +26,7 @@ BROADCASTING = "BROADCASTING"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One connected consumer and the brokers that see it."""
+    """A connected consumer and the brokers of its connections."""
 
     client_id: str
     addr: str
@@ -37,7 +37,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class GroupClients:
-    """The members of a group now. The words are RocketMQ's; None when nobody is connected."""
+    """The current members of a group. Terms are RocketMQ's; None without members."""
 
     clients: tuple[Client, ...]
     subscriptions: tuple[SubscriptionData, ...]
@@ -56,7 +56,7 @@ class GroupClients:
 
 @question(fresh_for_ms=2_000)
 async def group_clients(session: ClusterSession, group: str) -> Partial[GroupClients]:
-    """Who is connected, merged over all brokers."""
+    """The members of a group, merged over all brokers."""
     found, failures = await session.fan_out(
         await masters(session), lambda ref: _connections(session, ref, group)
     )
@@ -67,7 +67,7 @@ async def group_clients(session: ClusterSession, group: str) -> Partial[GroupCli
 async def clients_of(
     session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, GroupClients]]:
-    """The clients of the groups of one page."""
+    """The members of several groups, for one page."""
     answers = await asyncio.gather(
         *(session.ask(group_clients, group) for group in groups), return_exceptions=True
     )
@@ -88,7 +88,7 @@ async def clients_of(
 async def queue_owners(
     session: ClusterSession, group: str
 ) -> Partial[Mapping[tuple[str, str, int], str]]:
-    """Which client holds which queue, as far as the clients say so in time."""
+    """The owner of each queue, from the clients that answer within OWNER_WAIT_S."""
     members = (await session.ask(group_clients, group)).value.clients[:OWNERS_ASKED_MAX]
     addrs = {ref.name: ref.addr for ref in await masters(session)}
 
@@ -99,7 +99,7 @@ async def queue_owners(
                     addrs[client.brokers[0]], group, client.client_id
                 )
         except (TimeoutError, GantryError):
-            return {}  # older clients do not answer this; their queues stay without an owner
+            return {}  # older clients do not support this request: owners stay unknown
         return {
             (queue.topic, queue.broker_name, queue.queue_id): client.client_id
             for queue in info.mq_table
@@ -115,7 +115,7 @@ async def queue_owners(
 async def running_info(
     session: ClusterSession, group: str, client_id: str, with_stack: bool = False
 ) -> Partial[tuple[Client, ConsumerRunningInfo]]:
-    """What one consumer says about itself, its threads too; its broker passes the question on."""
+    """The running information of one consumer (307), relayed by a broker."""
     members = (await session.ask(group_clients, group)).value.clients
     client = next((member for member in members if member.client_id == client_id), None)
     if client is None:
@@ -136,7 +136,7 @@ async def running_info(
 async def _connections(
     session: ClusterSession, ref: BrokerRef, group: str
 ) -> ConsumerConnection | None:
-    """The connections that one broker sees; None when there are none."""
+    """Return the group's connections on one broker; None without connections."""
     try:
         return await session.admin.consumer_connections(ref.addr, group)
     except RequestRefused as refusal:
@@ -146,7 +146,7 @@ async def _connections(
 
 
 def merge_connections(found: Mapping[BrokerRef, ConsumerConnection | None]) -> GroupClients:
-    """One client connects to several brokers; each client is listed once."""
+    """Merge connections by client: one client connects to several brokers."""
     brokers: dict[str, list[str]] = {}
     clients: dict[str, Client] = {}
     subscriptions: dict[str, SubscriptionData] = {}
@@ -175,7 +175,7 @@ def merge_connections(found: Mapping[BrokerRef, ConsumerConnection | None]) -> G
 
 
 def version_text(number: int) -> str:
-    """The release behind the number a client announces: 409 → "4.9.8".
+    """Return the release for the version number of a client: 409 → "4.9.8".
 
     RocketMQ numbers its releases in order, each after its snapshot, ten patches to a minor and
     ten minors to a major version, with 4.0.0 as 213. Before that the order was less regular.

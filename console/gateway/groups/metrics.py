@@ -1,5 +1,4 @@
-"""What changes of a group while people watch: lag in messages and time, rate, clients, dead
-letters."""
+"""Metrics of consumer groups: lag in messages and in time, consume rate, clients, dead letters."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -21,16 +20,18 @@ from core_broker.message.topics import RETRY_PREFIX, dlq_topic
 from core_broker.remoting.bodies.inventory import GroupEntry
 
 METRICS_FRESH_MS = 3_000
-#: In so many topics a group is asked since when it is behind, where each is a question.
+#: Maximum number of topics of a group for which the lag in time is requested.
 TOPICS_ASKED_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMetrics:
-    """`lag` counts messages and is None while the group has no place in any queue, or nobody can
-    tell. `pending_since_ms` is when the oldest message before the group was stored; None without
-    one. `rate` is of the last minute. None is what nobody could tell. Who is `broadcasting` keeps
-    its offsets itself."""
+    """Metrics of a group; None means unknown.
+
+    `lag` counts messages; None also before the first committed offset. `pending_since_ms` is the
+    store time of the oldest unconsumed message. `rate` is the average of the last minute, msg/s.
+    Members of a `broadcasting` group store their offsets themselves.
+    """
 
     lag: int | None
     retry_lag: int
@@ -43,11 +44,11 @@ class GroupMetrics:
 
     @property
     def consumed(self) -> bool:
-        """Whether it ever had a place in a queue."""
+        """True after the first committed offset."""
         return self.lag is not None or bool(self.topics)
 
     def lag_seconds(self, at_ms: int) -> float | None:
-        """How old the oldest message before the group is; 0 when there is none."""
+        """Return the age of the oldest unconsumed message, seconds; 0 without lag."""
         if self.lag == 0:
             return 0.0
         if self.pending_since_ms is None:
@@ -57,10 +58,10 @@ class GroupMetrics:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def bulk_group_metrics(session: ClusterSession) -> Partial[BulkMetrics[GroupMetrics]]:
-    """The numbers of every group all of whose brokers tell of all groups at once."""
+    """The metrics of the groups for which each broker offers an inventory."""
     figures = await session.ask(group_inventory)
     configs = await session.ask(group_configs)
-    # A client is connected to several brokers, so their counts cannot be added.
+    # A client connects to several brokers: the sum of the brokers' counts would be too high.
     members = await _members(session) if len(figures.value) > 1 else {}
     parts: dict[str, list[GroupEntry | None]] = {}
     for ref, table in configs.value.items():
@@ -77,7 +78,7 @@ async def bulk_group_metrics(session: ClusterSession) -> Partial[BulkMetrics[Gro
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
 async def group_metrics(session: ClusterSession, group: str) -> Partial[GroupMetrics]:
-    """The numbers of one group, asked for on every broker that has it."""
+    """The metrics of a group, requested from the brokers of the group."""
     queues = await session.ask(queue_progress, group)
     stats = (await session.ask(group_stats, group)).value
     members, dead, pending = await asyncio.gather(
@@ -105,12 +106,12 @@ async def group_metrics(session: ClusterSession, group: str) -> Partial[GroupMet
 async def metrics_of_groups(
     session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, GroupMetrics]]:
-    """The numbers of these groups, each asked for; a group that was just deleted is left out."""
+    """The metrics of named groups, requested group by group; deleted groups are left out."""
     return await ask_each(session, group_metrics, groups)
 
 
 async def _members(session: ClusterSession) -> dict[str, set[str]]:
-    """The client ids of each group over all brokers."""
+    """Return the client ids of each group over all brokers."""
     found: dict[str, set[str]] = {}
     for body in (await session.ask(client_inventory)).value.values():
         for client in body.clients:
@@ -127,7 +128,7 @@ async def _clients(session: ClusterSession, group: str) -> GroupClients | None:
 
 
 async def _dead_letters(session: ClusterSession, group: str) -> int | None:
-    """How many dead letters are stored; 0 when the group has no topic for them."""
+    """Return the number of stored dead letters; 0 when the group has no DLQ topic."""
     topic = dlq_topic(group)
     configs = await session.ask(topic_configs)
     if not any(topic in table for table in configs.value.values()):
@@ -140,7 +141,7 @@ async def _dead_letters(session: ClusterSession, group: str) -> int | None:
 
 
 async def _pending(session: ClusterSession, group: str, queues: Iterable[GroupQueue]) -> int | None:
-    """When the oldest message before the group was stored, as far as brokers tell."""
+    """Return the store time of the oldest unconsumed message; None when no broker reports one."""
     behind = sorted({(queue.topic, queue.broker) for queue in queues if queue.lag})
     refs = {ref.name: ref for ref in (await session.ask(group_configs)).value}
     asks = [
@@ -153,7 +154,7 @@ async def _pending(session: ClusterSession, group: str, queues: Iterable[GroupQu
 
 
 async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRef) -> int | None:
-    """When the oldest message before the group on one broker was stored."""
+    """Return the store time of the oldest unconsumed message on one broker."""
     try:
         spans = await session.admin.consume_time_span(ref.addr, group, topic)
     except GantryError:
@@ -163,7 +164,7 @@ async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRe
 
 
 def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupMetrics:
-    """Add up what the brokers of a group told, and who its members are where that was asked."""
+    """Add up the inventory entries of a group; `members` are its client ids over all brokers."""
     parts, members = [part for part in told[0] if part is not None], told[1]
     topics = {name for part in parts for name in part.topics}
     lags = [(name, lag) for part in parts for name, lag in part.topics.items()]

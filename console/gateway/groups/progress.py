@@ -13,10 +13,10 @@ from core_broker.remoting.bodies import ConsumeStats
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group is, over its queues. `lag` counts messages; None when nobody can tell.
+    """Progress of a group over its queues. `lag` counts messages; None means unknown.
 
-    `behind_since_ms` is the store time of the last message consumed from the queue that is
-    furthest behind; None when there is no lag or nothing was consumed yet.
+    `behind_since_ms` is the earliest store time of a last consumed message among the queues with
+    lag; None without lag or before the first consumption.
     """
 
     lag: int | None
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class GroupQueue:
-    """A group's place in one queue. `client` is None when no client said that it holds it."""
+    """A group's offsets in a queue. `client` is the owner of the queue; None means unknown."""
 
     topic: str
     broker: str
@@ -53,7 +53,7 @@ class GroupQueue:
 async def group_stats(
     session: ClusterSession, group: str
 ) -> Partial[Mapping[BrokerRef, ConsumeStats]]:
-    """Offsets and rate of the group on each broker that has it."""
+    """Offsets and rate of the group by broker."""
     held = await session.ask(group_settings, group)
     refs = [ref for ref, _config in held.value]
     found, failures = await session.fan_out(
@@ -64,7 +64,7 @@ async def group_stats(
 
 @question(fresh_for_ms=1_000)
 async def queue_progress(session: ClusterSession, group: str) -> Partial[tuple[GroupQueue, ...]]:
-    """The group's place in every queue it has an offset in, retries last."""
+    """The group's offsets in all its queues, retry queues last."""
     answer = await session.ask(group_stats, group)
     queues = [
         queue for ref, stats in answer.value.items() for queue in group_queues(ref.name, stats)
@@ -74,7 +74,7 @@ async def queue_progress(session: ClusterSession, group: str) -> Partial[tuple[G
 
 
 def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:
-    """Read one answer; offsets below zero and store times of zero mean that nobody knows."""
+    """Read one broker's answer; offsets below zero and store times of zero mean unknown."""
     return [
         GroupQueue(
             topic=queue.topic,
@@ -89,7 +89,7 @@ def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:
 
 
 def progress_of(queues: Iterable[GroupQueue], rates: Iterable[float]) -> Progress | None:
-    """Sum up; None when the group has no place in any queue."""
+    """Return the sums over the queues; None when the group has no offset in any queue."""
     found = list(queues)
     if not found:
         return None
@@ -109,7 +109,7 @@ def progress_of(queues: Iterable[GroupQueue], rates: Iterable[float]) -> Progres
 def with_owners(
     queues: Iterable[GroupQueue], owners: Mapping[tuple[str, str, int], str]
 ) -> tuple[GroupQueue, ...]:
-    """Name the client that holds each queue."""
+    """Return the queues with their owners."""
     return tuple(
         replace(queue, client=owners.get((queue.topic, queue.broker, queue.queue_id)))
         for queue in queues

@@ -1,4 +1,4 @@
-"""Questions about who reads one topic: its groups, how far behind each is, whether it is there."""
+"""The question of the consumer groups of one topic: lag and number of clients."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TOPIC_GROUPS_DEADLINE_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """A group that reads the topic. None is what nobody could tell."""
+    """A consumer group of the topic; None means unknown."""
 
     group: str
     lag: int | None
@@ -27,7 +27,7 @@ class TopicGroup:
 
 @question(fresh_for_ms=2_000, deadline_ms=TOPIC_GROUPS_DEADLINE_MS)
 async def groups_reading(session: ClusterSession, topic: str) -> Partial[tuple[TopicGroup, ...]]:
-    """The groups of a topic, furthest behind first; no more than READERS_MAX are asked."""
+    """The groups of a topic, highest lag first; at most TOPIC_GROUPS_MAX groups."""
     numbers = await session.ask(topic_metrics, topic)
     groups = numbers.value.groups[:TOPIC_GROUPS_MAX]
     clients = await session.ask(clients_of, groups)
@@ -52,7 +52,7 @@ async def groups_reading(session: ClusterSession, topic: str) -> Partial[tuple[T
 async def _queues(
     session: ClusterSession, group: str, topic: str
 ) -> tuple[list[GroupQueue], tuple[BrokerFailure, ...]]:
-    """The group's place in the queues of one topic; nothing for a group that just went."""
+    """Return the group's offsets in a topic; empty for a deleted group."""
     try:
         answer = await session.ask(queue_progress, group)
     except GatewayError as failure:

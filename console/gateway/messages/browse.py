@@ -48,10 +48,10 @@ EVERYTHING = MessageFilter()
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """One page, newest first. `total` counts the whole window, `unreadable` what is missing.
+    """A page, newest first. `total` counts the whole window; `unreadable` messages are left out.
 
-    With a filter, `scanned` messages were looked at for this page and `left` still lie before them;
-    `total` counts those that match and those that do not.
+    With a filter, the page scanned `scanned` messages and `left` older ones remain; `total`
+    counts matching and other messages.
     """
 
     rows: tuple[MessageRef, ...]
@@ -73,12 +73,12 @@ async def browse(
     queue: str = "",
     wanted: MessageFilter = EVERYTHING,
 ) -> Partial[MessagePage]:
-    """One page of a topic's messages stored in [begin_ms, end_ms], newest first.
+    """A page of a topic's messages stored in [begin_ms, end_ms], newest first.
 
-    `queue` keeps to one queue (`broker-a:3`) or one broker (`broker-a`). With a filter the page
-    ends when it is full or the budget of SCAN_… is spent, and its cursor leads on from there.
-    Raises CursorError for a cursor that is none, NotThere for a topic or queue that is none, and
-    FilterError for a filter that cannot be used.
+    `queue` selects one queue (`broker-a:3`) or one broker (`broker-a`). With a filter, a page ends
+    when the page is full or the scan budget (SCAN_…) is spent; the cursor continues from there.
+    Raises CursorError for an invalid cursor, NotThere for an unknown topic or queue, and
+    FilterError for an invalid filter.
     """
     ends = decode_cursor(cursor) if cursor else None
     test = wanted.compiled() if wanted else None
@@ -116,7 +116,7 @@ async def browse(
 
 
 def chosen_queues(queues: tuple[QueueRef, ...], queue: str) -> tuple[QueueRef, ...]:
-    """The queues that a text names, `broker-a:3` or `broker-a`; all of them when it is empty."""
+    """Return the queues for `broker-a:3` or `broker-a`; for an empty text, all queues."""
     chosen = tuple(each for each in queues if queue in {"", each.key, each.broker.name})
     if queue and not chosen:
         raise NotThere(
@@ -131,8 +131,7 @@ def chosen_queues(queues: tuple[QueueRef, ...], queue: str) -> tuple[QueueRef, .
 
 @question(fresh_for_ms=2_000)
 async def queue_names(session: ClusterSession, topic: str) -> Partial[tuple[str, ...]]:
-    """What `browse` takes as `queue`: the brokers of a topic and its queues, no more than
-    QUEUES_OFFERED_MAX."""
+    """The values of `browse(queue=)`: brokers and queues of a topic, at most QUEUES_OFFERED_MAX."""
     queues = await topic_queues(session, topic)
     names = [*(each.name for each in brokers_of(queues)), *(each.key for each in queues)]
     return Partial(tuple(names[:QUEUES_OFFERED_MAX]))

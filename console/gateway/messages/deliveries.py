@@ -17,7 +17,7 @@ GROUPS_SHOWN_MAX = 100
 
 
 class Delivery(StrEnum):
-    """How far a group is with one message, as its committed offset tells."""
+    """The state of a message in a group, judged by the group's committed offset."""
 
     CONSUMED = "consumed"
     WAITING = "waiting"
@@ -36,7 +36,7 @@ class GroupDelivery:
 async def deliveries(
     session: ClusterSession, offset_msg_id: str
 ) -> Partial[tuple[GroupDelivery, ...]]:
-    """How far each group of the message's topic is with it."""
+    """The delivery state of a message in each group of its topic."""
     ref, failures = await message_at(session, offset_msg_id)
     if ref is None:
         return Partial((), failures)

@@ -1,12 +1,12 @@
-"""Which messages a person wants to see: by tag, by SQL92 over properties, by what a body holds.
+"""Message filters: by tag, by SQL92 over properties, by body.
 
-The parts of a filter are joined by AND. All of it is decided here, message by message, and not by
-brokers: a broker filters by SQL92 only where `enablePropertyFilter` says so, never by body, and
-not at all for a topic that nobody may read. The SQL92 compiler is the broker's own, so what matches
-here is what a consumer with that expression would be given.
+The parts of a filter are joined by AND. The console evaluates them, message by message: a broker
+filters by SQL92 only with `enablePropertyFilter`, never by body, and never in a topic without read
+permission. Broker and console share the SQL92 compiler, so a consumer with an expression receives
+the messages that the console shows.
 
-Bounded: expressions have a length, a regular expression runs in time linear to the text (RE2), a
-JSON path is a plain walk, and of a large body only the first BODY_BYTES_MAX bytes are looked at.
+Bounds: expressions have a maximum length, a regular expression runs in linear time (RE2), a JSON
+path is a plain walk, and a filter reads only the first BODY_BYTES_MAX bytes of a large body.
 """
 
 import json
@@ -33,7 +33,7 @@ TAGS_CHARS_MAX = 255
 SQL_CHARS_MAX = 2_000
 BODY_CHARS_MAX = 500
 PATH_STEPS_MAX = 32
-#: As much of a body is looked at; what is compressed may unpack to this.
+#: Maximum size of the examined part of a body, and of a decompressed body, bytes.
 BODY_BYTES_MAX = 4 * 1024 * 1024
 REGEX_MEMORY_BYTES_MAX = 1024 * 1024
 COMPILED_MAX = 64
@@ -42,18 +42,18 @@ Test = Callable[[MessageExt], bool]
 
 
 class BodyTest(StrEnum):
-    """How the body's part of a filter is meant."""
+    """The kind of a body filter."""
 
     #: The body contains the text, in any letter case.
     TEXT = "text"
-    #: An expression in RE2's syntax is found somewhere in the body.
+    #: A regular expression (RE2 syntax) matches somewhere in the body.
     REGEX = "regex"
-    #: A path in a JSON body: `$.order.total > 100`, or only `$.order` for “it is there”.
+    #: A path in a JSON body: `$.order.total > 100`, or `$.order` for “the path exists”.
     JSON = "json"
 
 
 class FilterError(Unusable):
-    """Part of a filter cannot be understood; `field` is tags, sql or body."""
+    """A part of a filter is invalid; `field` is tags, sql or body."""
 
     kind = "filter"
     title = _("The filter cannot be used")
@@ -65,7 +65,7 @@ class FilterError(Unusable):
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """What is wanted; an empty part wants everything. Hashable, so it can stand in a question."""
+    """A filter; an empty part matches all messages. Hashable, for use as a question's argument."""
 
     tags: str = ""
     sql: str = ""
@@ -80,7 +80,7 @@ class MessageFilter:
         return bool(self.body)
 
     def compiled(self) -> Test:
-        """The test of one message; raises FilterError with the part that is wrong."""
+        """Return the test of one message; raise FilterError for an invalid part."""
         return _compiled(self)
 
 
@@ -134,7 +134,7 @@ def _by_body(text: str, test: BodyTest) -> Test:
 def _contains(text: str) -> Test:
     wanted = text.lower()
     raw = wanted.encode()
-    if raw.isascii() and not raw.islower():  # nothing in it has a case: bytes are compared
+    if raw.isascii() and not raw.islower():  # caseless text: compare bytes
         return lambda message: raw in body_of(message)
     return lambda message: wanted in body_of(message).decode(errors="replace").lower()
 
@@ -171,14 +171,14 @@ def _by_path(text: str) -> Test:
         try:
             document = msgspec.json.decode(body_of(message))
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            return False  # no JSON: nothing is at any path
+            return False  # not JSON
         return any(wanted(each) for each in _found(document, steps))
 
     return test
 
 
 def _path(text: str) -> tuple[list[Any], str]:
-    """The steps of a path and what stands behind it."""
+    """Return the steps of a path and the rest of the text."""
     if not text.startswith("$"):
         raise FilterError("body", _("A JSON path begins with $, for example $.order.id = 7."))
     at, steps = 1, []
@@ -228,7 +228,7 @@ def _ordered(sign: str, wanted: Any) -> Callable[[Any], bool]:
 
 
 def _value(text: str) -> Any:
-    """A JSON value, or else the text as it stands."""
+    """Return a JSON value, or the unchanged text."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1]
     try:
@@ -252,7 +252,7 @@ def _text(value: Any) -> str:
 
 
 def _found(document: Any, steps: list[Any]) -> list[Any]:
-    """The values that a path leads to."""
+    """Return the values at a path."""
     values = [document]
     for step in steps:
         following: list[Any] = []
@@ -269,9 +269,10 @@ def _found(document: Any, steps: list[Any]) -> list[Any]:
 
 
 def body_of(message: MessageExt) -> bytes:
-    """The body as it was sent, as far as a filter looks; as it is stored when it does not unpack.
+    """Return the decompressed body, at most BODY_BYTES_MAX bytes.
 
-    One that unpacks to more than BODY_BYTES_MAX is such a body: nothing of it is looked at."""
+    A body that fails to decompress, or decompresses to more than BODY_BYTES_MAX, stays compressed.
+    """
     if not message.sys_flag & sysflag.COMPRESSED:
         return message.body[:BODY_BYTES_MAX]
     try:

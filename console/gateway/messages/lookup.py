@@ -1,4 +1,4 @@
-"""Questions that find messages by whatever is known of them: an id, a key, a place in a queue."""
+"""Questions that find messages by message id, by key, or by queue and offset."""
 
 import asyncio
 import re
@@ -19,53 +19,53 @@ from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import is_system_topic
 
-#: RocketMQ answers a key query with at most this many messages per broker.
+#: Maximum number of messages that a RocketMQ broker returns for a key query.
 KEY_MESSAGES_MAX = 64
-#: What has no topic is looked for in at most this many topics.
+#: Maximum number of topics that a query without a topic searches.
 TOPICS_SEARCHED_MAX = 5_000
 TOPICS_AT_ONCE_MAX = 16
 TIMESTAMP_MAX = 2**63 - 1
 
-#: `broker-a:3:1234` or `3:1234`: queue and offset within a topic, as lists of messages show them.
+#: `broker-a:3:1234` or `3:1234`: queue and offset within a topic, the format of message lists.
 _QUEUE_OFFSET = re.compile(r"(?:(?P<broker>[^:]+):)?(?P<queue>[0-9]{1,5}):(?P<offset>[0-9]{1,18})")
-#: `orders/3/1234`, also `orders/broker-a:3:1234`: the same with its topic.
+#: `orders/3/1234`, also `orders/broker-a:3:1234`: topic, queue and offset.
 _TOPIC_QUEUE_OFFSET = re.compile(
     r"(?P<topic>[^/\s]+)/(?:(?P<broker>[^:/]+)[:/])?(?P<queue>[0-9]{1,5})[:/](?P<offset>[0-9]{1,18})"
 )
-#: The ids of 5.x clients: a version, the machine, the process, seconds since 2021, a sequence.
+#: Message ids of 5.x clients: version, machine, process, seconds since 2021, sequence.
 _ID_OF_5 = re.compile(r"01[0-9A-Fa-f]{32}")
 
 
 class Index(StrEnum):
-    """Where something can be looked for."""
+    """The indexes that a lookup searches."""
 
-    #: The commit logs, at the offset that the id names.
+    #: The commit logs, at the offset of the id.
     OFFSET_ID = "offset_id"
     #: A queue, at an offset.
     PLACE = "place"
-    #: The key indexes, for ids that clients made: those of 4.x as well as those of 5.x.
+    #: The key indexes, for unique keys of 4.x and 5.x clients.
     UNIQUE_KEY = "unique_key"
-    #: The key indexes, for the keys that the application gave.
+    #: The key indexes, for keys of the application.
     KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedIndex:
-    """One place that was looked through, and how many messages it gave."""
+    """A searched index and the number of its messages."""
 
     index: Index
     found: int
     brokers: int
-    #: How many topics were looked through; None where that makes no difference.
+    #: Number of searched topics; None for an index without topics.
     topics: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Messages, newest first, and what was looked through for them, in order.
+    """Messages, newest first, and the searched indexes, in order.
 
-    `is_cut` says that a broker had as many as it ever answers with, or that there were more topics
-    than are looked through.
+    `is_cut`: a broker returned KEY_MESSAGES_MAX messages, or the cluster has more topics than
+    TOPICS_SEARCHED_MAX, so messages may be missing.
     """
 
     refs: tuple[MessageRef, ...]
@@ -74,7 +74,7 @@ class LookupResult:
 
 
 def is_exact_reference(text: str) -> bool:
-    """True for what can only be an id or a place, which is worth looking for while one types."""
+    """Return True for a message id or a topic, queue and offset: the search box looks these up."""
     return is_offset_id(text) or any(
         pattern.fullmatch(text) for pattern in (_ID_OF_5, _TOPIC_QUEUE_OFFSET)
     )
@@ -82,11 +82,11 @@ def is_exact_reference(text: str) -> bool:
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
 async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[LookupResult]:
-    """Messages that an id, a key or a place names, whatever kind it is and however old.
+    """Messages for an id, a key, or a queue and offset, of any age.
 
-    An offset id leads straight to its record, a place to its queue. Anything else is looked for in
-    the key index of the topic, or of every topic when none is given. Brokers that look for a key
-    are given no time, so they go through all of their index files.
+    An offset message id leads to its record, a queue and offset to the queue. Other texts are
+    searched in the key index of the topic, or of every topic without one. The key query has no time
+    range, so brokers search all index files.
     """
     searched: list[SearchedIndex] = []
     failures: tuple[BrokerFailure, ...] = ()
@@ -118,7 +118,7 @@ def is_offset_id(text: str) -> bool:
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
 async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[LookupResult]:
-    """Messages of a topic under a key or unique key, at most 64 of each broker."""
+    """Messages of a topic with this key or unique key, at most KEY_MESSAGES_MAX per broker."""
     brokers = brokers_of(await topic_queues(session, topic))
     part = await _by_key(session, topic, key, brokers)
     return Partial(_found_by_key([part], len(brokers)), part.failures)
@@ -126,7 +126,7 @@ async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[Looku
 
 @dataclass(frozen=True, slots=True)
 class _InTopic:
-    """What the indexes of one topic gave: by unique key and by key."""
+    """The messages of a topic by unique key and by key."""
 
     unique: Sequence[MessageRef]
     keyed: Sequence[MessageRef]
@@ -155,7 +155,7 @@ async def _by_key(
 
 
 def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = False) -> LookupResult:
-    """The messages of several topics, each once."""
+    """Merge the messages of several topics, without duplicates."""
     unique = [ref for part in parts for ref in part.unique]
     keyed = [ref for part in parts for ref in part.keyed]
     refs = {(ref.broker, ref.message.offset_physical): ref for ref in (*unique, *keyed)}
@@ -187,7 +187,7 @@ async def _in_all_topics(session: ClusterSession, key: str) -> Partial[LookupRes
 
 
 def _queue_offset_of(text: str, topic: str) -> tuple[str, str | None, int, int] | None:
-    """The topic, broker, queue and offset that a text names; a topic beside it must be the same."""
+    """Parse topic, broker, queue and offset; None for other texts or a different topic."""
     reference = _TOPIC_QUEUE_OFFSET.fullmatch(text)
     named = reference["topic"] if reference else ""
     if topic and named != topic:
@@ -200,11 +200,11 @@ def _queue_offset_of(text: str, topic: str) -> tuple[str, str | None, int, int] 
 async def _at_queue_offset(
     session: ClusterSession, topic: str, broker: str | None, queue_id: int, offset: int
 ) -> Partial[LookupResult]:
-    """The messages at an offset of a queue, of one broker or of all that have such a queue."""
+    """Return the messages at an offset of a queue, on the named broker or on all brokers."""
     try:
         known = await topic_queues(session, topic)
     except NotThere:
-        known = ()  # then the text is no place, and may still be a key
+        known = ()  # no queue and offset, but possibly a key
     queues = {
         each.broker: each
         for each in known

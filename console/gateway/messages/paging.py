@@ -1,9 +1,8 @@
 """Messages of several queues in one list, newest first, page by page.
 
-Each queue is in order of its offsets, and its store times never go back, so a page is a merge from
-the ends of the queues. A cursor is the offsets at which the next page ends in each queue. Because
-it names offsets and not positions in a list, messages that arrive while a person turns pages
-neither repeat rows nor hide any.
+Store times never decrease within a queue, so a page is a k-way merge from the ends of the queues. A
+cursor holds, per queue, the offset at which the next page ends. Because a cursor holds offsets and
+not positions in a list, messages that arrive between two pages neither repeat nor hide rows.
 """
 
 import asyncio
@@ -20,11 +19,12 @@ from console.gateway.engine.errors import Unusable
 from console.gateway.messages.queue_slices import QueueRef, Slice
 from core_broker.message.model import MessageExt
 
-#: How much is read from the end of a queue at once.
+#: Minimum and maximum number of messages of one read from the end of a queue.
 CHUNK_MESSAGES_MIN = 4
 CHUNK_MESSAGES_MAX = 32
-#: The same while most of what is read is not wanted.
+#: Number of messages of one read while a filter rejects most messages.
 SCAN_CHUNK_MESSAGES = 128
+#: Maximum length of a cursor, characters.
 CURSOR_CHARS_MAX = 64 * 1024
 
 Fetch = Callable[[QueueRef, int, int], Awaitable[Slice]]
@@ -32,7 +32,7 @@ Test = Callable[[MessageExt], bool]
 
 
 class CursorError(Unusable):
-    """The text is not a cursor that a page gave out."""
+    """The text is no valid cursor."""
 
     def __init__(self) -> None:
         super().__init__(_("Not a cursor of this list; start without one."))
@@ -40,7 +40,7 @@ class CursorError(Unusable):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a queue that a list is about: offsets in [begin, end)."""
+    """A range of a queue: offsets in [begin, end)."""
 
     queue: QueueRef
     begin: int
@@ -53,18 +53,18 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class MergedPage:
-    """`ends` says where the next page ends in each queue; it is empty after the last page."""
+    """A page. `ends` maps queues to the end of the next page; empty after the last page."""
 
     messages: tuple[tuple[QueueRef, MessageExt], ...]
     ends: Mapping[str, int]
     unreadable: int
-    #: Messages that were looked at, wanted or not.
+    #: Number of messages read for the page, with and without a match.
     scanned: int
 
 
 @dataclass(slots=True)
 class Budget:
-    """How much one page may look at; whatever is used up first ends it."""
+    """The scan budget of one page: messages, bytes and time; the first one spent ends the page."""
 
     messages: int
     bytes: int
@@ -81,7 +81,7 @@ class Budget:
 
 
 async def newest_first(windows: Sequence[Window], limit: int, fetch: Fetch) -> MergedPage:
-    """Merge the `limit` newest messages of the windows, reading little more than it shows."""
+    """Merge the `limit` newest messages of the windows; reads few messages beyond the page."""
     share = -(-limit // max(1, len(windows)))
     chunk = max(CHUNK_MESSAGES_MIN, min(CHUNK_MESSAGES_MAX, share))
     merge = _Merge([_Tail(window, chunk, fetch) for window in windows])
@@ -94,11 +94,11 @@ async def newest_first(windows: Sequence[Window], limit: int, fetch: Fetch) -> M
 async def newest_matching(
     windows: Sequence[Window], limit: int, fetch: Fetch, wanted: Test, budget: Budget
 ) -> MergedPage:
-    """Like `newest_first` with those that pass a test, looking at no more than the budget allows.
+    """Like `newest_first` for the messages that pass a test, within a scan budget.
 
-    A page that ends for its budget has a cursor like any other, so the pages together hold the
-    same messages wherever each of them ended. At least one message is looked at. The test runs in
-    a thread, because one that reads bodies takes its time.
+    A page that ends with the budget has a regular cursor, so the budget changes the number of pages
+    but not their messages. A page reads at least one message. The test runs in a thread, because a
+    test of bodies may take long.
     """
     passed: set[tuple[QueueRef, int]] = set()
 
@@ -121,14 +121,14 @@ async def newest_matching(
 
 
 class _Merge:
-    """The ends of several queues as one, from the newest message back."""
+    """K-way merge of several queues, from the newest message to the oldest."""
 
     def __init__(self, tails: "Sequence[_Tail]") -> None:
         self.tails = tails
         self.scanned = 0
 
     async def take(self) -> tuple[QueueRef, MessageExt] | None:
-        """The newest message that was not taken yet; None when there is none left."""
+        """Return the newest remaining message; None at the end."""
         empty = [tail for tail in self.tails if tail.must_fill]
         if empty:
             await asyncio.gather(*(tail.fill() for tail in empty))
@@ -147,11 +147,11 @@ class _Merge:
 
 
 class _Tail:
-    """The end of one queue, read backwards in chunks."""
+    """A backward reader of one queue, in chunks."""
 
     def __init__(self, window: Window, chunk: int, fetch: Fetch) -> None:
         self.window = window
-        #: Everything at and after this offset is on this page or an earlier one.
+        #: Messages from this offset on belong to this page or to earlier pages.
         self.end = window.end
         self.messages: list[MessageExt] = []
         self.unreadable = 0
@@ -169,7 +169,7 @@ class _Tail:
         return not self.messages and self.end > self.window.begin
 
     async def fill(self) -> None:
-        """Read the next chunk when none is left; skips over what was deleted."""
+        """Read the next chunk when the current one is empty; skip deleted messages."""
         while not self.messages and self._fetched > self.window.begin:
             begin = max(self.window.begin, self._fetched - self._chunk)
             piece = await self._fetch(self.window.queue, begin, self._fetched)
@@ -186,14 +186,14 @@ class _Tail:
 
 
 def encode_cursor(ends: Mapping[str, int]) -> str | None:
-    """The text of a cursor, safe in an address; None after the last page."""
+    """Return the URL-safe text of a cursor; None after the last page."""
     if not ends:
         return None
     return base64.urlsafe_b64encode(msgspec.json.encode(ends)).decode().rstrip("=")
 
 
 def decode_cursor(text: str) -> dict[str, int]:
-    """Where the page ends in each queue; raises CursorError for any text that is no cursor."""
+    """Return the end of the page in each queue; raise CursorError for an invalid text."""
     if len(text) > CURSOR_CHARS_MAX:
         raise CursorError
     try:
@@ -204,7 +204,7 @@ def decode_cursor(text: str) -> dict[str, int]:
 
 
 def windows_before(windows: Sequence[Window], ends: Mapping[str, int]) -> list[Window]:
-    """The windows of a following page. A queue the cursor does not know is newer than the list."""
+    """Return the windows of the next page, empty for queues that are newer than the cursor."""
     return [
         Window(each.queue, each.begin, min(each.end, ends.get(each.queue.key, each.begin)))
         for each in windows

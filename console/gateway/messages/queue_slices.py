@@ -1,9 +1,9 @@
-"""Stored messages of one queue by offset, also of topics that nobody may read.
+"""Stored messages of a queue by offset, also of topics without read permission.
 
 A readable topic is pulled. A topic without read permission (a dead-letter queue of RocketMQ up to
-4.9.3 has perm 2) is read through two admin questions that do not ask for it: QUERY_CONSUME_QUEUE
-(321) lists the units of the queue, VIEW_MESSAGE_BY_ID (33) reads each record. Nothing is changed
-for it: neither the permission nor any consumer offset.
+4.9.3 has perm 2) is read by two admin requests that do not check the permission:
+QUERY_CONSUME_QUEUE (321) lists the units of the queue, VIEW_MESSAGE_BY_ID (33) reads each record.
+Reading changes neither the permission nor any consumer offset.
 """
 
 import asyncio
@@ -19,14 +19,15 @@ from core_broker.remoting.bodies import PERM_READ, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 
 MASTER_ID = 0
-#: One pull never returns more, whatever is asked for.
+#: Maximum number of messages that RocketMQ returns for one pull.
 PULL_MESSAGES_MAX = 32
+#: Maximum number of concurrent VIEW_MESSAGE_BY_ID requests for one slice.
 VIEWS_AT_ONCE_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class QueueRef:
-    """One queue of a topic on one broker."""
+    """A queue of a topic on one broker."""
 
     topic: str
     broker: BrokerRef
@@ -35,13 +36,13 @@ class QueueRef:
 
     @property
     def key(self) -> str:
-        """Names the queue within its topic, in cursors and addresses."""
+        """The name of the queue within its topic, for cursors and URLs."""
         return f"{self.broker.name}:{self.queue_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Messages of one queue in the order of their offsets; `unreadable` ones are left out."""
+    """Messages of one queue in offset order, without the `unreadable` ones."""
 
     messages: tuple[MessageExt, ...]
     unreadable: int = 0
@@ -53,7 +54,7 @@ def brokers_of(queues: Iterable[QueueRef]) -> list[BrokerRef]:
 
 
 async def topic_queues(session: ClusterSession, topic: str) -> tuple[QueueRef, ...]:
-    """All queues of a topic on its masters; raises NotThere when no broker has the topic."""
+    """Return all queues of a topic on masters; raise NotThere when no broker has the topic."""
     try:
         route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:
@@ -64,7 +65,7 @@ async def topic_queues(session: ClusterSession, topic: str) -> tuple[QueueRef, .
 
 
 def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:
-    """The queues that a route names. A topic without readers keeps its messages in write queues."""
+    """Return the read queues of a route, or the write queues where the topic is unreadable."""
     masters = {
         broker.broker_name: broker.broker_addrs[MASTER_ID]
         for broker in route.broker_datas
@@ -83,7 +84,7 @@ def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:
 
 
 async def read_slice(session: ClusterSession, queue: QueueRef, begin: int, end: int) -> Slice:
-    """The messages with offsets in [begin, end); what was deleted meanwhile is not among them."""
+    """Return the messages with offsets in [begin, end), without deleted messages."""
     if begin >= end:
         return Slice(())
     if queue.readable:
@@ -119,7 +120,7 @@ async def _viewed(session: ClusterSession, queue: QueueRef, begin: int, end: int
                     queue.broker.addr, offset_physical, queue.topic
                 )
             except RequestRefused:
-                return None  # counted below: the record is gone, or it is damaged
+                return None  # counted below: the record is deleted or damaged
 
     views = await asyncio.gather(*(view(unit.physic_offset) for unit in units.queue_data))
     messages = tuple(each for each in views if each is not None)

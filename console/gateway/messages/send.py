@@ -1,12 +1,12 @@
-"""The command that sends messages a person wrote, of every type, and what a form must know for it.
+"""The command that sends messages of every type, and the question of a send form's choices.
 
-    normal        to any queue or a chosen one
-    delay         by one of the broker's levels; at a moment only where every broker is 5.x
-    fifo          to the queue of its message group, the one a Java producer would choose
-    transaction   a half message, and then the outcome that was chosen for it
+    normal        to any queue or a selected one
+    delay         by one of the broker's levels; at a time only when every broker is 5.x
+    fifo          to the queue of its message group, the same as a Java producer's
+    transaction   a half message, then the selected outcome
 
-Each call starts a producer and stops it: what was sent is with the brokers when the answer comes.
-A topic is never made by sending to it.
+A call starts and stops a producer, so the brokers have the messages when the call returns. Sending
+never creates a topic.
 """
 
 from collections.abc import Sequence
@@ -44,13 +44,13 @@ from trace.hooks import TraceHook
 COUNT_MAX = 1_000
 BATCH_MESSAGES = 100
 BODY_BYTES_MAX = 2 * 1024 * 1024
-#: All messages of one call together.
+#: Maximum size of all bodies of one call, bytes.
 TOTAL_BYTES_MAX = 64 * 1024 * 1024
 PROPERTIES_MAX = 100
 SEND_DEADLINE_MS = 30_000
 DELAY_DAYS_MAX = 3
 PRODUCER_GROUP = "console_producer"
-#: Understood by brokers of 5.x that have their timer wheel switched on, as they have by default.
+#: Delivery time of a message, for 5.x brokers with the timer wheel enabled (the default).
 PROPERTY_TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
 DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
@@ -63,11 +63,11 @@ class MessageType(StrEnum):
 
 
 class TransactionOutcome(StrEnum):
-    """What the local transaction is said to have come to."""
+    """The outcome of the local transaction."""
 
     COMMIT = "commit"
     ROLLBACK = "rollback"
-    #: Nobody says: the broker asks producers of the group, and gives up after its last check.
+    #: No outcome: the broker asks producers of the group, and discards after its last check.
     UNKNOWN = "unknown"
 
 
@@ -80,7 +80,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be sent, `count` times."""
+    """A message to send `count` times."""
 
     topic: str
     body: bytes
@@ -88,7 +88,7 @@ class Draft:
     tags: str = ""
     keys: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
-    #: `broker-a:3`; the producer chooses when it is empty.
+    #: `broker-a:3`; empty: the producer selects a queue.
     queue: str = ""
     delay_level: int = 0
     deliver_ms: int | None = None
@@ -101,8 +101,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One message that a broker stored. A delayed one, and one in a transaction, first lies in
-    another topic, so its offset id is not that of the message consumers get."""
+    """A stored message. The broker first stores a delayed or transactional message in a system
+    topic, so consumers receive another offset message id."""
 
     msg_id: str
     offset_msg_id: str
@@ -113,7 +113,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class SendChoices:
-    """What a form offers for a topic: queues that may be written to, and the delay levels."""
+    """The choices of a send form: writable queues and delay levels."""
 
     queues: tuple[str, ...]
     delay_levels: tuple[str, ...]
@@ -121,7 +121,7 @@ class SendChoices:
 
 @question(fresh_for_ms=5_000)
 async def send_choices(session: ClusterSession, topic: str) -> Partial[SendChoices]:
-    """The queues and delay levels of a topic; raises NotAllowedNow when nobody may write to it."""
+    """The queues and delay levels of a topic; NotAllowedNow without write permission."""
     route = await _route(session, topic)
     queues = tuple(str(queue).removeprefix(f"{topic}@") for queue in _writable(topic, route))
     refs = [ref for ref in await masters(session) if any(ref.name in each for each in queues)]
@@ -136,14 +136,14 @@ async def send_choices(session: ClusterSession, topic: str) -> Partial[SendChoic
 
 @command(deadline_ms=SEND_DEADLINE_MS)
 async def send(session: ClusterSession, draft: Draft) -> tuple[Sent, ...]:
-    """Send; one entry for each message. When one fails, those before it are stored."""
+    """Send the messages; return one entry each. After an error, earlier messages are stored."""
     check(draft)
     queues = _writable(draft.topic, await _route(session, draft.topic))
     queue = _chosen(draft, queues)
     if draft.deliver_ms is not None:
         await _check_timer(session, queues)
     hooks = [TraceHook()] if draft.trace else []
-    settings = ProducerSettings(retry_times=0)  # a second try could store the message twice
+    settings = ProducerSettings(retry_times=0)  # a retry could store the message twice
     if draft.type is MessageType.TRANSACTION:
         state = _STATES[draft.outcome]
         transactions = TransactionProducer(
@@ -168,7 +168,7 @@ async def send(session: ClusterSession, draft: Draft) -> tuple[Sent, ...]:
 
 
 def check(draft: Draft) -> None:
-    """Raise Unusable for what no broker could do, with the limit that is passed."""
+    """Raise Unusable with the exceeded limit for an invalid draft."""
     if not 1 <= draft.count <= COUNT_MAX:
         raise Unusable(format_lazy(_("Send between 1 and {most} messages."), most=COUNT_MAX))
     if len(draft.body) > BODY_BYTES_MAX:
@@ -190,7 +190,7 @@ def check(draft: Draft) -> None:
 
 
 def message_of(draft: Draft) -> Message:
-    """The message to send; raises ClientError for a property that cannot be one."""
+    """Return the message to send; raise ClientError for an invalid property."""
     is_delayed = draft.type is MessageType.DELAY
     message = Message(
         draft.topic,
@@ -226,13 +226,13 @@ async def _send_plain(
 
 
 def _sent(result: SendResult) -> list[Sent]:
-    """A batch has one answer, which names its messages in order."""
-    ids, places = result.msg_id.split(","), result.offset_msg_id.split(",")
-    places += [""] * (len(ids) - len(places))
+    """Read one send result; a batch's result lists the ids of its messages in order."""
+    ids, offset_ids = result.msg_id.split(","), result.offset_msg_id.split(",")
+    offset_ids += [""] * (len(ids) - len(offset_ids))
     queue = f"{result.queue.broker_name}:{result.queue.queue_id}"
     return [
-        Sent(msg_id, place, queue, result.queue_offset + number, str(result.status))
-        for number, (msg_id, place) in enumerate(zip(ids, places, strict=False))
+        Sent(msg_id, offset_id, queue, result.queue_offset + number, str(result.status))
+        for number, (msg_id, offset_id) in enumerate(zip(ids, offset_ids, strict=False))
     ]
 
 
@@ -246,7 +246,7 @@ async def _route(session: ClusterSession, topic: str) -> TopicRouteData:
 
 
 def _writable(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues that take messages; raises NotAllowedNow when there are none."""
+    """Return the writable queues; raise NotAllowedNow when the topic has none."""
     up = {each.broker_name for each in route.broker_datas if MASTER_ID in each.broker_addrs}
     queues = [
         MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
@@ -279,7 +279,7 @@ def _chosen(draft: Draft, queues: Sequence[MessageQueue]) -> MessageQueue | None
 
 
 async def _check_timer(session: ClusterSession, queues: Sequence[MessageQueue]) -> None:
-    """Raise NotAllowedNow where a broker of the topic would deliver the message at once."""
+    """Raise NotAllowedNow when a broker of the topic (4.x) would deliver the message at once."""
     names = {queue.broker_name for queue in queues}
     refs = [ref for ref in await masters(session) if ref.name in names]
     tables, _failures = await session.fan_out(

@@ -1,4 +1,4 @@
-"""Questions about stored messages: browse a topic, look at one, see who has consumed it."""
+"""The question of one stored message by its offset message id."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from core_broker.errors import ClientError, ProtocolError, RequestRefused
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
 
-#: Queues of a topic that are read at the same time.
+#: Maximum number of queues of a topic that are read at the same time.
 QUEUES_AT_ONCE_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRef:
-    """A stored message with the broker that keeps it."""
+    """A stored message and its broker."""
 
     broker: BrokerRef
     message: MessageExt
@@ -24,7 +24,7 @@ class MessageRef:
 
 @question(fresh_for_ms=2_000)
 async def view(session: ClusterSession, offset_msg_id: str) -> Partial[MessageRef | None]:
-    """The message at an offset id; None when no broker that answers has it."""
+    """The message with this offset message id; None when no reachable broker has the message."""
     ref, failures = await message_at(session, offset_msg_id)
     return Partial(ref, failures)
 
@@ -32,11 +32,11 @@ async def view(session: ClusterSession, offset_msg_id: str) -> Partial[MessageRe
 async def message_at(
     session: ClusterSession, offset_msg_id: str
 ) -> tuple[MessageRef | None, tuple[BrokerFailure, ...]]:
-    """The record that an offset id points at, and brokers that could not be asked for it.
+    """Return the record of an offset message id, and the failures of brokers.
 
-    The id carries the address its broker had when it stored the message. It only says whom to ask
-    first: the console never connects to an address out of an id, and a broker that has moved
-    since is found by asking the others.
+    The id carries the address of its broker at store time. The address only decides which broker
+    is asked first: the console never connects to an address from an id, and asks all brokers in
+    case the broker has a new address.
     """
     try:
         host, port, offset_physical = parse_offset_msg_id(offset_msg_id)
@@ -47,7 +47,7 @@ async def message_at(
         try:
             message = await session.admin.view_message(broker.addr, offset_physical)
         except (RequestRefused, ProtocolError):
-            return None  # no record begins there
+            return None  # no record begins at this offset
         return message if message.offset_msg_id == offset_msg_id.upper() else None
 
     refs = await masters(session)

@@ -1,4 +1,4 @@
-"""The question behind live tails: what was stored in a topic since the last look at it."""
+"""The question of live tails: the messages stored in a topic since the previous poll."""
 
 from dataclasses import dataclass
 
@@ -10,28 +10,28 @@ from console.gateway.messages.queue_slices import QueueRef, brokers_of, read_sli
 from console.gateway.messages.stored import MessageRef
 from console.gateway.messages.windows import stored_windows
 
-#: One look reads no more than this of a topic; what came before it is passed over and counted.
+#: Maximum number of messages of one poll; older ones are skipped and counted.
 POLL_MESSAGES_MAX = 500
 QUEUE_MESSAGES_MIN = 8
 ROUTE_FRESH_MS = 5_000
 
-#: Queue by queue the offset up to which everything was seen, in order of the queues' names.
+#: Next offset of each queue, in order of queue name.
 Positions = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TailBatch:
-    """What is new, oldest first, and from where the next look goes on."""
+    """New messages, oldest first, and the positions of the next poll."""
 
     refs: tuple[MessageRef, ...]
     positions: Positions
-    #: Messages that were stored since the last look and not read, for there were too many.
+    #: Number of new messages that were not read because of POLL_MESSAGES_MAX.
     skipped: int
 
 
 @question(fresh_for_ms=ROUTE_FRESH_MS)
 async def tail_queues(session: ClusterSession, topic: str) -> Partial[tuple[QueueRef, ...]]:
-    """The queues of a topic; a look every quarter second need not ask for its route each time."""
+    """The queues of a topic, cached: a poll every 250 ms must not request the route each time."""
     return Partial(await topic_queues(session, topic))
 
 
@@ -39,11 +39,11 @@ async def tail_queues(session: ClusterSession, topic: str) -> Partial[tuple[Queu
 async def poll_tail(
     session: ClusterSession, topic: str, positions: Positions | None
 ) -> Partial[TailBatch]:
-    """What was stored behind the positions; None begins with what comes from now on.
+    """The messages stored after the positions; None starts at the current ends of the queues.
 
-    A queue that the positions do not know is new, and read from its beginning. One whose end lies
-    before its position was made anew, and is followed from its end. A broker that does not answer
-    is named; its queues keep their positions, so nothing is missed once it is back.
+    A queue without a position is new and read from its beginning. A queue with an end below the
+    position was created again; the tail continues at the end. Queues of a failed broker keep the
+    positions, so the tail misses no message after the broker's return.
     """
     queues = (await session.ask(tail_queues, topic)).value
 

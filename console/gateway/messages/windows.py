@@ -11,7 +11,7 @@ from console.gateway.messages.queue_slices import QueueRef, read_slice
 
 
 async def stored_windows(session: ClusterSession, queues: Sequence[QueueRef]) -> list[Window]:
-    """What each of the queues of one topic on one broker holds; one request for all of them."""
+    """Return the stored windows of a topic's queues on one broker, with a single request."""
     broker, topic = queues[0].broker, queues[0].topic
     stats = await session.admin.topic_stats(broker.addr, topic)
     offsets = {key.queue_id: value for key, value in stats.items()}
@@ -25,7 +25,7 @@ async def stored_windows(session: ClusterSession, queues: Sequence[QueueRef]) ->
 async def within(
     session: ClusterSession, window: Window, begin_ms: int | None, end_ms: int | None
 ) -> Window:
-    """The part of a window that was stored within the times; an open end stays as it is."""
+    """Return the part of a window stored in [begin_ms, end_ms]; None leaves an end open."""
     begin, end = window.begin, window.end
     if begin_ms is not None and begin_ms > 0:
         begin = await first_stored_at(session, window, begin_ms)
@@ -35,12 +35,12 @@ async def within(
 
 
 async def first_stored_at(session: ClusterSession, window: Window, moment_ms: int) -> int:
-    """The first offset that was stored at the moment or later; the window's end without one.
+    """Return the first offset stored at `moment_ms` or later; the window's end without one.
 
-    What a broker answers for a time is only near it: of several messages of one millisecond it
-    names any, between two messages the nearer one, after the newest the newest (4.9) or the next
-    offset (5.x). So the messages around the answer are looked at; mostly that settles it, and
-    otherwise the place is found by halving what is left.
+    A broker's answer for a time is approximate: any of several messages of one millisecond, the
+    nearer of two messages, and after the newest message the newest offset (4.9) or the next one
+    (5.x). So the messages around the answer are read; when their times do not decide, a binary
+    search in the rest of the window follows.
     """
     low, high = window.begin, window.end
     if low >= high:
@@ -57,7 +57,7 @@ async def first_stored_at(session: ClusterSession, window: Window, moment_ms: in
         older = [each.queue_offset for each in messages if each.store_timestamp < moment_ms]
         newer = [each.queue_offset for each in messages if each.store_timestamp >= moment_ms]
         high = min(newer, default=high)
-        if older or not newer:  # what is gone was older
+        if older or not newer:  # deleted messages were older
             low = max(older, default=end - 1) + 1
         begin = (low + high) // 2
         end = begin + 1

@@ -1,4 +1,4 @@
-"""What moving a group comes to, queue by queue. Pure; `offsets.py` asks and does it."""
+"""The plan of an offset reset, queue by queue. Pure; `reset.py` makes and executes plans."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ Key = tuple[str, int]
 
 
 class ResetTarget(StrEnum):
-    """Where a group is to go."""
+    """The kind of target of an offset reset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -22,7 +22,7 @@ class ResetTarget(StrEnum):
     EXACT = "exact"
     SHIFT = "shift"
     COPY = "copy"
-    #: An offset of its own for each queue that is named.
+    #: A separate offset for each named queue.
     EACH = "each"
 
 
@@ -35,7 +35,7 @@ class ResetMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResetRequest:
-    """What is asked for. `queues` names some; without it all queues of the topic are meant."""
+    """The parameters of an offset reset. Without `queues`, all queues of the topic."""
 
     topic: str
     goal: ResetTarget
@@ -49,8 +49,8 @@ class ResetRequest:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Where a group is in one queue, which holds [begin, end). `offset` is None when it never
-    committed one."""
+    """The position of a group in one queue with messages in [begin, end). `offset` is None before
+    the first commit."""
 
     broker: BrokerRef
     queue_id: int
@@ -69,12 +69,12 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class QueueMove:
-    """One queue of a plan: `new` is None where nothing changes. Of what lies between, messages are
-    skipped or consumed again; None is unknown."""
+    """A queue of a plan; `new` is None without a change. `skipped` and `again` count the messages
+    between old and new offset; None means unknown."""
 
     position: QueuePosition
     new: int | None
-    #: The wish lay outside of what is stored.
+    #: The target offset was outside the stored messages.
     is_limited: bool = False
 
     @property
@@ -98,7 +98,7 @@ class QueueMove:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a wish comes to. `etag` names the offsets before; it changes with any of them."""
+    """The plan of a reset. `etag` is a digest of the current offsets."""
 
     group: str
     topic: str
@@ -121,7 +121,7 @@ class Plan:
 
 
 def etag_of(held: Iterable[QueuePosition]) -> str:
-    """A digest of a group's offsets in a topic."""
+    """Return a digest of a group's offsets in a topic."""
     state = [[*each.key, each.offset] for each in held]
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:ETAG_CHARS]
 

@@ -27,7 +27,7 @@ PLAN_DEADLINE_MS = 20_000
 async def positions(
     session: ClusterSession, group: str, topic: str
 ) -> Partial[tuple[QueuePosition, ...]]:
-    """Where the group is in each queue of a topic; NotThere for a topic that is none."""
+    """The group's position in each queue of a topic; NotThere for an unknown topic."""
     queues = await topic_queues(session, topic)
     if len(queues) > QUEUES_MAX:
         raise Unusable(format_lazy(_("The topic has more than {most} queues."), most=QUEUES_MAX))
@@ -60,7 +60,7 @@ async def positions(
 async def client_offsets(
     session: ClusterSession, group: str, topic: str
 ) -> Partial[dict[Key, tuple[str, int]]]:
-    """Which consumer holds each queue, and the offset it has itself, as far as consumers tell."""
+    """The owner and the local offset of each queue, from consumers that answer."""
     members = await session.ask(group_clients, group)
     if not members.value.online:
         return Partial({})
@@ -71,7 +71,7 @@ async def client_offsets(
         try:
             return await session.admin.consumer_status(broker.addr, group, topic)
         except RequestRefused:
-            return {}  # nobody of the group is connected to this broker, or none of them tells
+            return {}  # no consumer of the group is connected to this broker, or none answers
 
     found, failures = await session.fan_out(brokers, ask, one_must_answer=False)
     for tables in found.values():

@@ -1,13 +1,13 @@
-"""Moving a group to other offsets: where each queue would go, and going there.
+"""Offset resets of a consumer group: the plan (preview) and the command.
 
-How a group is moved depends on its brokers and on whether consumers are online:
+The method depends on the broker and on online consumers:
 
-    CODE    a Gantry broker takes an offset for each queue (60003) and tells the consumers
-    SERVER  RocketMQ 5 with useServerSideResetOffset takes one queue's offset at a time (222)
-    TIME    any other broker tells its consumers one time for all queues (222)
-    COMMIT  of a group that is offline the committed offsets are set (15)
+    CODE    a Gantry broker accepts an offset per queue (60003) and notifies the consumers
+    SERVER  RocketMQ 5 with useServerSideResetOffset accepts one queue's offset per request (222)
+    TIME    other brokers send their consumers one timestamp for all queues (222)
+    COMMIT  of an offline group, the console sets the committed offsets (15)
 
-A preview goes by the same way, so what it shows is what happens.
+Preview and command use the same method, so the preview shows the effect of the command.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import RequestCode
 
 RESET_DEADLINE_MS = 40_000
-#: The time that 222 takes for the end of each queue.
+#: Timestamp of request 222 that stands for the end of each queue.
 TO_THE_END = -1
 OFFSET_MAX = 2**62
 
 
 @question(fresh_for_ms=0, deadline_ms=PLAN_DEADLINE_MS)
 async def plan(session: ClusterSession, group: str, request: ResetRequest) -> Partial[Plan]:
-    """Where each queue would go. Raises NotAllowedNow when the brokers cannot bring it there while
-    consumers are online, Unusable for a wish that makes no sense."""
+    """The new offset of each queue. Raises NotAllowedNow when the brokers do not support the reset
+    while consumers are online, Unusable for an invalid request."""
     held = await session.ask(positions, group, request.topic)
     if held.failures:
         raise NotAllowedNow(
@@ -80,7 +80,7 @@ async def plan(session: ClusterSession, group: str, request: ResetRequest) -> Pa
 async def reset(
     session: ClusterSession, group: str, request: ResetRequest, expected_etag: str | None = None
 ) -> tuple[Plan, tuple[BrokerOutcome, ...]]:
-    """Move the group; what was planned, and how each broker took it."""
+    """Reset the offsets; return the plan and one outcome per broker."""
     planned = (await session.ask(plan, group, request)).value
     check_unchanged(expected_etag, planned.etag)
     methods = dict(planned.methods)
@@ -103,10 +103,10 @@ async def reset(
 
 
 async def _method(session: ClusterSession, broker: BrokerRef, *, online: bool) -> ResetMethod:
-    """How a broker brings a group somewhere."""
+    """Return the reset method of a broker."""
     try:
         offered = offered_codes(await session.admin.runtime_info(broker.addr))
-    except RequestRefused:  # RocketMQ's broker fails to tell in the first second of its life
+    except RequestRefused:  # RocketMQ's broker fails this request in its first second
         offered = frozenset()
     if RequestCode.SET_GROUP_OFFSETS in offered:
         return ResetMethod.CODE
@@ -118,7 +118,7 @@ async def _method(session: ClusterSession, broker: BrokerRef, *, online: bool) -
 
 
 def _check_methods(request: ResetRequest, methods: Sequence[tuple[BrokerRef, ResetMethod]]) -> None:
-    """Where consumers are online, RocketMQ's own way knows one time for all queues only."""
+    """Raise NotAllowedNow for TIME brokers unless one timestamp for all queues is enough."""
     one_time = (
         request.goal in {ResetTarget.EARLIEST, ResetTarget.LATEST, ResetTarget.TIME}
         and not request.queues
@@ -144,7 +144,7 @@ async def _targets(
     *,
     by_time: bool,
 ) -> dict[Key, int]:
-    """Where the wish puts each queue, before that is limited to what is stored."""
+    """Return the target offset of each queue, before the limit to stored messages."""
     chosen = _chosen(request, held)
     match request.goal:
         case ResetTarget.EARLIEST:
@@ -166,7 +166,7 @@ async def _targets(
 
 
 def _chosen(request: ResetRequest, held: Sequence[QueuePosition]) -> list[QueuePosition]:
-    """The queues that are meant; NotThere when one of them is none of the topic."""
+    """Return the selected queues; NotThere for a queue that the topic does not have."""
     named = (
         [key for key, _offset in request.each]
         if request.goal is ResetTarget.EACH
@@ -190,8 +190,8 @@ async def _at_time(
     *,
     by_time: bool,
 ) -> dict[Key, int]:
-    """The first message stored at the time or later; where consumers are told the time itself,
-    what their broker makes of it, which RocketMQ rounds to a message nearby."""
+    """Return the first message stored at the time or later; with `by_time` the broker's own answer,
+    which RocketMQ rounds to a message nearby."""
     moment_ms = _given(request.time_ms, "time_ms")
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
@@ -213,7 +213,7 @@ async def _at_time(
 async def _of_group(
     session: ClusterSession, group: str, request: ResetRequest, chosen: Sequence[QueuePosition]
 ) -> dict[Key, int]:
-    """Where another group is; its queues without an offset change nothing."""
+    """Return the offsets of another group; its queues without an offset stay unchanged."""
     if not request.group or request.group == group:
         raise Unusable(_("Name another group to copy the offsets from."))
     others = {
@@ -240,7 +240,7 @@ def _move(place: QueuePosition, target: int | None) -> QueueMove:
     if target is None:
         return QueueMove(place, None)
     new = min(max(target, place.begin), place.end)
-    # A place that was never committed counts as moved even to where consumers would start.
+    # A queue without a committed offset counts as moved, even to the consumers' start offset.
     return QueueMove(place, None if new == place.offset else new, is_limited=new != target)
 
 

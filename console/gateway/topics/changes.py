@@ -1,4 +1,4 @@
-"""Changes to topics: create, edit per broker, delete with its impact shown before."""
+"""Commands that create, edit and delete topics, and the question of a deletion's impact."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from console.gateway.topics.metrics import TopicMetrics, topic_metrics_with_lags
 from core_broker.remoting.bodies import TopicConfig
 
 QUEUES_MAX = 1_024
-#: RocketMQ's names of what can be set, and ours.
+#: Settable fields: RocketMQ's names and the console's.
 SETTINGS = {
     "perm": "perm",
     "write_queue_nums": "write_queues",
@@ -39,7 +39,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """What can be set on a topic; None leaves it as it is on each broker."""
+    """The settable fields of a topic; None keeps each broker's value."""
 
     read_queues: int | None = None
     write_queues: int | None = None
@@ -47,7 +47,7 @@ class TopicSettings:
     order: bool | None = None
 
     def on(self, config: TopicConfig) -> TopicConfig:
-        """The configuration with these settings; everything else stays."""
+        """Return the configuration with the settings applied; other fields stay unchanged."""
         return TopicConfig(
             topic_name=config.topic_name,
             read_queue_nums=_or(self.read_queues, config.read_queue_nums),
@@ -62,7 +62,7 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicImpact:
-    """What would go with a topic."""
+    """The objects that a deletion of the topic affects."""
 
     numbers: TopicMetrics
     brokers: tuple[str, ...]
@@ -77,7 +77,7 @@ class TopicImpact:
 
 @question(fresh_for_ms=1_000)
 async def topic_impact(session: ClusterSession, topic: str) -> Partial[TopicImpact]:
-    """Messages, queues, groups and connected clients that a deletion would hit."""
+    """The messages, queues, groups and connected clients that a deletion affects."""
     held, failures = await _held(session, topic)
     numbers = await session.ask(topic_metrics_with_lags, topic)
     online, more = [], [failures, numbers.failures]
@@ -105,7 +105,7 @@ async def create_topic(
     settings: TopicSettings,
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the topic on the named brokers, or on all; AlreadyThere when one of them has it."""
+    """Create the topic on the named brokers (default: all); AlreadyThere when it exists there."""
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
@@ -133,7 +133,7 @@ async def update_topic(
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Change the topic on the named brokers, or on all that have it."""
+    """Change the topic on the named brokers (default: brokers with the topic)."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     refs = brokers_named(list(held), brokers)
@@ -146,7 +146,7 @@ async def update_topic(
 async def delete_topic(
     session: ClusterSession, name: str, expected_etag: str | None = None
 ) -> tuple[BrokerOutcome, ...]:
-    """Delete the topic on every broker that has it, and then its route."""
+    """Delete the topic on the brokers, then the route on the name servers."""
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     own = own_names((await session.ask(cluster_map)).value)
@@ -161,7 +161,7 @@ async def delete_topic(
 async def remove_topic(
     session: ClusterSession, name: str, refs: Sequence[BrokerRef]
 ) -> tuple[BrokerOutcome, ...]:
-    """Brokers first: as long as one has the topic, it would register the route again."""
+    """Delete the topic on brokers first: a broker with the topic would register the route again."""
     _done, failures = await session.fan_out(
         refs, lambda ref: session.admin.delete_topic_in_broker(ref.addr, name)
     )
@@ -173,7 +173,7 @@ async def remove_topic(
 def differences(
     held: Sequence[tuple[BrokerRef, TopicConfig]], settings: TopicSettings
 ) -> tuple[FieldChange, ...]:
-    """What the settings would change, line by line; empty when nothing would."""
+    """Return the changed fields by broker; empty when nothing changes."""
     changes = []
     for ref, config in held:
         after = settings.on(config)
@@ -185,19 +185,19 @@ def differences(
 
 
 def settings_of(config: TopicConfig) -> dict[str, Any]:
-    """What can be set, by RocketMQ's names."""
+    """Return the settable fields under RocketMQ's names."""
     return {field: getattr(config, field) for field in SETTINGS}
 
 
 def settings_from(fields: Mapping[str, Any]) -> TopicSettings:
-    """Settings by RocketMQ's names; those that are absent stay as they are."""
+    """Return settings from RocketMQ's names; absent fields keep their values."""
     return TopicSettings(**{SETTINGS[field]: value for field, value in fields.items()})
 
 
 async def _held(
     session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, TopicConfig], tuple[BrokerFailure, ...]]:
-    """The topic's configuration on each broker that has it, read now."""
+    """Return the topic's current configuration by broker, not from the cache."""
     tables, failures = await session.fan_out(
         await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
     )

@@ -1,4 +1,4 @@
-"""Questions about topics: what there is, how it is configured, what its queues hold."""
+"""Questions about topics: the list, configuration and queue offsets."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -18,12 +18,13 @@ from core_broker.remoting.bodies import ClusterInfo, TopicConfig, TopicOffset
 
 Kind = Literal["unspecified", "normal", "fifo", "delay", "transaction", "retry", "dlq", "system"]
 
+#: Maximum number of read-only queues of a topic whose offsets are requested.
 READ_ONLY_QUEUES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic over all brokers. `perm` is None where brokers differ; `drift` says that they do."""
+    """A topic over all brokers; `drift`: brokers differ. `perm` is None for unequal permissions."""
 
     name: str
     kind: Kind
@@ -37,7 +38,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicQueue:
-    """One queue: `stored` messages from `offset_min` to before `offset_max`."""
+    """A queue: `stored` messages with offsets in [`offset_min`, `offset_max`)."""
 
     broker: str
     queue_id: int
@@ -62,7 +63,7 @@ Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
 
 @question(fresh_for_ms=2_000, costly=True)
 async def topic_configs(session: ClusterSession) -> Partial[Configs]:
-    """Every broker's table of topics."""
+    """The topic table of each broker."""
     found, failures = await session.fan_out(
         await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
     )
@@ -90,7 +91,7 @@ def _rows(source: tuple[Configs, frozenset[str]]) -> tuple[TopicRow, ...]:
 
 @question(fresh_for_ms=1_000)
 async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDetail]:
-    """One topic with its configuration on every broker and all its queues."""
+    """A topic with the configuration of each broker, and the queues."""
     answer = await session.ask(topic_configs)
     configs = {ref: table[topic] for ref, table in answer.value.items() if topic in table}
     if not configs:
@@ -123,16 +124,16 @@ def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotTh
 async def queues_of_topic(
     session: ClusterSession, topic: str
 ) -> tuple[dict[BrokerRef, list[TopicQueue]], tuple[BrokerFailure, ...]]:
-    """The queues of a topic on each broker that has it."""
+    """Return the queues of a topic on each broker with the topic."""
     configs = (await session.ask(topic_configs)).value
     refs = [ref for ref, table in configs.items() if topic in table]
 
     async def queues(ref: BrokerRef) -> list[TopicQueue]:
         table = await session.admin.topic_stats(ref.addr, topic)
         found = [_queue(ref, queue.queue_id, offsets) for queue, offsets in table.items()]
-        # Brokers tell of the write queues; where there are more to read, those are asked for.
-        told = {queue.queue_id for queue in found}
-        more = [one for one in range(configs[ref][topic].read_queue_nums) if one not in told]
+        # Topic statistics list the write queues only; request the offsets of read-only queues.
+        listed = {queue.queue_id for queue in found}
+        more = [one for one in range(configs[ref][topic].read_queue_nums) if one not in listed]
         rest = await asyncio.gather(
             *(_read_only_queue(session, ref, topic, one) for one in more[:READ_ONLY_QUEUES_MAX])
         )
@@ -144,7 +145,7 @@ async def queues_of_topic(
 async def _read_only_queue(
     session: ClusterSession, ref: BrokerRef, topic: str, queue_id: int
 ) -> TopicQueue:
-    """A queue that is no longer written to; nobody tells when it last was."""
+    """Return a read-only queue; no request reports its last write time."""
     low, high = await asyncio.gather(
         session.admin.min_offset(ref.addr, topic, queue_id),
         session.admin.max_offset(ref.addr, topic, queue_id),
@@ -164,7 +165,7 @@ def _queue(ref: BrokerRef, queue_id: int, offsets: TopicOffset) -> TopicQueue:
 
 
 def own_names(info: ClusterInfo) -> frozenset[str]:
-    """Topics that brokers make for themselves, named after brokers and clusters."""
+    """Return the topics that brokers create for themselves, named after brokers and clusters."""
     clusters = set(info.cluster_addr_table) | {
         data.cluster for data in info.broker_addr_table.values()
     }
@@ -173,7 +174,7 @@ def own_names(info: ClusterInfo) -> frozenset[str]:
 
 
 def topic_row(name: str, configs: Mapping[str, TopicConfig], own: frozenset[str]) -> TopicRow:
-    """One topic over the brokers that have it."""
+    """Merge the configurations of a topic on several brokers."""
     perms = {config.perm for config in configs.values()}
     shapes = {
         (config.perm, config.read_queue_nums, config.write_queue_nums, config.order)
@@ -192,7 +193,7 @@ def topic_row(name: str, configs: Mapping[str, TopicConfig], own: frozenset[str]
 
 
 def topic_kind(name: str, configs: Iterable[TopicConfig], own: frozenset[str]) -> Kind:
-    """What a topic is for; 4.x does not record message types, so those are unspecified."""
+    """Return the kind of a topic; 4.x records no message types: "unspecified"."""
     if name.startswith(names.RETRY_PREFIX):
         return "retry"
     if name.startswith(names.DLQ_PREFIX):

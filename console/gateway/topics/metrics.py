@@ -1,4 +1,4 @@
-"""What changes of a topic while people watch: messages, rates, groups, lag, last write."""
+"""Metrics of topics: stored messages, rates, consumer groups, lag, last write."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,16 @@ from core_broker.remoting.bodies.inventory import TopicEntry
 from core_broker.remoting.codes import ResponseCode
 
 METRICS_FRESH_MS = 3_000
-#: Of so many groups of a topic brokers are asked how far behind they are, where each is a question.
+#: Maximum number of groups of a topic whose lag is requested, one request per group and broker.
 GROUPS_ASKED_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMetrics:
-    """`lags` has the groups of the topic with the messages each has before it; None where nobody
-    could tell. Rates are of the last minute, None before anything was counted."""
+    """Metrics of a topic. `lags` maps its groups to their lag, messages; None means unknown.
+
+    Rates are averages of the last minute, msg/s; None before the first count.
+    """
 
     stored: int
     total: int
@@ -41,7 +43,7 @@ class TopicMetrics:
 
     @property
     def worst_group(self) -> str | None:
-        """The group with the most messages before it."""
+        """The group with the highest lag."""
         known = [(-lag, group) for group, lag in self.lags.items() if lag is not None]
         return min(known)[1] if known else None
 
@@ -52,7 +54,7 @@ class TopicMetrics:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def bulk_topic_metrics(session: ClusterSession) -> Partial[BulkMetrics[TopicMetrics]]:
-    """The numbers of every topic all of whose brokers tell of all topics at once."""
+    """The metrics of the topics for which each broker offers an inventory."""
     figures = await session.ask(topic_inventory)
     configs = await session.ask(topic_configs)
     parts: dict[str, list[TopicEntry | None]] = {}
@@ -68,7 +70,7 @@ async def bulk_topic_metrics(session: ClusterSession) -> Partial[BulkMetrics[Top
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
 async def topic_metrics(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
-    """The numbers of one topic, without the lag of its groups."""
+    """The metrics of a topic, without the lag of its groups."""
     tables, failures = await queues_of_topic(session, topic)
     rates, rate_failures = await session.fan_out(
         tables, lambda ref: _put_rate(session, ref, topic), one_must_answer=False
@@ -89,7 +91,7 @@ async def topic_metrics(session: ClusterSession, topic: str) -> Partial[TopicMet
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
 async def topic_metrics_with_lags(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
-    """The same with the lag of its first GROUPS_ASKED_MAX groups, and how fast they read."""
+    """The metrics of a topic, with lag and consume rate of GROUPS_ASKED_MAX groups."""
     answer = await session.ask(topic_metrics, topic)
     configs = (await session.ask(topic_configs)).value
     refs = [ref for ref, table in configs.items() if topic in table]
@@ -106,7 +108,7 @@ async def topic_metrics_with_lags(session: ClusterSession, topic: str) -> Partia
 async def metrics_of_topics(
     session: ClusterSession, topics: tuple[str, ...]
 ) -> Partial[Mapping[str, TopicMetrics]]:
-    """The numbers of these topics, each asked for; a topic that was just deleted is left out."""
+    """The metrics of named topics, requested topic by topic; deleted topics are left out."""
     return await ask_each(session, topic_metrics_with_lags, topics)
 
 
@@ -114,13 +116,13 @@ async def metrics_of_topics(
 async def stored_in_topics(
     session: ClusterSession, topics: tuple[str, ...]
 ) -> Partial[Mapping[str, TopicMetrics]]:
-    """What these topics hold, without rates and groups: one request to each of their brokers."""
+    """The stored messages of named topics, without rates and groups: one request per broker."""
     return await ask_each(session, stored_in, topics)
 
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
 async def stored_in(session: ClusterSession, topic: str) -> Partial[TopicMetrics]:
-    """What a topic holds, without rates and groups."""
+    """The stored messages of a topic, without rates and groups."""
     tables, failures = await queues_of_topic(session, topic)
     return Partial(_of_queues(queue for table in tables.values() for queue in table), failures)
 
@@ -128,21 +130,21 @@ async def stored_in(session: ClusterSession, topic: str) -> Partial[TopicMetrics
 async def _progress(
     session: ClusterSession, refs: Iterable[BrokerRef], topic: str, group: str
 ) -> tuple[int | None, float | None]:
-    """Lag and rate of a group in one topic; None unless all brokers tell."""
+    """Return lag and rate of a group in a topic; None unless all brokers answer."""
     try:
         stats = await asyncio.gather(
             *(session.admin.consume_stats(ref.addr, group, topic) for ref in refs)
         )
     except GantryError:
         return None, None
-    places = [place for part in stats for place in part.offset_table.values()]
-    known = [place for place in places if place.broker_offset >= 0 and place.consumer_offset >= 0]
-    lag = sum(max(0, place.broker_offset - place.consumer_offset) for place in known)
+    queues = [queue for part in stats for queue in part.offset_table.values()]
+    known = [queue for queue in queues if queue.broker_offset >= 0 and queue.consumer_offset >= 0]
+    lag = sum(max(0, queue.broker_offset - queue.consumer_offset) for queue in known)
     return lag if known else None, sum(part.consume_tps for part in stats)
 
 
 async def _put_rate(session: ClusterSession, ref: BrokerRef, topic: str) -> float | None:
-    """Messages per second over the last minute; None before the first one was counted."""
+    """Return the produce rate of the last minute, msg/s; None before the first count."""
     try:
         data = await session.admin.broker_stats(ref.addr, "TOPIC_PUT_NUMS", topic)
     except RequestRefused as refusal:
@@ -163,7 +165,7 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicMetrics:
 
 
 def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicMetrics:
-    """Add up what the brokers of a topic told."""
+    """Add up the inventory entries of a topic."""
     parts = [part for part in told if part is not None]
     lags: dict[str, int | None] = {}
     for part in parts:

@@ -1,14 +1,14 @@
-"""Where the brokers have seen a message, beside its topic: what is known of it without any trace.
+"""Broker-side evidence of a message: its copies in system topics, known without traces.
 
-Every copy of a message keeps its unique key, and the key index finds them all:
+Copies of a message keep the unique key, so the key index finds them:
 
-    RMQ_SYS_TRANS_HALF_TOPIC  the half of a transaction, once more after each check
-    SCHEDULE_TOPIC_XXXX       what waits for its time: a delayed message, or a retry
-    %RETRY%group              a retry that was given out again
-    %DLQ%group                the group gave up
+    RMQ_SYS_TRANS_HALF_TOPIC  the half message, and a further copy per check
+    SCHEDULE_TOPIC_XXXX       a delayed message, or a retry before its delivery
+    %RETRY%group              a retry after its delay
+    %DLQ%group                the dead letter of the group
 
-Whether a group has consumed the last copy that was for it is told by its committed offset: it has
-when the offset lies behind the copy. That is also so for what its filter passed over.
+A group has consumed its last copy when its committed offset lies beyond the copy. This also holds
+for messages that the group's filter rejected.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ from core_broker.message.topics import (
     retry_topic,
 )
 
-#: Groups of one message whose retries and dead letters are looked for.
+#: Maximum number of groups of one message whose retries and dead letters are searched.
 GROUPS_MAX = 50
-#: The setting that names the delays of retries and delayed messages.
+#: Broker setting with the delays of retries and delayed messages.
 DELAYS_SETTING = "messageDelayLevel"
 
 
 class DeliveryState(StrEnum):
-    """How far a group is with a message, as its brokers tell."""
+    """The state of a message in a group, by broker-side evidence."""
 
     CONSUMED = "consumed"
     WAITING = "waiting"
@@ -53,8 +53,8 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DelayedCopy:
-    """A copy that waited for its time, or still does. `group` is empty for a delayed message, and
-    `retry_times` tells which retry it is for. `due_ms` is None when no broker told its delays."""
+    """A copy in the schedule topic. `group` is empty for a delayed message; `retry_times` is the
+    number of the retry. `due_ms` is None when the broker's delay levels are unknown."""
 
     ref: MessageRef
     group: str
@@ -68,7 +68,7 @@ class DelayedCopy:
 
 @dataclass(frozen=True, slots=True)
 class GroupDeliveryState:
-    """`next_ms` is when the next retry comes."""
+    """The delivery state of a group; `next_ms` is the time of the next retry."""
 
     group: str
     standing: DeliveryState
@@ -79,7 +79,7 @@ class GroupDeliveryState:
 
 @dataclass(frozen=True, slots=True)
 class BrokerEvidence:
-    """All copies of a message, each kind in order of time."""
+    """All copies of a message, each kind in order of store time."""
 
     halves: tuple[MessageRef, ...] = ()
     delayed: tuple[DelayedCopy, ...] = ()
@@ -89,7 +89,7 @@ class BrokerEvidence:
 
     @property
     def copies(self) -> tuple[MessageRef, ...]:
-        """All of them, oldest first."""
+        """All copies, oldest first."""
         waiting = tuple(each.ref for each in self.delayed)
         every = (*self.halves, *waiting, *self.retries, *self.dead_letters)
         return tuple(sorted(every, key=lambda ref: ref.message.store_timestamp))
@@ -97,7 +97,7 @@ class BrokerEvidence:
 
 @question(fresh_for_ms=SETTINGS_FRESH_MS)
 async def delays(session: ClusterSession, broker: BrokerRef) -> Partial[tuple[int, ...]]:
-    """The broker's delays by level, in milliseconds; empty when it does not tell."""
+    """The broker's delays by level, milliseconds; empty when unknown."""
     settings = await session.admin.broker_config(broker.addr)
     try:
         return Partial(parse_delay_levels(settings.get(DELAYS_SETTING, "")))
@@ -112,8 +112,8 @@ async def evidence(
     traced: Iterable[str],
     now_ms: int,
 ) -> Partial[BrokerEvidence]:
-    """Look for the copies of a message; `traced` are groups that traces name beside those that
-    consume its topic."""
+    """Search the copies of a message; `traced` are groups from traces, in addition to the groups of
+    its topic."""
     by_offset: dict[str, tuple[Delivery, str]] = {}
     failures: tuple[BrokerFailure, ...] = ()
     if original is not None:
@@ -142,7 +142,7 @@ async def evidence(
 async def copies(
     session: ClusterSession, topics: Sequence[str], msg_id: str
 ) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
-    """The message as the topics hold it, oldest first; a topic that is gone holds nothing."""
+    """Return the copies of the message in these topics, oldest first; deleted topics have none."""
 
     async def look(topic: str) -> Partial[tuple[MessageRef, ...]]:
         try:
@@ -184,7 +184,7 @@ async def _delivery_state(
     letters: Sequence[MessageRef],
     now_ms: int,
 ) -> GroupDeliveryState:
-    """Judge by the newest copy that was for the group."""
+    """Return the state by the newest copy for the group."""
     given = [each for each in retries if each.message.topic == retry_topic(group)]
     waited = [each for each in delayed if each.group == group]
     died = [each for each in letters if each.message.topic == dlq_topic(group)]

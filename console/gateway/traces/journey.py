@@ -1,7 +1,7 @@
-"""The journey of one message: its trace records, or why there are none, and what brokers know.
+"""The journey of a message: trace records or the reason of a missing trace, and evidence.
 
-Clients write trace records into a topic of the cluster and key each of them with the message's
-unique key, so one key query finds them all. No Spark is needed for one message.
+Clients write trace records to a topic of the cluster, keyed by the message's unique key. A key query
+finds the records of a message without Spark.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,32 +20,31 @@ from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, is
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 
-#: Clients send their records in batches, every few seconds.
+#: Maximum delay of trace records, milliseconds: clients send them in batches, every few seconds.
 RECORDS_DELAY_MS = 15_000
 
 
 class NoTrace(StrEnum):
-    """Why a message has no trace."""
+    """The reason of a missing trace."""
 
-    #: No broker has the trace topic: traceTopicEnable is off, and no client made the topic.
+    #: No broker has the trace topic: traceTopicEnable is off, and no client created the topic.
     BROKER_OFF = "broker_off"
-    #: The message and traces of its time are there: tracing is off in its clients.
+    #: The cluster has traces of the message's time: tracing is off in the message's clients.
     CLIENT_OFF = "client_off"
-    #: The message is older than the trace records that the cluster still keeps.
+    #: The message is older than the oldest trace record of the cluster.
     EXPIRED = "expired"
-    #: A broker could not be asked for the records; `failures` says which and why.
+    #: A query for the records failed; `failures` has broker and reason.
     QUERY_FAILED = "query_failed"
-    #: The message is seconds old; its records may still be with the clients.
+    #: The message is seconds old; clients may not have sent the records.
     NOT_YET = "not_yet"
-    #: Neither a record nor the message itself was found.
+    #: Neither a record nor the message exists.
     UNKNOWN_MESSAGE = "unknown_message"
 
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What is known of one message. `reason` is set when there is no trace record at all; what the
-    brokers know stands in `evidence` and in the timeline all the same. The timeline is None when
-    not even the message was found."""
+    """The journey of one message. `reason` is set without trace records; `evidence` and the
+    timeline hold broker-side events in any case. The timeline is None for an unknown message."""
 
     msg_id: str
     timeline: Timeline | None
@@ -65,7 +64,7 @@ class Journey:
 async def journey(
     session: ClusterSession, msg_id: str, topic: str = "", trace_topic: str = TRACE_TOPIC
 ) -> Partial[Journey]:
-    """The journey of the message with this unique key; `topic` helps when nothing is recorded."""
+    """The journey of the message with this unique key; `topic` helps without traces."""
     traced = await query_traces(session, msg_id, trace_topic)
     original, failures = await _original_of(session, msg_id, topic, traced.records)
     groups = {each.group for each in traced.records if isinstance(each, SubBefore | SubAfter)}
@@ -94,8 +93,7 @@ async def journey(
 async def _original_of(
     session: ClusterSession, msg_id: str, topic: str, records: Sequence[TraceRecord]
 ) -> tuple[MessageRef | None, tuple[BrokerFailure, ...]]:
-    """The message as its producer sent it, in the topic that its traces or the caller name, or in
-    any."""
+    """Return the message from the topic of its traces, the caller's topic, or any topic."""
     topics = sorted({each.topic for each in records if isinstance(each, Pub)} or {topic} - {""})
     refs, failures = await copies(session, topics, msg_id)
     original = _original(refs)
@@ -110,7 +108,7 @@ async def _original_of(
 
 
 async def _reason(session: ClusterSession, traced: TraceQuery, first: MessageRef | None) -> NoTrace:
-    """Nothing is recorded: why that is."""
+    """Return the reason of missing trace records."""
     if traced.failures:
         return NoTrace.QUERY_FAILED
     if not traced.queues:
@@ -133,7 +131,7 @@ def _times_by_group(letters: Iterable[MessageRef]) -> dict[str, list[int]]:
 
 
 def _original(refs: Iterable[MessageRef]) -> MessageRef | None:
-    """The message as its producer sent it: the oldest that no group put somewhere."""
+    """Return the producer's message: the oldest one outside retry, DLQ and system topics."""
     sent = [
         each
         for each in refs

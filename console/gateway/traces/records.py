@@ -1,4 +1,4 @@
-"""Trace records of one message, read from the trace topic."""
+"""Trace records of a message, read from the trace topic."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from trace.codec import TraceRecord, decode_trace
 
 @dataclass(frozen=True, slots=True)
 class TraceQuery:
-    """What the trace topic has about a message."""
+    """The trace records of a message and the queues of the trace topic."""
 
     queues: tuple[QueueRef, ...] = ()
     records: tuple[TraceRecord, ...] = ()
@@ -46,7 +46,7 @@ async def query_traces(session: ClusterSession, msg_id: str, trace_topic: str) -
 async def records_of(
     session: ClusterSession, msg_id: str
 ) -> tuple[tuple[TraceRecord, ...], tuple[BrokerFailure, ...]]:
-    """The trace records of a message; none when the cluster keeps no traces."""
+    """Return the trace records of a message; none without a trace topic."""
     traced = await query_traces(session, msg_id, TRACE_TOPIC)
     return traced.records, traced.failures
 
@@ -60,7 +60,7 @@ async def _trace_messages(
 
 
 def _records(messages: Iterable[MessageExt], msg_id: str) -> tuple[list[TraceRecord], int]:
-    """The message's records; a trace message that does not unpack counts as one broken record."""
+    """Decode the records of the message; an undecodable trace message is one broken record."""
     records: list[TraceRecord] = []
     broken_count = 0
     for message in messages:
@@ -69,14 +69,14 @@ def _records(messages: Iterable[MessageExt], msg_id: str) -> tuple[list[TraceRec
         except ProtocolError:
             broken_count += 1
             continue
-        # A trace message holds records of many messages, and a batch's Pub has all its ids.
+        # A trace message holds records of many messages; the Pub record of a batch lists its ids.
         records += [each for each in decoded.records if msg_id in each.msg_id.split(",")]
         broken_count += decoded.broken_count
     return records, broken_count
 
 
 async def kept_since_ms(session: ClusterSession, queues: Sequence[QueueRef]) -> int:
-    """Since when nothing of the queues has been deleted; 0 when nothing ever was."""
+    """Return the store time since which the queues are complete; 0 when nothing was deleted."""
 
     async def first_ms(window: Window) -> int:
         if window.begin == 0:

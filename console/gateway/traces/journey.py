@@ -1,7 +1,7 @@
 """The journey of a message: trace records or the reason of a missing trace, and evidence.
 
-Clients write trace records to a topic of the cluster, keyed by the message's unique key. A key query
-finds the records of a message without Spark.
+Clients write trace records to a topic of the cluster, keyed by the unique key of the message. A key
+query finds the records of a message without Spark.
 """
 
 from collections.abc import Iterable, Sequence

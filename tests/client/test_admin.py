@@ -87,7 +87,7 @@ async def test_who_is_connected(
             await question(addr, group)
 
 
-async def test_messages_are_found_by_key_id_place_and_time(
+async def test_messages_are_found_by_key_id_offset_and_time(
     admin: AdminClient, addr: str, new_topic: NewTopic
 ) -> None:
     topic = await new_topic(2)
@@ -203,7 +203,7 @@ async def test_the_name_server(admin: AdminClient, group: str) -> None:
     assert await admin.wipe_write_perm("no such broker") == 0
 
 
-async def test_errors_name_the_peer_and_what_was_asked() -> None:
+async def test_errors_name_the_peer_and_the_request() -> None:
     async with ScriptedPeer() as silent, AdminClient(silent.addr, timeout_ms=50) as admin:
         silent.on(RequestCode.GET_BROKER_CLUSTER_INFO, lambda _: None)
         with pytest.raises(RequestTimeout, match="GET_BROKER_CLUSTER_INFO"):
@@ -233,7 +233,7 @@ async def test_closing(quick_cluster: ClusterAddrs) -> None:
         await admin.cluster_info()
 
 
-async def test_one_that_is_dropped_complains(quick_cluster: ClusterAddrs) -> None:
+async def test_a_client_dropped_without_close_warns(quick_cluster: ClusterAddrs) -> None:
     clients = [AdminClient(quick_cluster.namesrv_addr)]
     await clients[0].cluster_info()
     remoting = clients[0]._remoting

@@ -92,7 +92,7 @@ async def test_a_reset_without_an_answer_in_it() -> None:
         assert await admin.consumer_status(peer.addr, "G", "T") == {}
 
 
-async def test_one_name_server_is_told_and_the_other_not() -> None:
+async def test_a_change_is_sent_to_one_name_server_only() -> None:
     async with (
         ScriptedPeer() as first,
         ScriptedPeer() as second,

@@ -234,7 +234,7 @@ async def test_a_restart_of_the_broker_loses_nothing(cluster: Cluster) -> None:
         await eventually(lambda: len(receiver.bodies) == 20, timeout_s=60)
 
 
-async def test_tools_can_look_into_a_consumer_and_move_it(
+async def test_tools_can_inspect_a_consumer_and_reset_it(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)

@@ -175,7 +175,7 @@ async def test_members_share_the_queues_and_only_wanted_tags_come(
         assert [sorted(part) for part in polled_bodies] == [[b"1", b"1", b"3", b"3"]] * 2
 
 
-async def test_new_queues_of_a_topic_are_told(
+async def test_new_queues_of_a_topic_are_reported(
     quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str
 ) -> None:
     topic = await new_topic(1)

@@ -72,7 +72,7 @@ async def test_a_reset_that_cannot_be_read_changes_nothing(broker: OneBroker, bo
         assert len(joined.queues) == 4
 
 
-async def test_code_221_tells_the_offsets(broker: OneBroker) -> None:
+async def test_code_221_returns_the_offsets(broker: OneBroker) -> None:
     broker.serve_once(ResponseCode.PULL_RETRY_IMMEDIATELY, 95)
     async with consumer(broker) as joined:
         await eventually(lambda: list(commits(joined).values()) == [95] * 4)
@@ -87,7 +87,7 @@ async def test_code_221_tells_the_offsets(broker: OneBroker) -> None:
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
-async def test_code_307_tells_everything(broker: OneBroker) -> None:
+async def test_code_307_returns_the_running_info(broker: OneBroker) -> None:
     async with consumer(broker) as joined:
         await eventually(lambda: len(broker.pulls()) == 4)
         fields = {"consumerGroup": "G", "clientId": joined.client_id, "jstackEnable": "true"}

@@ -139,7 +139,7 @@ async def test_every_failure_is_given_back_and_passed(
     assert not hook.after[0].success
 
 
-async def test_what_nobody_takes_back_is_consumed_here_again(
+async def test_a_message_not_sent_back_is_retried_in_the_client(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_module, "LOCAL_RETRY_DELAY_S", 0.01)

@@ -44,7 +44,7 @@ def polled(broker: OneBroker, settings: LitePullSettings = QUICK) -> LitePullCon
     return consumer
 
 
-async def test_it_asks_with_361_and_tells_what_it_wants(broker: OneBroker) -> None:
+async def test_lite_pulls_use_361_and_carry_the_subscription(broker: OneBroker) -> None:
     async with polled(broker) as consumer:
         await eventually(lambda: len(broker.received(LITE)) == 2)
         assert consumer.queues == [T0, T1]
@@ -80,7 +80,7 @@ async def test_assigned_queues_are_read_without_asking_for_members(broker: OneBr
     assert broker.received(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == []
 
 
-async def test_what_cannot_be_is_told(broker: OneBroker) -> None:
+async def test_invalid_calls_raise(broker: OneBroker) -> None:
     consumer = polled(broker)
     for wrong in (consumer.poll(), consumer.commit(), consumer.seek(T0, 0)):
         with pytest.raises(ClientError, match="not running"):
@@ -169,7 +169,7 @@ async def test_rubbish_for_members_leaves_the_queues_alone(
         assert consumer.queues == [T0, T1]
 
 
-async def test_a_commit_that_fails_is_told(broker: OneBroker) -> None:
+async def test_a_failing_commit_raises(broker: OneBroker) -> None:
     broker.on(RequestCode.UPDATE_CONSUMER_OFFSET, lambda _: refuse(26))
     async with PullConsumer("G", broker.addr) as consumer:
         with pytest.raises(RequestRefused):

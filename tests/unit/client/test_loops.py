@@ -55,7 +55,9 @@ async def test_a_step_may_ask_for_the_next_one_sooner() -> None:
     await loop.stop()
 
 
-async def test_failures_do_not_end_it_and_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failures_do_not_end_the_loop_and_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     steps: list[str] = []
 
     async def step() -> None:

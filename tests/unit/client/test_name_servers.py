@@ -123,7 +123,7 @@ async def test_a_route_is_asked_for_once(remoting: RemotingClient, peer: Scripte
     assert routes.broker_addrs(masters_only=True) == ["h:1"]
 
 
-async def test_a_waiter_that_gives_up_does_not_take_the_answer_from_the_others(
+async def test_a_cancelled_caller_does_not_cancel_the_shared_request(
     remoting: RemotingClient, peer: ScriptedPeer
 ) -> None:
     peer.serve_route(["T"], {"b": "h:1"})
@@ -173,7 +173,7 @@ async def test_refresh_follows_a_broker_that_moved_and_forgets_one_that_left(
         routes.addr("b")
 
 
-async def test_a_new_broker_is_told_about(remoting: RemotingClient, peer: ScriptedPeer) -> None:
+async def test_a_new_broker_is_reported(remoting: RemotingClient, peer: ScriptedPeer) -> None:
     news: list[str] = []
     routes = RouteCache(NameServers(remoting, peer.addr), 300, lambda: news.append("new"))
     peer.serve_route(["T", "U"], {"a": "h:1"})

@@ -107,7 +107,7 @@ async def test_persisting_before_reading_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff", b'{"offsetTable":{"x":1}}', b"[]"])
-async def test_a_broken_file_is_told_and_begun_afresh(
+async def test_a_broken_file_is_logged_and_replaced(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "1.2.3.4@DEFAULT" / "G" / "offsets.json"
@@ -140,7 +140,7 @@ async def test_a_broken_file_is_replaced_by_the_one_before_it(
     assert await local(tmp_path).read(QUEUE) == 5
 
 
-async def test_a_folder_that_cannot_be_written_is_told(
+async def test_an_unwritable_folder_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "1.2.3.4@DEFAULT").write_text("a file where a folder should be")

@@ -137,7 +137,7 @@ async def test_after_the_last_try_it_is_a_dead_letter(start: Start) -> None:
     assert rig.dead_letters.offsets == [5]
 
 
-async def test_when_nobody_takes_the_dead_letter_the_queue_goes_on_waiting(start: Start) -> None:
+async def test_while_no_broker_stores_the_dead_letter_the_queue_waits(start: Start) -> None:
     listens = Listens(o5=99)
     rig = await start(listens, max_reconsume_times=0)
     rig.dead_letters.is_stored = False
@@ -169,7 +169,7 @@ async def test_nothing_is_consumed_without_the_lock(
     await eventually(lambda: rig.committed == 6)
 
 
-async def test_a_queue_is_let_go_only_when_its_call_has_ended(
+async def test_a_queue_is_released_only_after_the_running_call(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RELEASE_WAIT_S", 0.01)
@@ -190,7 +190,7 @@ async def test_a_queue_is_let_go_only_when_its_call_has_ended(
     assert rig.committed is None
 
 
-async def test_a_queue_that_pauses_is_let_go_at_once(start: Start) -> None:
+async def test_a_paused_queue_is_released_at_once(start: Start) -> None:
     rig = await start(Listens(o5=99), suspend_current_queue_ms=30_000)
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 5)

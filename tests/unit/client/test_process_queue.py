@@ -98,7 +98,7 @@ def test_pulling_pauses_at_each_limit(
     assert holding(*offsets, size=size).pause_reason(limits) is pause_reason
 
 
-def test_info_tells_what_is_cached() -> None:
+def test_info_shows_the_cached_messages() -> None:
     info = holding(5, 6, size=1 << 20).info(offset_committed=4)
     assert (info.commit_offset, info.cached_msg_min_offset, info.cached_msg_max_offset) == (4, 5, 6)
     assert (info.cached_msg_count, info.cached_msg_size_in_mib) == (2, 2)

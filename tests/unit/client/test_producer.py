@@ -73,7 +73,7 @@ async def test_other_refusals_are_final(peers: Peers, code: int) -> None:
     assert len(peers[0].received(SEND) + peers[1].received(SEND)) == 1
 
 
-async def test_when_all_tries_fail_the_last_error_tells_of_them(peers: Peers) -> None:
+async def test_the_last_error_has_a_note_of_all_attempts(peers: Peers) -> None:
     for peer in peers:
         peer.on(SEND, lambda _: refusing(ResponseCode.SYSTEM_ERROR))
     async with Producer("PG", peers[0].addr) as producer:
@@ -180,7 +180,7 @@ async def test_a_refusal_that_blames_the_route_has_it_fetched_again(peers: Peers
     assert len(peers[0].received(RequestCode.GET_ROUTEINFO_BY_TOPIC)) > 1
 
 
-async def test_brokers_hear_of_the_producer_and_of_its_leaving(peers: Peers) -> None:
+async def test_the_producer_sends_heartbeats_and_unregisters(peers: Peers) -> None:
     async with Producer("PG", peers[0].addr) as producer:
         await producer.send(MESSAGE)
         client_id = producer.client_id
@@ -236,7 +236,7 @@ async def test_hooks_see_each_try_and_cannot_break_a_send(
     assert caplog.text.count("further failures are not logged") == 1
 
 
-async def test_a_producer_that_is_not_running_says_so(peers: Peers) -> None:
+async def test_a_producer_that_is_not_running_raises(peers: Peers) -> None:
     producer = Producer("PG", peers[0].addr)
     with pytest.raises(ClientError, match="start"):
         await producer.send(MESSAGE)
@@ -262,7 +262,7 @@ async def test_a_hook_that_cannot_start_keeps_the_producer_from_starting(peers: 
     await producer.stop()
 
 
-async def test_a_producer_that_is_dropped_complains(peers: Peers) -> None:
+async def test_a_producer_dropped_without_stop_warns(peers: Peers) -> None:
     producer = Producer("PG", peers[0].addr)
     await producer.start()
     instance = producer._instance

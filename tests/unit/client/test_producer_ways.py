@@ -43,7 +43,7 @@ async def test_submitted_messages_give_tasks(peer: ScriptedPeer) -> None:
     assert len({result.msg_id for result in results}) == 50
 
 
-async def test_a_callback_hears_of_the_result_or_the_error(peer: ScriptedPeer) -> None:
+async def test_a_callback_gets_the_result_or_the_error(peer: ScriptedPeer) -> None:
     outcomes: list[tuple[SendResult | None, Exception | None]] = []
 
     def on_sent(result: SendResult | None, error: Exception | None) -> None:
@@ -90,7 +90,7 @@ async def test_stopping_waits_for_what_is_on_its_way(peer: ScriptedPeer) -> None
     assert (await sending).queue_offset == (await submitted).queue_offset == 7
 
 
-async def test_a_callback_hears_that_the_producer_was_stopped(peer: ScriptedPeer) -> None:
+async def test_a_callback_gets_an_error_when_the_producer_stops(peer: ScriptedPeer) -> None:
     outcomes: list[Exception | None] = []
     peer.on(SEND, lambda _: None)
     settings = ProducerSettings(drain_timeout_s=0.01)

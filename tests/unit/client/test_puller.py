@@ -204,7 +204,7 @@ async def test_rubbish_only_pauses(rig: Rig, caplog: pytest.LogCaptureFixture) -
     assert "Traceback" not in caplog.text
 
 
-async def test_a_full_queue_is_not_pulled_until_it_has_room(rig: Rig) -> None:
+async def test_pulling_pauses_while_the_process_queue_is_full(rig: Rig) -> None:
     rig.gate.clear()
     await rig.start(
         answer(0, 8, *(record(offset, properties={"TAGS": "Aa"}) for offset in (5, 6, 7)))

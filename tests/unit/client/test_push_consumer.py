@@ -83,7 +83,7 @@ async def test_the_time_to_begin_at_is_half_an_hour_ago_or_as_told(broker: OneBr
     assert {request.ext_fields["timestamp"] for request in requests} == {"123"}
 
 
-async def test_when_nobody_lists_the_members_the_queues_are_kept(broker: OneBroker) -> None:
+async def test_without_a_member_list_the_queues_are_kept(broker: OneBroker) -> None:
     async with consumer(broker) as joined:
         await eventually(lambda: len(joined.queues) == 4)
         count_before = len(broker.received(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
@@ -94,7 +94,7 @@ async def test_when_nobody_lists_the_members_the_queues_are_kept(broker: OneBrok
         assert len(joined.queues) == 4
 
 
-async def test_an_offset_outside_of_the_queue_is_mended(broker: OneBroker) -> None:
+async def test_an_offset_outside_of_the_queue_is_corrected(broker: OneBroker) -> None:
     broker.serve_once(ResponseCode.PULL_OFFSET_MOVED, 40)
     async with consumer(broker):
         await eventually(lambda: list(broker.pulls().values()) == [40] * 4)
@@ -185,7 +185,7 @@ async def test_no_server_is_no_reason_to_fail(caplog: pytest.LogCaptureFixture) 
         assert joined.queues == []
 
 
-async def test_what_is_missing_is_said_at_the_start(broker: OneBroker) -> None:
+async def test_a_missing_listener_or_subscription_raises_at_the_start(broker: OneBroker) -> None:
     empty = PushConsumer("G", broker.addr)
     with pytest.raises(ClientError, match="listener"):
         await empty.start()
@@ -202,7 +202,7 @@ async def test_what_is_missing_is_said_at_the_start(broker: OneBroker) -> None:
     assert (empty.queues, empty.client_id, empty.running_info()) == ([], "", None)
 
 
-async def test_a_consumer_that_is_dropped_complains(broker: OneBroker) -> None:
+async def test_a_consumer_dropped_without_stop_warns(broker: OneBroker) -> None:
     consumers = [consumer(broker)]
     await consumers[0].start()
     running = consumers[0]._running

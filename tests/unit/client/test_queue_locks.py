@@ -82,7 +82,7 @@ async def test_a_lock_is_not_trusted_for_ever(
     assert await locks.renew([Q0]) == {Q0}
 
 
-async def test_renewing_tells_what_is_lost(peer: Grants, locks: QueueLocks) -> None:
+async def test_renewing_returns_the_lost_locks(peer: Grants, locks: QueueLocks) -> None:
     for queue in (Q0, Q1):
         await locks.lock(queue)
     assert await locks.renew([Q0, Q1]) == set()

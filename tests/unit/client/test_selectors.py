@@ -39,7 +39,7 @@ def test_the_queue_that_java_would_choose(key: object, java_hash: int) -> None:
 
 
 @pytest.mark.parametrize("key", [None, 1.5, b"bytes", object(), 2**63, -(2**63) - 1])
-def test_what_is_no_key_is_told(key: object) -> None:
+def test_an_illegal_sharding_key_raises(key: object) -> None:
     with pytest.raises(ClientError, match="sharding key"):
         by_hash(queues(4), MESSAGE, key)
 

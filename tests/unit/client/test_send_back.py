@@ -76,7 +76,9 @@ async def test_a_copy_is_sent_when_the_broker_refuses(
     }
 
 
-async def test_when_both_ways_fail_nobody_has_it(peer: ScriptedPeer, send_back: SendBack) -> None:
+async def test_when_both_ways_fail_no_broker_stores_the_message(
+    peer: ScriptedPeer, send_back: SendBack
+) -> None:
     peer.on(BACK, lambda _: refuse(1))
     peer.on(SEND, lambda _: refuse(1))
     assert not await send_back.send_back(message(5))

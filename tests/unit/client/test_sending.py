@@ -116,7 +116,7 @@ def test_a_batch() -> None:
     assert (second.body, second.properties["KEYS"]) == (b"two", "k")
 
 
-def test_a_batch_keeps_the_wish_not_to_wait() -> None:
+def test_a_batch_keeps_wait_store_ok() -> None:
     outgoing = prepare_batch([Message("T", b"one", wait_store_ok=False)], ["K1"])
     assert decode_properties(outgoing.properties) == {"WAIT": "false"}
     (message,) = decode_batch(outgoing.body)

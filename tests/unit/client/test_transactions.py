@@ -76,7 +76,7 @@ async def ended(broker: ScriptedPeer, count: int = 1) -> list[RemotingCommand]:
 
 
 @pytest.mark.parametrize(("state", "flag"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOW, "0")])
-async def test_the_broker_hears_what_it_came_to(
+async def test_the_broker_receives_the_transaction_state(
     broker: ScriptedPeer, state: LocalTransactionState, flag: str
 ) -> None:
     answers = Answers(state)

@@ -100,7 +100,7 @@ def test_cases(expression: str, properties: dict[str, str], expected: bool | typ
         ("TRUE = 1", 7),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(expression: str, position: int) -> None:
+def test_syntax_errors_have_a_position(expression: str, position: int) -> None:
     with pytest.raises(FilterSyntaxError) as caught:
         compile_sql92(expression)
     assert caught.value.position == position

@@ -150,7 +150,7 @@ async def flood(peers: Peers, topic: str) -> Counter[int]:
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])
-async def test_a_flood_is_answered_one_way_or_the_other(peers: Peers, *, is_compiled: bool) -> None:
+async def test_a_flood_is_acknowledged_or_refused(peers: Peers, *, is_compiled: bool) -> None:
     await peers.broker(wait_time_mills_in_send_queue=5, kernel_enable=is_compiled)
     assert (await peers.send("Flood")).code == 0
     floods = await asyncio.gather(*(flood(peers, "Flood") for _ in range(FLOOD_PEERS)))

@@ -120,7 +120,7 @@ def test_every_kind_of_header_was_seen() -> None:
 
 
 @pytest.mark.parametrize("frame", TYPED, ids=str)
-def test_the_slow_way_reads_the_same(frame: Recorded) -> None:
+def test_the_slow_path_reads_equal_values(frame: Recorded) -> None:
     kind = kind_of(frame)
     assert kind is not None
     fast = RemotingCommand.decode(frame.frame())

@@ -29,7 +29,7 @@ from tests.support.broker_harness import BrokerHarness
         (RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, {}, ResponseCode.SYSTEM_ERROR),
     ],
 )
-async def test_every_code_of_access_control_says_that_it_is_switched_off(
+async def test_every_access_control_code_has_a_remark(
     broker: BrokerHarness, code: RequestCode, fields: dict[str, str], answer: ResponseCode
 ) -> None:
     response = await broker.ask(code, fields)

@@ -65,7 +65,7 @@ class TestTopics:
         assert changed is not None
         assert (changed.order, changed.write_queue_nums) == (True, 5)
 
-    async def test_a_file_that_cannot_be_written_is_said(self, broker: BrokerHarness) -> None:
+    async def test_an_unwritable_file_is_reported(self, broker: BrokerHarness) -> None:
         broker.saver.error = OSError("read-only file system")
         response = await create(broker, "T")
         assert (response.code, response.remark) == (
@@ -84,7 +84,7 @@ class TestTopics:
             ("", "The specified topic is blank."),
         ],
     )
-    async def test_names_that_cannot_be(self, broker: BrokerHarness, name: str, words: str) -> None:
+    async def test_illegal_names(self, broker: BrokerHarness, name: str, words: str) -> None:
         for response in (
             await create(broker, name),
             await broker.ask(
@@ -104,9 +104,7 @@ class TestTopics:
             ("topic_filter_type", "null"),
         ],
     )
-    async def test_values_that_cannot_be(
-        self, broker: BrokerHarness, field: str, value: object
-    ) -> None:
+    async def test_illegal_values(self, broker: BrokerHarness, field: str, value: object) -> None:
         response = await create(broker, "T", **{field: value})
         assert response.code == 1
         assert (response.remark or "").endswith(f"= [{value}] value invalid")
@@ -151,7 +149,7 @@ class TestTopics:
         response = await broker.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
         assert (response.code, response.remark) == (17, "topic[NOPE] not exist")
 
-    async def test_who_consumes(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_groups_of_a_topic(self, broker: BrokerHarness, topic: str) -> None:
         broker.ctx.offsets.commit("Offline", topic, 0, 1)
         consumer = ConsumerData(
             group_name="Online", subscription_data_set=[SubscriptionData(topic=topic)]
@@ -200,7 +198,7 @@ class TestGroups:
             b"\xff\xfe",
         ],
     )
-    async def test_groups_that_cannot_be(self, broker: BrokerHarness, body: bytes) -> None:
+    async def test_illegal_groups(self, broker: BrokerHarness, body: bytes) -> None:
         before = len(broker.ctx.groups)
         response = await broker.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
         assert response.code == 1
@@ -243,7 +241,7 @@ class TestSettings:
             (b"longPollingEnable=false\nbrokerName=x", 1),
         ],
     )
-    async def test_only_what_is_allowed_all_or_none(
+    async def test_only_updatable_keys_all_or_none(
         self, broker: BrokerHarness, text: bytes, code: int
     ) -> None:
         before = broker.ctx.config
@@ -281,7 +279,7 @@ class TestStatistics:
 
 
 class TestCleaning:
-    async def test_queues_of_topics_that_are_gone(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_queues_of_deleted_topics(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic)
         await broker.send(broker.topic("Kept"))
         broker.ctx.topics.remove(topic, broker.now_ms)

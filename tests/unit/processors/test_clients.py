@@ -95,7 +95,9 @@ class TestHeartbeat:
         assert group.client_ids() == ["9335-127.0.0.1@DEFAULT"]
         assert broker.ctx.producers.groups == ["PG"]
 
-    async def test_without_a_group_that_may_not_be_made(self, make_broker: MakeBroker) -> None:
+    async def test_heartbeat_of_a_group_that_cannot_be_created(
+        self, make_broker: MakeBroker
+    ) -> None:
         broker = make_broker(auto_create_subscription_group=False)
         assert (await beat(broker, broker.client, consumer("CG"))).code == 0
         assert broker.ctx.groups.get("CG") is None
@@ -122,9 +124,7 @@ class TestHeartbeat:
             ),
         ],
     )
-    async def test_that_would_fill_the_tables(
-        self, broker: BrokerHarness, body: HeartbeatData
-    ) -> None:
+    async def test_oversize_heartbeats(self, broker: BrokerHarness, body: HeartbeatData) -> None:
         response = await broker.ask(RequestCode.HEART_BEAT, body=body)
         assert response.code == 1
         assert (response.remark or "").startswith("a heartbeat with ")
@@ -178,9 +178,7 @@ class TestNotices:
         broker.requests.clients.disconnected(second)  # type: ignore[arg-type]
         assert await told(first) == []
 
-    async def test_broadcasting_groups_share_nothing_and_hear_nothing(
-        self, broker: BrokerHarness
-    ) -> None:
+    async def test_broadcasting_groups_get_no_notification(self, broker: BrokerHarness) -> None:
         peer = broker.peer()
         await beat(broker, peer, consumer(model="BROADCASTING"))
         assert await told(peer) == []
@@ -198,7 +196,7 @@ class TestNotices:
         await beat(broker, peer, consumer())
         assert await told(peer) == []
 
-    async def test_a_member_that_is_gone_does_not_keep_it_from_the_others(
+    async def test_a_disconnected_member_does_not_block_notifications(
         self, broker: BrokerHarness
     ) -> None:
         gone, here = broker.peer(), broker.peer()
@@ -287,7 +285,7 @@ class TestLocks:
         await broker.ask(RequestCode.UNLOCK_BATCH_MQ, body=self.body("c1", 1))
         assert await self.lock(broker, "c2", 1) == [1]
 
-    async def test_a_lock_dies_when_it_is_not_renewed(self, broker: BrokerHarness) -> None:
+    async def test_a_lock_expires_without_renewal(self, broker: BrokerHarness) -> None:
         assert await self.lock(broker, "c1", 0, 1) == [0, 1]
         broker.now_ms += LOCK_LIVE_MS
         assert await self.lock(broker, "c1", 0) == [0]
@@ -322,9 +320,7 @@ class TestLocks:
             {"client_id": "c", "topic": "t" * 1000},
         ],
     )
-    async def test_names_that_would_fill_the_table(
-        self, broker: BrokerHarness, body: dict[str, str]
-    ) -> None:
+    async def test_oversize_names(self, broker: BrokerHarness, body: dict[str, str]) -> None:
         client_id = body.pop("client_id")
         response = await broker.ask(RequestCode.LOCK_BATCH_MQ, body=self.body(client_id, 0, **body))
         assert response.code == 1

@@ -53,7 +53,7 @@ def started(broker: BrokerHarness, code: int, header: object) -> RemotingCommand
     return request
 
 
-async def test_a_cold_pull_is_answered_when_it_was_read(cold_broker: BrokerHarness) -> None:
+async def test_a_cold_pull_is_answered_after_the_read(cold_broker: BrokerHarness) -> None:
     request = started(cold_broker, RequestCode.PULL_MESSAGE, pull_header("T", 0))
     assert (await cold_broker.send("T", b"new", queue_id=1)).code == ResponseCode.SUCCESS
     newest = await cold_broker.pull("T", 25, queue_id=1)
@@ -129,7 +129,7 @@ async def test_too_many_cold_reads_are_refused(
     assert response.code == ResponseCode.SYSTEM_BUSY
 
 
-async def test_a_held_pull_may_find_its_message_cold(
+async def test_a_held_pull_with_a_cold_message(
     cold_broker: BrokerHarness, files: ColdFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = pull_header("T", 25, sys_flag=6, queue_id=2)

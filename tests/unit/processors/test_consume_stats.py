@@ -55,7 +55,7 @@ async def subscribe(broker: BrokerHarness, topic: str) -> None:
 
 
 class TestOfAGroup:
-    async def test_in_all_topics_it_has_offsets_in(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_all_topics_with_offsets(self, broker: BrokerHarness, topic: str) -> None:
         for _ in range(5):
             await broker.send(topic)
         broker.ctx.offsets.commit("CG", topic, 0, 3)
@@ -65,12 +65,14 @@ class TestOfAGroup:
         assert (table[Q0].broker_offset, table[Q0].consumer_offset) == (5, 3)
         assert table[Q0].last_timestamp == broker.now_ms
 
-    async def test_in_one_topic_without_an_offset(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_a_topic_without_an_offset(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic)
         lag = (await stats(broker, topic=topic)).offset_table[Q0]
         assert (lag.broker_offset, lag.consumer_offset, lag.last_timestamp) == (1, 0, 0)
 
-    async def test_not_in_topics_it_has_given_up(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_unsubscribed_topics_are_left_out(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         broker.ctx.offsets.commit("CG", topic, 0, 1)
         await subscribe(broker, "Other")
         assert (await stats(broker)).offset_table == {}
@@ -139,9 +141,7 @@ class TestRuntimeInfo:
         assert f"commitLogDiskRatio_{folder}" in table
         assert (table["brokerVersion"], table["brokerVersionDesc"]) == ("409", "V4_9_8")
 
-    async def test_values_parse_as_the_tools_parse_them(
-        self, broker: BrokerHarness, topic: str
-    ) -> None:
+    async def test_values_can_be_parsed_by_tools(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic)
         await broker.pull(topic)
         table = await self.table(broker)

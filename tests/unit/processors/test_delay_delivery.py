@@ -20,7 +20,7 @@ async def later(broker: BrokerHarness, level: int, body: bytes = b"x", queue_id:
     assert (await broker.send("T", body, properties, queue_id=queue_id)).code == 0
 
 
-async def test_not_before_its_time_and_then_with_all_its_properties(
+async def test_delivery_at_the_due_time_with_all_properties(
     broker: BrokerHarness, topic: str
 ) -> None:
     await later(broker, 2)
@@ -54,7 +54,7 @@ async def test_once_and_in_order(broker: BrokerHarness, topic: str) -> None:
     assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_levels_do_not_wait_for_each_other(broker: BrokerHarness, topic: str) -> None:
+async def test_levels_are_independent(broker: BrokerHarness, topic: str) -> None:
     await later(broker, 4, b"30 s")
     await later(broker, 1, b"1 s")
     broker.now_ms += 1_000
@@ -74,9 +74,7 @@ async def test_many_are_delivered_in_several_turns(
     assert broker.ctx.store.queue_range(topic, 2) == (0, 5)
 
 
-async def test_a_clock_that_was_set_back_delivers_at_once(
-    broker: BrokerHarness, topic: str
-) -> None:
+async def test_a_clock_set_back_delivers_at_once(broker: BrokerHarness, topic: str) -> None:
     await later(broker, 1)
     broker.now_ms -= 3_600_000
     broker.delays.deliver_due()
@@ -92,7 +90,7 @@ async def test_delivery_wakes_a_held_pull(broker: BrokerHarness, topic: str) -> 
     assert broker.client.answers[request.opaque].code == 0
 
 
-async def test_a_full_disk_delays_further_and_loses_nothing(
+async def test_a_full_disk_postpones_delivery(
     broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(broker, 1)
@@ -122,7 +120,7 @@ async def test_progress_is_not_made_when_the_turn_is_not_written(
     assert broker.ctx.delay_progress.offset(1) == 0
 
 
-async def test_a_message_that_can_never_be_stored_does_not_stop_the_others(
+async def test_an_unstorable_message_does_not_block_delivery(
     broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(broker, 1, b"first")
@@ -138,7 +136,7 @@ async def test_a_message_that_can_never_be_stored_does_not_stop_the_others(
     assert [each.body for each in await broker.messages(topic, 2)] == [b"second"]
 
 
-async def test_an_unreadable_message_does_not_stop_the_others(
+async def test_an_unreadable_message_does_not_block_delivery(
     broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await later(broker, 1, b"first")

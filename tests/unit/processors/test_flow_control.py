@@ -42,7 +42,7 @@ async def ask(broker: BrokerHarness, code: int, peer: Peer, topic: str) -> Remot
         (RequestCode.HEART_BEAT, "wait_time_mills_in_heartbeat_queue", 31_000),
     ],
 )
-async def test_what_waited_too_long_is_refused(
+async def test_requests_above_the_waiting_limit_are_refused(
     make_broker: MakeBroker, code: RequestCode, setting: str, limit_ms: int
 ) -> None:
     broker = make_broker()
@@ -60,7 +60,7 @@ async def test_what_waited_too_long_is_refused(
     assert answer.code != ResponseCode.SYSTEM_BUSY
 
 
-async def test_nothing_is_refused_for_its_age_when_that_is_switched_off(
+async def test_no_waiting_limit_without_fast_failure(
     make_broker: MakeBroker,
 ) -> None:
     broker = make_broker(broker_fast_failure_enable=False)
@@ -70,7 +70,7 @@ async def test_nothing_is_refused_for_its_age_when_that_is_switched_off(
     assert answer.code == ResponseCode.SUCCESS
 
 
-async def test_administration_is_never_refused_for_its_age(broker: BrokerHarness) -> None:
+async def test_administration_has_no_waiting_limit(broker: BrokerHarness) -> None:
     answer = await broker.ask(RequestCode.GET_BROKER_CONFIG, peer=old_peer(broker, 600_000))
     assert answer.code == ResponseCode.SUCCESS
 
@@ -100,7 +100,7 @@ async def test_sends_around_a_slow_write(broker: BrokerHarness, topic: str) -> N
     assert broker.requests.flow.refused == {"PCBUSY_CLEAN_QUEUE": 1, "REJECTREQUEST": 1}
 
 
-async def test_a_write_within_the_limit_refuses_nothing(make_broker: MakeBroker) -> None:
+async def test_a_fast_write_causes_no_refusal(make_broker: MakeBroker) -> None:
     broker = make_broker(os_page_cache_busy_time_out_mills=10_000)
     now = time.monotonic()
     broker.requests.turn.last_write = (now - 2.0, now)

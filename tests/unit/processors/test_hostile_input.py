@@ -103,7 +103,7 @@ async def test_without_header_and_body(broker: BrokerHarness, code: int) -> None
 
 
 @pytest.mark.parametrize("code", [*range(10), 13, 39, 47, 351, 400, 9999, 200050])
-async def test_codes_that_are_not_there(broker: BrokerHarness, code: int) -> None:
+async def test_unknown_codes(broker: BrokerHarness, code: int) -> None:
     response = await broker.ask(code)
     assert (response.code, response.remark) == (3, f" request type {code} not supported")
 

@@ -76,7 +76,7 @@ class TestTopics:
         broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         assert (await topics(broker)).topics[topic].groups == {"CG": 3}
 
-    async def test_one_without_messages_has_no_last_write(
+    async def test_a_topic_without_messages_has_no_last_write(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         assert (await topics(broker)).topics[topic].last_write_timestamp is None
@@ -111,13 +111,15 @@ class TestGroups:
         assert (found.clients, found.dead_letters, found.consume_tps) == (1, 1, 0.0)
         assert found.message_model == "CLUSTERING"
 
-    async def test_one_that_never_read(self, broker: BrokerHarness) -> None:
+    async def test_a_group_without_offsets(self, broker: BrokerHarness) -> None:
         broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         found = (await groups(broker)).groups["CG"]
         assert (found.topics, found.oldest_pending_timestamp) == ({}, None)
         assert (found.clients, found.dead_letters) == (0, 0)
 
-    async def test_not_what_it_has_given_up(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_unsubscribed_topics_are_left_out(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         await broker.send(topic)
         broker.ctx.offsets.commit("CG", topic, 0, 0)
@@ -126,7 +128,7 @@ class TestGroups:
 
 
 class TestSnapshots:
-    async def test_whoever_asks_meanwhile_gets_the_same(
+    async def test_concurrent_requests_share_a_snapshot(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         requests = [broker.request(RequestCode.GET_TOPIC_INVENTORY) for _ in range(3)]
@@ -140,9 +142,7 @@ class TestSnapshots:
         }
         assert len(taken) == 1
 
-    async def test_one_that_took_long_is_kept_ten_times_as_long(
-        self, broker: BrokerHarness
-    ) -> None:
+    async def test_a_snapshot_is_cached_ten_times_its_duration(self, broker: BrokerHarness) -> None:
         broker.topic("Wide", queues=10 * inventory.QUEUES_PER_STEP)
         request = broker.request(RequestCode.GET_TOPIC_INVENTORY)
         assert broker.give(request) is None
@@ -155,7 +155,7 @@ class TestSnapshots:
         broker.now_ms += 1
         assert (await topics(broker)).taken_timestamp == broker.now_ms
 
-    async def test_a_topic_that_goes_meanwhile_is_left_out(
+    async def test_a_topic_deleted_meanwhile_is_left_out(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         request = broker.request(RequestCode.GET_TOPIC_INVENTORY)

@@ -40,7 +40,7 @@ async def update(
     return await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
 
-async def test_what_was_committed_is_answered(broker: BrokerHarness, topic: str) -> None:
+async def test_committed_offsets_are_answered(broker: BrokerHarness, topic: str) -> None:
     response = await update(broker, topic, 12)
     assert (response.code, response.ext_fields) == (0, {})
     assert (await query(broker, topic)).ext_fields == {"offset": "12"}
@@ -52,14 +52,14 @@ async def test_an_empty_or_unknown_queue_starts_at_0(broker: BrokerHarness, topi
         assert (response.code, response.ext_fields) == (0, {"offset": "0"})
 
 
-async def test_a_queue_whose_first_message_is_at_hand_starts_at_0(
+async def test_a_queue_with_its_first_message_in_memory_starts_at_0(
     broker: BrokerHarness, topic: str
 ) -> None:
     await broker.send(topic)
     assert (await query(broker, topic)).ext_fields == {"offset": "0"}
 
 
-async def test_a_queue_whose_first_message_has_left_the_memory(make_broker: MakeBroker) -> None:
+async def test_a_queue_with_its_first_message_on_disk(make_broker: MakeBroker) -> None:
     broker = make_broker(access_message_in_memory_max_ratio=0)
     topic = broker.topic()
     await broker.send(topic)
@@ -87,7 +87,7 @@ async def test_a_5_x_client_may_want_to_know(broker: BrokerHarness, topic: str) 
         ("", "CG", 0, 0),
     ],
 )
-async def test_commits_that_cannot_be(
+async def test_invalid_commits(
     broker: BrokerHarness, topic: str, group: str, queue_id: int, offset: int
 ) -> None:
     assert (await update(broker, topic, offset, queue_id, group)).code == 1
@@ -169,7 +169,7 @@ class TestClone:
         )
         return (await broker.ask(RequestCode.CLONE_GROUP_OFFSET, header)).code
 
-    async def test_one_topic_or_all(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_clone_one_topic_or_all_topics(self, broker: BrokerHarness, topic: str) -> None:
         broker.topic("U")
         offsets = broker.ctx.offsets
         for name, queue_id, offset in (("T", 0, 5), ("T", 3, 7), ("U", 0, 9), ("Gone", 0, 1)):
@@ -184,9 +184,7 @@ class TestClone:
         assert offsets.committed("New", "T", 0) == 5
         assert len(offsets) == 5
 
-    async def test_a_topic_that_a_connected_group_gave_up(
-        self, broker: BrokerHarness, topic: str
-    ) -> None:
+    async def test_clone_skips_unsubscribed_topics(self, broker: BrokerHarness, topic: str) -> None:
         broker.ctx.offsets.commit("CG", "T", 0, 5)
         data = ConsumerData(
             group_name="CG", subscription_data_set=[SubscriptionData(topic="Other")]
@@ -237,7 +235,7 @@ class TestCorrection:
         assert await self.ask(broker, filter_groups="X,B") == b'{"correctionOffsets":{0:9}}'
         assert broker.ctx.offsets.committed("B", topic, 0) == 7
 
-    async def test_a_group_behind_all_others_needs_none(
+    async def test_the_slowest_group_needs_no_correction(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         await update(broker, topic, 9, group="A")

@@ -56,7 +56,7 @@ class TestReading:
         assert bodies(response) == [b"2", b"3"]
         assert longs(response) == (3, 0, 3)
 
-    async def test_lite_pull_is_the_same(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_lite_pull_answers_like_pull(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic, b"1")
         response = await broker.ask(RequestCode.LITE_PULL_MESSAGE, pull_header(topic, sys_flag=20))
         assert bodies(response) == [b"1"]
@@ -99,14 +99,14 @@ class TestReading:
         assert longs(response)[0] == 4
 
     @pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (1000, 3), (0, 1), (-5, 1)])
-    async def test_at_least_one_and_no_more_than_asked(
+    async def test_at_least_one_message_and_at_most_the_requested_number(
         self, broker: BrokerHarness, topic: str, count: int, expected: int
     ) -> None:
         for _ in range(3):
             await broker.send(topic)
         assert len(bodies(await broker.pull(topic, max_msg_nums=count))) == expected
 
-    async def test_what_is_read_is_counted(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_read_messages_are_counted(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic)
         response = await broker.pull(topic)
         totals = broker.ctx.statistics.totals()
@@ -140,12 +140,14 @@ class TestSubscriptionOfTheHeartbeat:
             f"the consumer's subscription not exist{FAQ}",
         )
 
-    async def test_a_heartbeat_that_is_behind(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_an_older_subscription_is_refused(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         await beat(broker, expression="A", version=5)
         response = await broker.pull(topic, sys_flag=0, sub_version=6)
         assert (response.code, response.remark) == (25, "the consumer's subscription not latest")
 
-    async def test_a_heartbeat_that_is_behind_and_wanted_everything(
+    async def test_an_older_subscription_to_all_tags_is_accepted(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         await broker.send(topic, b"A", "TAGS\x01A")
@@ -157,7 +159,7 @@ class TestSubscriptionOfTheHeartbeat:
         response = await broker.pull(topic, sys_flag=0, sub_version=6, expression_type="SQL92")
         assert response.code == 25
 
-    async def test_broadcasting_where_it_is_forbidden(
+    async def test_broadcasting_forbidden_by_the_group(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         broker.ctx.groups.put(
@@ -191,7 +193,7 @@ class TestRefusals:
         assert response.code == 17
         assert response.remark == f"topic[NOPE] not exist, apply first please! {FAQ}"
 
-    async def test_a_topic_that_may_not_be_read(self, broker: BrokerHarness) -> None:
+    async def test_a_topic_without_read_permission(self, broker: BrokerHarness) -> None:
         response = await broker.pull(broker.topic("%DLQ%CG", queues=1, perm=2))
         assert (response.code, response.remark) == (
             16,
@@ -199,9 +201,7 @@ class TestRefusals:
         )
 
     @pytest.mark.parametrize("queue_id", [4, -1, 2**31 - 1, -(2**31)])
-    async def test_a_queue_that_is_not_there(
-        self, broker: BrokerHarness, topic: str, queue_id: int
-    ) -> None:
+    async def test_a_missing_queue(self, broker: BrokerHarness, topic: str, queue_id: int) -> None:
         response = await broker.pull(topic, queue_id=queue_id)
         assert (response.code, response.remark) == (
             1,
@@ -209,9 +209,7 @@ class TestRefusals:
             f"consumer:[/{broker.client.peer}]",
         )
 
-    async def test_a_subscription_that_does_not_parse(
-        self, broker: BrokerHarness, topic: str
-    ) -> None:
+    async def test_a_malformed_subscription(self, broker: BrokerHarness, topic: str) -> None:
         response = await broker.pull(topic, subscription="||")
         assert (response.code, response.remark) == (23, "parse the consumer's subscription failed")
 
@@ -238,7 +236,7 @@ class TestHolding:
         assert broker.give(request, peer) is None
         return request
 
-    async def test_a_message_ends_the_wait_in_its_own_turn(
+    async def test_a_message_ends_the_wait_in_its_iteration(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         waiting = broker.peer()
@@ -246,7 +244,7 @@ class TestHolding:
         await broker.send(topic, b"at last")
         assert bodies(waiting.answers[request.opaque]) == [b"at last"]
 
-    async def test_a_message_with_another_tag_does_not(
+    async def test_a_message_with_a_different_tag_wakes_no_pull(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         waiting = broker.peer()
@@ -256,7 +254,9 @@ class TestHolding:
         await broker.send(topic, b"yes", "TAGS\x01A")
         assert bodies(waiting.answers[request.opaque]) == [b"yes"]
 
-    async def test_the_deadline_ends_it_with_19(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_the_deadline_ends_the_wait_with_19(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         waiting = broker.peer()
         request = self.hold(broker, waiting, suspend_timeout_millis=15_000)
         broker.now_ms += 14_999
@@ -277,10 +277,12 @@ class TestHolding:
         broker.requests.pulls.expire()
         assert waiting.answers[request.opaque].code == 19
 
-    async def test_without_the_flag_nobody_waits(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_without_the_flag_pulls_are_not_held(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         assert (await broker.pull(topic, sys_flag=4)).code == 19
 
-    async def test_a_stop_answers_everybody_and_holds_nobody(
+    async def test_a_stop_answers_all_pulls_and_holds_no_pull(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         waiting = broker.peer()
@@ -310,7 +312,7 @@ class TestHolding:
         for peer, request in zip(peers, requests, strict=True):
             assert bodies(peer.answers[request.opaque]) == [b"x"]
 
-    async def test_when_it_takes_long_others_have_their_turn(
+    async def test_waking_many_pulls_yields_to_the_loop(
         self, broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("core_broker.processors.pull.WAKE_S_MAX", -1)

@@ -82,7 +82,7 @@ class TestByKey:
         assert len(decode_records((await by_key(broker, "U", unique=True, count=1)).body)) == 3
         assert len(decode_records((await by_key(broker, "k", count=2)).body)) == 2
 
-    async def test_a_dead_letter_is_found_although_nobody_may_read_the_topic(
+    async def test_a_dead_letter_is_found_without_read_permission(
         self, broker: BrokerHarness
     ) -> None:
         broker.topic("T", perm=2)
@@ -112,7 +112,7 @@ class TestByOffset:
 
 
 class TestQueueUnits:
-    async def test_of_a_topic_that_nobody_may_read(self, broker: BrokerHarness) -> None:
+    async def test_a_topic_without_read_permission(self, broker: BrokerHarness) -> None:
         topic = broker.topic("%DLQ%CG", queues=1, perm=2)
         for tag in "ABC":
             await broker.send(topic, tag.encode(), f"TAGS\x01{tag}")

@@ -57,7 +57,7 @@ class TestRunningInfo:
         assert asked.code == RequestCode.GET_CONSUMER_RUNNING_INFO
         assert asked.ext_fields["clientId"] == "c1"
 
-    async def test_nobody_there(self, broker: BrokerHarness) -> None:
+    async def test_without_a_consumer_online(self, broker: BrokerHarness) -> None:
         response = await broker.ask(
             RequestCode.GET_CONSUMER_RUNNING_INFO, running_info("127.0.0.1:1")
         )
@@ -74,7 +74,7 @@ class TestRunningInfo:
         assert response.code == 207
         assert (response.remark or "").startswith("consumer <CG> <c1> Timeout: ")
 
-    async def test_a_consumer_that_goes_away(self, broker: BrokerHarness) -> None:
+    async def test_a_consumer_that_disconnects(self, broker: BrokerHarness) -> None:
         await online(broker)
         response = await broker.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, running_info())
         assert response.code == 1
@@ -104,7 +104,7 @@ class TestConsumeDirectly:
         assert asked.body == broker.ctx.store.read_at(stored.offset_physical)
 
     @pytest.mark.parametrize("msg_id", [None, "", "garbage", "0" * 32, "F" * 32, "F" * 56])
-    async def test_no_such_message(self, broker: BrokerHarness, msg_id: str | None) -> None:
+    async def test_a_missing_message(self, broker: BrokerHarness, msg_id: str | None) -> None:
         await online(broker)
         header = ConsumeMessageDirectlyResultRequestHeader(
             consumer_group="CG", client_id="c1", msg_id=msg_id
@@ -199,9 +199,7 @@ class TestResetOffset:
         )
         assert [broker.ctx.offsets.committed("CG", "T", each) for each in (0, 1)] == [1, 0]
 
-    async def test_a_group_that_is_offline_has_its_offsets_set_too(
-        self, broker: BrokerHarness
-    ) -> None:
+    async def test_offsets_of_an_offline_group_are_set(self, broker: BrokerHarness) -> None:
         broker.topic("T", queues=2)
         await broker.send("T")
         assert (await set_offsets(broker, {("T", 1): 0})).code == 0
@@ -219,7 +217,7 @@ class TestResetOffset:
             {("U", 0): 0},
         ],
     )
-    async def test_an_offset_that_no_queue_has_changes_none(
+    async def test_an_offset_outside_of_the_queue_is_refused(
         self, broker: BrokerHarness, wanted: dict[tuple[str, int], int]
     ) -> None:
         peer = await self.ready(broker)
@@ -234,7 +232,7 @@ class TestResetOffset:
         answer = await set_offsets(broker, {("T", 0): 0}, group=TRANSACTION_GROUP)
         assert answer.code == ResponseCode.NO_PERMISSION
 
-    async def test_a_member_that_left_does_not_stop_it(self, broker: BrokerHarness) -> None:
+    async def test_a_disconnected_member_is_skipped(self, broker: BrokerHarness) -> None:
         peer = await self.ready(broker)
         peer.closed_for = "gone"
         assert (await self.reset(broker)).code == 0
@@ -253,7 +251,7 @@ class TestConsumerStatus:
             0, body=encode_body(GetConsumerStatusBody(message_queue_table=table))
         )
 
-    async def test_of_all_members_that_answer(self, broker: BrokerHarness) -> None:
+    async def test_status_of_all_answering_members(self, broker: BrokerHarness) -> None:
         first, second, silent, broken = [await online(broker, name) for name in "abcd"]
         first.replies = lambda asked: self.knows(1)
         second.replies = lambda asked: self.knows(2)
@@ -264,14 +262,14 @@ class TestConsumerStatus:
         assert table == {"a": {queue: 1}, "b": {queue: 2}}
         assert asked_of(silent)[0].code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
 
-    async def test_of_one_member(self, broker: BrokerHarness) -> None:
+    async def test_status_of_one_member(self, broker: BrokerHarness) -> None:
         first, second = [await online(broker, name) for name in "ab"]
         second.replies = lambda asked: self.knows(2)
         response = await self.status(broker, "b")
         assert decode_body(GetConsumerStatusBody, response.body).consumer_table.keys() == {"b"}
         assert asked_of(first) == []
 
-    async def test_of_nobody(self, broker: BrokerHarness) -> None:
+    async def test_status_without_members(self, broker: BrokerHarness) -> None:
         response = await self.status(broker)
         assert (response.code, response.remark) == (
             1,

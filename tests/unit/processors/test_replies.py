@@ -31,7 +31,7 @@ async def reply(broker: BrokerHarness, properties: str = REPLY, **fields: Any) -
     return await broker.send(REPLY_TOPIC, b"pong", properties, code=code, **fields)
 
 
-async def test_goes_to_the_one_who_asked_and_into_the_store(broker: BrokerHarness) -> None:
+async def test_the_reply_goes_to_the_requester_and_into_the_store(broker: BrokerHarness) -> None:
     peer, _other = await requester(broker), await requester(broker, "other@1")
     answer = await reply(broker, born_timestamp=77, sys_flag=1, flag=2)
     (message,) = await broker.messages(REPLY_TOPIC)
@@ -104,14 +104,16 @@ async def test_need_not_be_stored(make_broker: MakeBroker) -> None:
         ),
     ],
 )
-async def test_nobody_to_give_it_to(broker: BrokerHarness, properties: str, remark: str) -> None:
+async def test_no_requester_for_the_reply(
+    broker: BrokerHarness, properties: str, remark: str
+) -> None:
     answer = await reply(broker, properties)
     assert (answer.code, answer.remark) == (1, remark)
     (message,) = await broker.messages(REPLY_TOPIC)
     assert answer.ext_fields["msgId"] == message.offset_msg_id
 
 
-async def test_a_requester_that_refuses_or_is_gone(broker: BrokerHarness) -> None:
+async def test_a_refusing_or_disconnected_requester(broker: BrokerHarness) -> None:
     peer = await requester(broker)
     peer.replies = lambda _: RemotingCommand.response(1, "unknown")
     assert (await reply(broker)).remark == "push reply message to me@1fail."

@@ -77,7 +77,9 @@ class TestOneMessage:
         assert response.code == 0
         assert len(await broker.messages(topic)) == 1
 
-    async def test_a_cpp_batch_is_one_record(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_a_cpp_batch_is_stored_as_a_record(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         fields = {
             "producerGroup": "PG", "topic": topic, "defaultTopic": "TBW102",
             "defaultTopicQueueNums": "4", "queueId": "0", "sysFlag": "0", "bornTimestamp": "1",
@@ -140,7 +142,7 @@ class TestAutoCreate:
         assert broker.registrar.topics == ["New"]
         assert len(await broker.messages("New")) == 1
 
-    async def test_nothing_is_stored_when_the_table_cannot_be_saved(
+    async def test_no_message_is_stored_when_the_table_cannot_be_saved(
         self, broker: BrokerHarness
     ) -> None:
         broker.saver.error = OSError("disk full")
@@ -149,7 +151,7 @@ class TestAutoCreate:
         assert response.remark == "topics.json could not be written: disk full"
         assert await broker.messages("New") == []
 
-    async def test_nobody_is_answered_before_the_topic_is_on_disk(
+    async def test_sends_are_answered_after_the_topic_is_on_disk(
         self, broker: BrokerHarness
     ) -> None:
         broker.saver.is_slow = True
@@ -165,9 +167,7 @@ class TestAutoCreate:
         assert [broker.client.answers[request.opaque].code for request in requests] == [0, 0, 0]
         assert (await broker.send("New", queue_id=3)).code == 0
 
-    async def test_a_topic_that_was_not_saved_is_not_used_later_either(
-        self, broker: BrokerHarness
-    ) -> None:
+    async def test_an_unsaved_topic_is_not_used_later(self, broker: BrokerHarness) -> None:
         broker.saver.error = OSError("disk full")
         assert (await broker.send("New")).code == 1
         assert (await broker.send("New")).code == 1
@@ -183,7 +183,7 @@ class TestAutoCreate:
         response = await broker.send("NOPE", default_topic="NOPE2")
         assert refusal(response) == (17, f"topic[NOPE] not exist, apply first please!{FAQ}")
 
-    async def test_not_when_switched_off_even_if_the_template_is_still_there(
+    async def test_auto_creation_disabled_with_an_existing_template(
         self, make_broker: MakeBroker
     ) -> None:
         broker = make_broker(auto_create_topic_enable=False)
@@ -221,9 +221,7 @@ class TestRefusals:
         assert words in (remark or "")
 
     @pytest.mark.parametrize("queue_id", [4, 99, 2**31 - 1])
-    async def test_a_queue_that_is_not_there(
-        self, broker: BrokerHarness, topic: str, queue_id: int
-    ) -> None:
+    async def test_a_missing_queue(self, broker: BrokerHarness, topic: str, queue_id: int) -> None:
         code, remark = refusal(await broker.send(topic, queue_id=queue_id))
         assert code == 1
         assert remark == (
@@ -281,12 +279,14 @@ class TestRefusals:
         assert (await broker.send(topic, b"", "K\x01" + "v" * (32767 - overhead))).code == 0
         assert (await broker.send(topic, b"", "K\x01" + "v" * (32768 - overhead))).code == 13
 
-    async def test_a_delay_that_is_no_number(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_a_malformed_delay_level(self, broker: BrokerHarness, topic: str) -> None:
         assert refusal(await broker.send(topic, b"", "DELAY\x01soon"))[0] == 13
 
 
 class TestDelay:
-    async def test_waits_in_the_queue_of_its_level(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_a_delayed_message_waits_in_the_queue_of_its_level(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         response = await broker.send(topic, b"later", "DELAY\x012\x02WAIT\x01true", queue_id=3)
         assert response.code == 0
         assert response.ext_fields["queueId"] == "3"
@@ -301,7 +301,7 @@ class TestDelay:
         (unit,) = broker.ctx.store.queue_units("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
         assert unit.tags_code == broker.now_ms + 5000
 
-    async def test_a_level_beyond_the_table_is_its_last(
+    async def test_a_level_above_the_table_is_capped(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         await broker.send(topic, b"", "DELAY\x0199")
@@ -321,7 +321,7 @@ class TestRetryTopics:
         ("times", "limit", "destination"),
         [(0, 3, "%RETRY%G"), (2, 3, "%RETRY%G"), (3, 3, "%DLQ%G"), (0, 0, "%DLQ%G")],
     )
-    async def test_what_failed_too_often_is_buried(
+    async def test_a_message_without_retries_left_becomes_a_dead_letter(
         self, broker: BrokerHarness, times: int, limit: int, destination: str
     ) -> None:
         response = await broker.send(
@@ -347,14 +347,14 @@ class TestRetryTopics:
         assert (made.perm, made.read_queue_nums) == (2, 1)
         assert broker.ctx.statistics.totals()["DLQ_PUT_NUMS"] == {"G": 1}
 
-    async def test_its_permission_is_a_setting(self, make_broker: MakeBroker) -> None:
+    async def test_the_dlq_permission_is_a_setting(self, make_broker: MakeBroker) -> None:
         broker = make_broker(dlq_topic_perm=6)
         await broker.send("%RETRY%G", reconsume_times=1, max_reconsume_times=1)
         made = broker.ctx.topics.get("%DLQ%G")
         assert made is not None
         assert made.perm == 6
 
-    async def test_a_group_that_may_not_be_made(self, make_broker: MakeBroker) -> None:
+    async def test_a_group_that_cannot_be_created(self, make_broker: MakeBroker) -> None:
         broker = make_broker(auto_create_subscription_group=False)
         code, remark = refusal(await broker.send("%RETRY%G"))
         assert code == 26

@@ -102,9 +102,7 @@ async def test_a_consumer_may_give_up_at_once(broker: BrokerHarness, topic: str)
     assert len(await broker.messages("%DLQ%CG")) == 1
 
 
-async def test_it_waits_until_the_dead_letter_topic_is_on_disk(
-    broker: BrokerHarness, topic: str
-) -> None:
+async def test_a_dead_letter_waits_for_its_saved_topic(broker: BrokerHarness, topic: str) -> None:
     failed = await stored(broker)
     assert (await send_back(broker, failed.offset_physical)).code == 0
     broker.saver.is_slow = True

@@ -90,9 +90,7 @@ class TestProperties:
         (stored,) = await large_broker.messages("T")
         assert stored.properties["CLUSTER"] == "DefaultCluster"
 
-    async def test_characters_of_several_bytes_count_as_such(
-        self, large_broker: BrokerHarness
-    ) -> None:
+    async def test_multibyte_characters_count_in_bytes(self, large_broker: BrokerHarness) -> None:
         assert (await large_broker.send("T", b"x", "K\x01" + "ü" * 16_000)).code == 0
         assert (await large_broker.send("T", b"x", "K\x01" + "ü" * 17_000)).code == 13
         assert len(await large_broker.messages("T")) == 1
@@ -150,7 +148,7 @@ class TestTopics:
 
 class TestFlags:
     @pytest.mark.parametrize("kind", [0, COMPRESSION_ZLIB, COMPRESSION_LZ4, COMPRESSION_ZSTD])
-    async def test_packed_bodies_stay_as_they_are(
+    async def test_compressed_bodies_stay_unchanged(
         self, broker: BrokerHarness, topic: str, kind: int
     ) -> None:
         packed = compress(b"x" * 5_000, kind or COMPRESSION_ZLIB)
@@ -160,7 +158,7 @@ class TestFlags:
         assert stored.decompressed_body() == b"x" * 5_000
 
     @pytest.mark.parametrize("sys_flag", [0x10, 0x20, 0x30])
-    async def test_nobody_lies_about_the_addresses(
+    async def test_forged_ipv6_flags_are_cleared(
         self, broker: BrokerHarness, topic: str, sys_flag: int
     ) -> None:
         """The bits say how long the addresses in the record are."""
@@ -210,7 +208,7 @@ class TestBadBatches:
             b"\x00" * 22,
         ],
     )
-    async def test_with_one_bad_part_store_nothing(
+    async def test_batches_with_a_malformed_part_are_refused(
         self, broker: BrokerHarness, topic: str, bad: bytes
     ) -> None:
         for body in (bad, record() + bad, bad + record(), record() + bad + record()):
@@ -220,7 +218,7 @@ class TestBadBatches:
         assert (await broker.send(topic, record() + record(b"y"), batch=True)).code == 0
         assert [each.body for each in await broker.messages(topic)] == [b"x", b"y"]
 
-    async def test_properties_without_separators_are_none(
+    async def test_properties_without_separators_are_ignored(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         assert (await broker.send(topic, record(properties=b"nonsense"), batch=True)).code == 0

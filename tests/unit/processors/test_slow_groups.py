@@ -28,7 +28,7 @@ async def test_a_group_that_lags(make_broker: MakeBroker) -> None:
     assert broker.saver.saved.count("subscriptionGroup.json") == 3
 
 
-async def test_one_that_has_caught_up(make_broker: MakeBroker) -> None:
+async def test_a_group_without_lag(make_broker: MakeBroker) -> None:
     broker = make_broker(
         disable_consume_if_consumer_read_slowly=True, consumer_fallbehind_threshold=2_000
     )

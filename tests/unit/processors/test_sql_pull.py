@@ -89,14 +89,14 @@ class TestExpressionInTheRequest:
         )
 
     @pytest.mark.parametrize("expression", ["n >", "n = 1 AND", "('"])
-    async def test_one_that_does_not_compile_filters_nothing(
+    async def test_a_syntax_error_in_a_request_filters_no_message(
         self, filtering: BrokerHarness, expression: str
     ) -> None:
         await fill(filtering)
         response = await filtering.pull("T", subscription=expression, expression_type="SQL92")
         assert (response.code, len(bodies(response))) == (0, 6)
 
-    async def test_an_empty_one_is_refused(self, filtering: BrokerHarness) -> None:
+    async def test_an_empty_expression_is_refused(self, filtering: BrokerHarness) -> None:
         response = await filtering.pull("T", subscription="", expression_type="SQL92")
         assert (response.code, response.remark) == (23, "parse the consumer's subscription failed")
 
@@ -122,7 +122,9 @@ class TestExpressionOfTheHeartbeat:
             "The broker does not support consumer to filter message by SQL92",
         )
 
-    async def test_one_that_does_not_compile(self, filtering: BrokerHarness) -> None:
+    async def test_a_heartbeat_expression_with_a_syntax_error(
+        self, filtering: BrokerHarness
+    ) -> None:
         await beat(filtering, subscribed("n >"))
         response = await pull(filtering)
         assert (response.code, response.remark) == (
@@ -130,7 +132,7 @@ class TestExpressionOfTheHeartbeat:
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
 
-    async def test_an_older_one(self, filtering: BrokerHarness) -> None:
+    async def test_an_older_expression(self, filtering: BrokerHarness) -> None:
         await beat(filtering, subscribed("n = 1"))
         group = filtering.ctx.consumers.group("CG")
         assert group is not None
@@ -141,7 +143,7 @@ class TestExpressionOfTheHeartbeat:
             "the consumer's consumer filter data not latest",
         )
 
-    async def test_a_newer_one_replaces_it(self, filtering: BrokerHarness) -> None:
+    async def test_a_newer_expression_replaces_the_older(self, filtering: BrokerHarness) -> None:
         await fill(filtering)
         await beat(filtering, subscribed("n = 1"))
         await beat(filtering, subscribed("n = 2", version=4))
@@ -151,7 +153,9 @@ class TestExpressionOfTheHeartbeat:
         await beat(filtering, subscribed("n >", version=7))
         assert (await pull(filtering, sub_version=7)).code == 27
 
-    async def test_it_dies_with_the_last_consumer(self, filtering: BrokerHarness) -> None:
+    async def test_the_filter_is_dead_after_the_last_consumer(
+        self, filtering: BrokerHarness
+    ) -> None:
         other = filtering.peer()
         await beat(filtering, subscribed("n = 1"))
         await beat(filtering, subscribed("n = 1"), peer=other)
@@ -167,7 +171,7 @@ class TestExpressionOfTheHeartbeat:
 
 
 class TestWaiting:
-    async def test_only_a_message_that_matches_ends_it(self, filtering: BrokerHarness) -> None:
+    async def test_only_a_matching_message_ends_the_wait(self, filtering: BrokerHarness) -> None:
         waiting = filtering.peer()
         request = hold(filtering, waiting, "n = 2")
         await fill(filtering, 2)
@@ -176,7 +180,7 @@ class TestWaiting:
         assert bodies(waiting.answers[request.opaque]) == [b"2"]
         assert next_offset(waiting.answers[request.opaque]) == 5
 
-    async def test_its_deadline_stays(self, filtering: BrokerHarness) -> None:
+    async def test_the_deadline_is_kept(self, filtering: BrokerHarness) -> None:
         waiting = filtering.peer()
         request = hold(filtering, waiting, "n = 9")
         filtering.now_ms += 10_000
@@ -186,7 +190,7 @@ class TestWaiting:
         answer = waiting.answers[request.opaque]
         assert (answer.code, next_offset(answer)) == (19, 2)
 
-    async def test_what_was_looked_at_is_not_looked_at_again(
+    async def test_rejected_messages_are_not_evaluated_again(
         self, filtering: BrokerHarness
     ) -> None:
         waiting = filtering.peer()
@@ -225,7 +229,9 @@ class TestBudget:
 
 
 class TestRetryTopic:
-    async def test_by_the_filter_of_the_topic_it_came_from(self, make_broker: MakeBroker) -> None:
+    async def test_retries_by_the_filter_of_the_original_topic(
+        self, make_broker: MakeBroker
+    ) -> None:
         broker = make_broker(enable_property_filter=True, filter_support_retry=True)
         broker.topic()
         retry = SubscriptionData(topic="%RETRY%CG", sub_string="*", sub_version=5)
@@ -249,7 +255,7 @@ class TestCheckConfig:
         data = SubscriptionData(topic="T", sub_string=expression, expression_type=kind)
         return CheckClientRequestBody(client_id="c", group="CG", subscription_data=data)
 
-    async def test_good_ones(self, filtering: BrokerHarness) -> None:
+    async def test_valid_expressions(self, filtering: BrokerHarness) -> None:
         for body in (self.body("a = 1"), self.body("A || B", "TAG")):
             assert (await filtering.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code == 0
 
@@ -268,7 +274,7 @@ class TestCheckConfig:
             ("ü" * 40_000, "SQL92", f"over {EXPRESSION_CHARS_MAX} at line 1"),
         ],
     )
-    async def test_bad_ones_with_their_place(
+    async def test_syntax_errors_with_position(
         self, filtering: BrokerHarness, expression: str, kind: str, remark: str
     ) -> None:
         body = self.body(expression, kind)

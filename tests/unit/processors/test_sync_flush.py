@@ -13,7 +13,7 @@ class TestSyncFlush:
             executor.run()
         assert broker.client.answers[request.opaque].code == 0
 
-    async def test_a_producer_that_does_not_want_to_wait(self, make_broker: MakeBroker) -> None:
+    async def test_a_producer_with_wait_false(self, make_broker: MakeBroker) -> None:
         broker = make_broker(flush_disk_type="SYNC_FLUSH")
         response = broker.give(
             broker.request(310, send_header(broker.topic(), "WAIT\x01false"), b"hi")
@@ -21,7 +21,7 @@ class TestSyncFlush:
         assert response is not None
         assert response.code == 0
 
-    async def test_a_disk_that_is_late_is_a_success_of_its_own_kind(
+    async def test_a_late_flush_is_answered_flush_disk_timeout(
         self, make_broker: MakeBroker
     ) -> None:
         broker = make_broker(flush_disk_type="SYNC_FLUSH")

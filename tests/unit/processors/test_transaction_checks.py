@@ -62,7 +62,7 @@ async def test_a_producer_is_asked_about_a_copy(broker: BrokerHarness) -> None:
     assert progress(broker) == (1, 0)
 
 
-async def test_the_answer_ends_it(broker: BrokerHarness) -> None:
+async def test_the_answer_to_a_check_ends_the_transaction(broker: BrokerHarness) -> None:
     peer = await producer(broker)
     await old(broker)
     await broker.check_half_messages()
@@ -80,7 +80,7 @@ async def test_the_answer_ends_it(broker: BrokerHarness) -> None:
 
 
 @pytest.mark.parametrize("how", [COMMIT, ROLLBACK])
-async def test_what_has_ended_is_not_asked_about(broker: BrokerHarness, how: int) -> None:
+async def test_ended_transactions_are_not_checked(broker: BrokerHarness, how: int) -> None:
     peer = await producer(broker)
     halves = [await begin(broker, born_timestamp=broker.now_ms) for _ in range(5)]
     for number in (3, 0, 4, 1):
@@ -91,7 +91,7 @@ async def test_what_has_ended_is_not_asked_about(broker: BrokerHarness, how: int
     assert progress(broker) == (5, 4)
 
 
-async def test_young_ones_wait(broker: BrokerHarness) -> None:
+async def test_young_half_messages_wait(broker: BrokerHarness) -> None:
     peer = await producer(broker)
     await begin(broker, born_timestamp=broker.now_ms)
     broker.now_ms += TIMEOUT_MS - 1
@@ -115,7 +115,7 @@ async def test_the_producers_of_a_group_take_turns(broker: BrokerHarness) -> Non
     assert asked(stranger) == []
 
 
-async def test_one_that_left_is_passed_over(broker: BrokerHarness) -> None:
+async def test_a_disconnected_producer_is_skipped(broker: BrokerHarness) -> None:
     gone, there = await producer(broker, "p1"), await producer(broker, "p2")
     gone.close("gone")
     for _ in range(4):
@@ -125,7 +125,7 @@ async def test_one_that_left_is_passed_over(broker: BrokerHarness) -> None:
     assert len(asked(there)) == 4
 
 
-async def test_without_a_producer_it_is_kept_and_counted(broker: BrokerHarness) -> None:
+async def test_without_a_producer_checks_are_counted(broker: BrokerHarness) -> None:
     await old(broker)
     await broker.check_half_messages()
     copy = (await broker.messages(TRANS_HALF_TOPIC))[-1]
@@ -152,7 +152,7 @@ async def test_given_up_after_the_last_check(make_broker: MakeBroker) -> None:
     assert progress(broker) == (3, 2)
 
 
-async def test_given_up_when_its_files_may_go(make_broker: MakeBroker) -> None:
+async def test_discarded_when_its_files_may_expire(make_broker: MakeBroker) -> None:
     broker = make_broker(file_reserved_time=1)
     broker.topic()
     peer = await producer(broker)
@@ -165,7 +165,7 @@ async def test_given_up_when_its_files_may_go(make_broker: MakeBroker) -> None:
 class TestImmunity:
     SHIELDED = HALF + "\x02CHECK_IMMUNITY_TIME_IN_SECONDS\x01100"
 
-    async def test_nobody_is_asked_before_its_end(self, broker: BrokerHarness) -> None:
+    async def test_no_check_during_the_immunity_time(self, broker: BrokerHarness) -> None:
         peer = await producer(broker)
         await old(broker, self.SHIELDED)
         for _ in range(2):
@@ -180,7 +180,7 @@ class TestImmunity:
         await broker.check_half_messages()
         assert len(asked(peer)) == 1
 
-    async def test_its_producer_may_end_it_by_its_first_place(self, broker: BrokerHarness) -> None:
+    async def test_the_producer_can_end_by_the_first_offset(self, broker: BrokerHarness) -> None:
         peer = await producer(broker)
         half = await old(broker, self.SHIELDED)
         await broker.check_half_messages()

@@ -46,7 +46,7 @@ class TestProgress:
         await broker.check_half_messages()
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3", "4"]
 
-    async def test_a_crash_before_it_is_kept_asks_nobody_twice(self, broker: BrokerHarness) -> None:
+    async def test_a_crash_before_the_save_repeats_no_check(self, broker: BrokerHarness) -> None:
         """An op message with MOVED_TO is stored with the copy."""
         peer = await producer(broker)
         await old(broker)
@@ -60,9 +60,7 @@ class TestProgress:
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["1", "2"]
 
     @pytest.mark.parametrize("forged", [-5, 10**15])
-    async def test_does_not_follow_what_clients_commit(
-        self, broker: BrokerHarness, forged: int
-    ) -> None:
+    async def test_forged_offsets_are_ignored(self, broker: BrokerHarness, forged: int) -> None:
         """Clients can commit offsets of any group; checks still find the half messages."""
         peer = await producer(broker)
         await old(broker)
@@ -98,7 +96,7 @@ class TestProgress:
         rounds.close()
         broker.executors = executors
 
-    async def test_nothing_moves_when_the_store_takes_nothing(
+    async def test_no_progress_with_a_full_store(
         self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         peer = await producer(broker)
@@ -111,7 +109,7 @@ class TestProgress:
         await broker.check_half_messages()
         assert len(asked(peer)) == 1
 
-    async def test_nothing_moves_when_the_copies_are_not_written(
+    async def test_no_progress_without_written_copies(
         self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         peer = await producer(broker)
@@ -134,7 +132,7 @@ class TestProgress:
         assert len(asked(peer)) == 1
 
 
-async def test_what_has_left_the_memory_is_read_by_the_way(make_broker: MakeBroker) -> None:
+async def test_cold_half_messages_are_read_from_disk(make_broker: MakeBroker) -> None:
     """A round waits for the disk, and the event loop does not."""
     files = ColdFiles()
     broker = make_broker(files=files)
@@ -155,7 +153,7 @@ async def test_what_has_left_the_memory_is_read_by_the_way(make_broker: MakeBrok
     assert progress(broker)[0] == 30
 
 
-async def test_ending_what_has_left_the_memory(make_broker: MakeBroker) -> None:
+async def test_ending_a_cold_half_message(make_broker: MakeBroker) -> None:
     files = ColdFiles()
     broker = make_broker(files=files)
     broker.topic()

@@ -14,7 +14,7 @@ from tests.unit.processors.conftest import MakeBroker
 
 
 class TestHalfMessages:
-    async def test_wait_where_nobody_sees_them(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_half_messages_are_invisible(self, broker: BrokerHarness, topic: str) -> None:
         half = await begin(broker)
         assert await broker.messages("T", 2) == []
         assert (half.queue_id, half.sys_flag & 0xC) == (0, 0)
@@ -59,7 +59,7 @@ class TestHalfMessages:
         assert (await broker.send(topic, b"x", sys_flag=sys_flag)).code == 13
         assert await broker.messages(topic) == []
 
-    async def test_a_committed_message_that_failed_is_no_half_message(
+    async def test_a_retried_committed_message_is_no_half_message(
         self, broker: BrokerHarness
     ) -> None:
         properties = HALF + "\x02DELAY\x013"
@@ -85,7 +85,7 @@ class TestHalfMessages:
 
 
 class TestEnding:
-    async def test_commit_delivers_once_and_notes_it(
+    async def test_commit_delivers_once_and_writes_an_op_message(
         self, broker: BrokerHarness, topic: str
     ) -> None:
         await begin(broker)
@@ -102,14 +102,14 @@ class TestEnding:
         assert (op.body, op.tags, op.queue_id) == (b"1", "d", 0)
         assert broker.ctx.statistics.totals()[TOPIC_PUT_NUMS]["T"] == 1
 
-    async def test_rollback_delivers_nothing(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_rollback_delivers_no_message(self, broker: BrokerHarness, topic: str) -> None:
         half = await begin(broker)
         assert (await end(broker, half, ROLLBACK)).code == 0
         assert await broker.messages("T", 2) == []
         assert await ops(broker) == [b"0"]
 
     @pytest.mark.parametrize("how", [UNKNOWN, 4, 99, -8])
-    async def test_anything_else_changes_nothing(
+    async def test_unknown_endings_have_no_effect(
         self, broker: BrokerHarness, topic: str, how: int
     ) -> None:
         await end(broker, await begin(broker), how)
@@ -152,7 +152,7 @@ class TestForgeries:
         ],
     )
     @pytest.mark.parametrize("how", [COMMIT, ROLLBACK])
-    async def test_settle_nothing(
+    async def test_mismatched_endings_have_no_effect(
         self, broker: BrokerHarness, topic: str, changes: dict[str, Any], remark: str, how: int
     ) -> None:
         half = await begin(broker)
@@ -161,7 +161,9 @@ class TestForgeries:
         assert await broker.messages("T", 2) == []
         assert await ops(broker) == []
 
-    async def test_a_message_of_another_topic(self, broker: BrokerHarness, topic: str) -> None:
+    async def test_a_message_outside_of_the_half_topic(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
         """A committed message names its group, and may have the queue offset of a half message."""
         half = await begin(broker)
         await end(broker, half, COMMIT)
@@ -195,7 +197,7 @@ class TestForgeries:
 
 
 class TestResuming:
-    async def test_what_was_given_up_is_asked_about_again(self, make_broker: MakeBroker) -> None:
+    async def test_a_discarded_message_is_checked_again(self, make_broker: MakeBroker) -> None:
         broker = make_broker(transaction_check_max=1)
         broker.topic()
         await begin(broker, HALF + "\x02TRANSACTION_CHECK_TIMES\x011", born_timestamp=broker.now_ms)
@@ -209,7 +211,7 @@ class TestResuming:
         assert half.body == b"half"
 
     @pytest.mark.parametrize("msg_id", ["", "x", "7F00000100002A9F0000000000000000", "F" * 32])
-    async def test_nothing_else_becomes_a_half_message(
+    async def test_only_discarded_messages_can_be_resumed(
         self, broker: BrokerHarness, topic: str, msg_id: str
     ) -> None:
         await broker.send(topic, b"plain")

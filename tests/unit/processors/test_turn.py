@@ -54,7 +54,7 @@ async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: Scr
     assert store.done == ["settled", "written", "woken"]
 
 
-async def test_who_waits_for_the_disk_hears_of_a_failed_write(
+async def test_flush_waiters_are_notified_of_a_failed_write(
     turn: Turn, store: ScriptedStore
 ) -> None:
     store.fails = True

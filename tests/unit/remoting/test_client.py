@@ -32,7 +32,7 @@ def silent(connection: Connection, command: RemotingCommand) -> None:
     """Leaves every request unanswered."""
 
 
-async def test_many_questions_share_one_connection(loopback: Loopback) -> None:
+async def test_concurrent_requests_share_a_connection(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     client = loopback.client()
     bodies = [str(at).encode() for at in range(200)]
@@ -44,7 +44,7 @@ async def test_many_questions_share_one_connection(loopback: Loopback) -> None:
     assert server.counters.opened == 1
 
 
-async def test_a_code_that_is_not_success_is_an_answer(loopback: Loopback) -> None:
+async def test_an_answer_with_an_error_code_is_returned(loopback: Loopback) -> None:
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
         return RemotingCommand.response(ResponseCode.TOPIC_NOT_EXIST, "no")
 
@@ -53,7 +53,7 @@ async def test_a_code_that_is_not_success_is_an_answer(loopback: Loopback) -> No
     assert (answer.code, answer.remark) == (17, "no")
 
 
-async def test_nobody_listens(loopback: Loopback) -> None:
+async def test_connection_refused(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     addr = addr_of(server)
     await server.close()
@@ -66,12 +66,12 @@ async def test_nobody_listens(loopback: Loopback) -> None:
         await client.oneway(addr, question())
 
 
-async def test_a_host_that_does_not_exist(loopback: Loopback) -> None:
+async def test_an_unknown_host(loopback: Loopback) -> None:
     with pytest.raises(ConnectFailed, match="Cannot connect to"):
         await loopback.client().invoke("host.invalid:9876", question())
 
 
-async def test_connecting_takes_no_longer_than_the_question_may(
+async def test_the_timeout_includes_connecting(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = loopback.client()
@@ -116,7 +116,7 @@ async def test_the_connection_is_lost_while_waiting(loopback: Loopback) -> None:
         await loopback.client().invoke(addr_of(server), question())
 
 
-async def test_it_connects_again_after_the_server_came_back(loopback: Loopback) -> None:
+async def test_reconnects_after_a_server_restart(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     port, addr = port_of(server), addr_of(server)
     client = loopback.client()
@@ -148,7 +148,7 @@ async def test_notices(loopback: Loopback) -> None:
     assert client.counters.late_answers == 0
 
 
-async def test_the_server_asks_too(loopback: Loopback) -> None:
+async def test_requests_of_the_server(loopback: Loopback) -> None:
     def client_side(connection: Connection, command: RemotingCommand) -> RemotingCommand:
         return RemotingCommand.response(body=b"client says " + command.body)
 
@@ -164,7 +164,7 @@ async def test_the_server_asks_too(loopback: Loopback) -> None:
     assert answers[-1].body == b"both ways"
 
 
-async def test_a_client_without_dispatch_says_that_it_cannot(loopback: Loopback) -> None:
+async def test_a_client_without_dispatch_refuses_requests(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     client = loopback.client()
     await client.invoke(addr_of(server), question())
@@ -189,7 +189,7 @@ class Signer:
         self.answered.append((addr, command.body, response.body))
 
 
-async def test_hooks_see_every_question(loopback: Loopback) -> None:
+async def test_hooks_are_called_for_every_request(loopback: Loopback) -> None:
     signatures: list[str] = []
 
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
@@ -205,7 +205,7 @@ async def test_hooks_see_every_question(loopback: Loopback) -> None:
     assert signer.answered == [(addr, b"question", b"answer")]
 
 
-async def test_closing_ends_all_waiting(loopback: Loopback) -> None:
+async def test_closing_fails_pending_requests(loopback: Loopback) -> None:
     server = await loopback.server(silent)
     client = loopback.client()
     waiting = [asyncio.create_task(client.invoke(addr_of(server), question())) for _ in range(3)]
@@ -229,7 +229,7 @@ async def test_closing_while_connecting(loopback: Loopback) -> None:
         await waiting
 
 
-async def test_one_that_gives_up_does_not_take_the_connection_from_others(
+async def test_a_cancelled_caller_keeps_the_connection_for_others(
     loopback: Loopback,
 ) -> None:
     server = await loopback.server(echo)
@@ -243,7 +243,7 @@ async def test_one_that_gives_up_does_not_take_the_connection_from_others(
     assert server.counters.opened == 1
 
 
-async def test_a_cancelled_question_is_forgotten(loopback: Loopback) -> None:
+async def test_a_cancelled_request_is_removed(loopback: Loopback) -> None:
     server = await loopback.server(silent)
     client = loopback.client()
     waiting = asyncio.create_task(client.invoke(addr_of(server), question()))
@@ -264,7 +264,7 @@ async def test_waiting_for_an_answer_is_not_idle(loopback: Loopback) -> None:
     assert client.counters.idle == 1
 
 
-async def test_questions_are_limited(loopback: Loopback) -> None:
+async def test_pending_requests_are_limited(loopback: Loopback) -> None:
     server = await loopback.server(silent)
     client = loopback.client(limits=Limits(asked_max=2))
     waiting = [asyncio.create_task(client.invoke(addr_of(server), question())) for _ in range(2)]
@@ -276,7 +276,7 @@ async def test_questions_are_limited(loopback: Loopback) -> None:
     await asyncio.wait(waiting)
 
 
-async def test_a_question_too_large_to_send_leaves_nothing_behind(loopback: Loopback) -> None:
+async def test_an_oversize_request_leaves_no_pending_entry(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     client = loopback.client()
     large = RemotingCommand.request(ASK, {"text": "x" * HEADER_BYTES_MAX})
@@ -287,7 +287,7 @@ async def test_a_question_too_large_to_send_leaves_nothing_behind(loopback: Loop
     assert connection._asked == {}
 
 
-async def test_a_closed_connection_takes_nothing(loopback: Loopback) -> None:
+async def test_a_closed_connection_refuses_requests(loopback: Loopback) -> None:
     server = await loopback.server(echo)
     client = loopback.client()
     connection = await client.connection(addr_of(server))
@@ -303,7 +303,7 @@ async def test_a_closed_connection_takes_nothing(loopback: Loopback) -> None:
 @pytest.mark.parametrize(
     "addr", ["", "host", "host:", ":9876", "host:0", "host:65536", "host:9x", "host:-1", "h:\u0661"]
 )
-async def test_what_is_no_address(addr: str) -> None:
+async def test_malformed_addresses(addr: str) -> None:
     with pytest.raises(ClientError, match="host:port"):
         await RemotingClient(name="client").invoke(addr, question())
 

@@ -21,7 +21,7 @@ def test_every_code_but_success_is_explained() -> None:
     assert set(errors.REFUSALS) == set(ResponseCode) - {ResponseCode.SUCCESS}
 
 
-def test_numbers_that_clients_depend_on() -> None:
+def test_well_known_code_numbers() -> None:
     assert PROTOCOL_VERSION == 409
     assert LanguageCode.PYTHON.value == 3
     assert RequestCode(310) is RequestCode.SEND_MESSAGE_V2
@@ -33,7 +33,9 @@ def test_numbers_that_clients_depend_on() -> None:
     ("code", "retriable", "route_stale"),
     [(1, True, False), (14, True, True), (17, True, True), (13, False, False), (26, False, False)],
 )
-def test_refusals_tell_what_to_do(code: int, retriable: bool, route_stale: bool) -> None:
+def test_refusals_have_retry_and_route_advice(
+    code: int, retriable: bool, route_stale: bool
+) -> None:
     refused = errors.RequestRefused(code, "why\nSee elsewhere", "127.0.0.1:10911")
     assert refused.retriable is retriable
     assert refused.route_stale is route_stale
@@ -72,7 +74,7 @@ def test_settings_error_names_every_problem() -> None:
     ]
 
 
-def test_one_tree() -> None:
+def test_all_errors_have_a_common_base() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     raised = [kind for kind in kinds if issubclass(kind, Exception)]
     assert len(raised) >= 13

@@ -56,7 +56,7 @@ def test_an_absent_optional_boolean_is_none() -> None:
     assert with_false.header(kind).set_zero_if_not_found is False
 
 
-def test_values_that_are_no_strings_are_read_as_their_text() -> None:
+def test_bare_numbers_and_booleans_are_read_as_text() -> None:
     request = command('{"d":4,"k":false,"x":null,"t":true,"s":"a\\u0001b","o":{"a":[1]},"f":1.50}')
     assert request.ext_fields == {
         "d": "4",
@@ -69,7 +69,7 @@ def test_values_that_are_no_strings_are_read_as_their_text() -> None:
 
 
 @pytest.mark.parametrize("fields", ["[]", "3", '"text"'])
-def test_ext_fields_that_are_none(fields: str) -> None:
+def test_null_and_missing_ext_fields(fields: str) -> None:
     request = command(fields)
     with pytest.raises(ProtocolError):
         request.header(UnregisterClientRequestHeader)
@@ -87,7 +87,7 @@ def test_ext_fields_that_are_none(fields: str) -> None:
         ('"' + "9" * 5000 + '"', "offset"),
     ],
 )
-def test_numbers_that_are_none(offset: str, problem: str) -> None:
+def test_malformed_numbers(offset: str, problem: str) -> None:
     request = command(f'{{"offset":{offset},"group":"G","delayLevel":"0"}}')
     with pytest.raises(ProtocolError, match=problem):
         request.header(ConsumerSendMsgBackRequestHeader)

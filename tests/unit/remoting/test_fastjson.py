@@ -83,7 +83,7 @@ def test_object_keys() -> None:
         "{a:" * 100_000,
     ],
 )
-def test_what_is_not_even_this_kind_of_json(text: str) -> None:
+def test_text_outside_of_the_dialect(text: str) -> None:
     with pytest.raises(ProtocolError):
         loads(text)
 
@@ -116,7 +116,7 @@ def test_object_keys_have_one_form(dialect: Dialect) -> None:
     )
 
 
-def test_members_are_sorted_and_none_is_left_out() -> None:
+def test_members_are_sorted_and_absent_members_omitted() -> None:
     assert dumps(TopicRouteData()) == b'{"brokerDatas":[],"filterServerTable":{},"queueDatas":[]}'
     route = TopicRouteData(order_topic_conf="b:8")
     assert b'"orderTopicConf":"b:8"' in dumps(route)

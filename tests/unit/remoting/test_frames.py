@@ -21,7 +21,7 @@ def test_several_frames_and_a_part() -> None:
     assert splitter.pending_bytes == 0
 
 
-def test_nothing_is_kept_of_the_buffer() -> None:
+def test_the_buffer_can_be_reused() -> None:
     splitter = FrameSplitter()
     buffer = bytearray(GOOD + GOOD[:50])
     (command,) = splitter.feed(memoryview(buffer))
@@ -56,7 +56,7 @@ def test_header_longer_than_the_frame() -> None:
 
 
 @pytest.mark.parametrize("length", [FRAME_BYTES_MAX + 1, 2**31 - 1, 2**32 - 1])
-def test_oversize_is_refused_by_its_claim(length: int) -> None:
+def test_an_oversize_frame_is_refused_by_its_length_field(length: int) -> None:
     splitter = FrameSplitter()
     splitter.feed(pack(">II", length, 10))
     assert splitter.oversize
@@ -70,7 +70,7 @@ def test_exactly_the_limit_is_fine() -> None:
 
 
 @pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"])
-def test_other_protocols_are_refused_by_their_first_bytes(start: bytes) -> None:
+def test_foreign_protocols_are_refused_by_the_first_bytes(start: bytes) -> None:
     splitter = FrameSplitter()
     assert splitter.feed(start) == []
     assert splitter.fault is not None

@@ -58,7 +58,7 @@ async def test_one_write_and_one_before_write_per_turn(loopback: Loopback) -> No
     assert len(turns) == 1
 
 
-async def test_what_could_not_be_written_is_not_acknowledged(
+async def test_a_failed_write_is_not_acknowledged(
     loopback: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = True
@@ -89,7 +89,7 @@ async def test_what_could_not_be_written_is_not_acknowledged(
     assert (await waiting.receive()).body == b"still here"
 
 
-async def test_a_notice_is_never_answered(loopback: Loopback) -> None:
+async def test_a_oneway_request_is_never_answered(loopback: Loopback) -> None:
     seen: list[int] = []
 
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
@@ -105,7 +105,7 @@ async def test_a_notice_is_never_answered(loopback: Loopback) -> None:
     assert seen == [1, 2, 3]
 
 
-async def test_what_dispatch_raises_becomes_the_answer(
+async def test_an_error_in_dispatch_becomes_the_answer(
     loopback: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     errors = [
@@ -142,7 +142,7 @@ async def test_an_answer_larger_than_a_frame_is_an_error_instead(loopback: Loopb
     assert "over the limit" in (answer.remark or "")
 
 
-async def test_later_answers_second_answers_and_answers_to_nobody(loopback: Loopback) -> None:
+async def test_late_repeated_and_undeliverable_answers(loopback: Loopback) -> None:
     holder = Holder()
     server = await loopback.server(holder)
     peer = await loopback.peer(server)
@@ -163,7 +163,7 @@ async def test_later_answers_second_answers_and_answers_to_nobody(loopback: Loop
     connection.answer(holder.held[2][1], RemotingCommand.response())
 
 
-async def test_an_answer_made_elsewhere_is_sent_as_it_is(loopback: Loopback) -> None:
+async def test_an_encoded_answer_is_sent_unchanged(loopback: Loopback) -> None:
     holder = Holder()
     peer = await loopback.peer(await loopback.server(holder))
     await peer.send(request(opaque=5))
@@ -175,7 +175,7 @@ async def test_an_answer_made_elsewhere_is_sent_as_it_is(loopback: Loopback) -> 
     assert (answer.opaque, answer.flag, answer.body) == (5, 1, b"relayed")
 
 
-async def test_the_end_of_a_connection_is_told_once(
+async def test_on_close_is_called_once(
     loopback: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost: list[Connection] = []
@@ -196,7 +196,7 @@ async def test_the_end_of_a_connection_is_told_once(
     assert "cleaning up failed" in caplog.text
 
 
-async def test_what_was_asked_before_the_peer_stopped_sending_is_answered(
+async def test_requests_before_eof_are_answered(
     loopback: Loopback,
 ) -> None:
     peer = await loopback.peer(await loopback.server(echo))

@@ -42,7 +42,7 @@ async def test_requests_in_flight_are_limited(loopback: Loopback) -> None:
 
 
 @pytest.mark.parametrize("bad", [MALFORMED, OVERSIZE, b"GET / HTTP/1.1\r\n\r\n"])
-async def test_a_bad_frame_closes_only_its_own_connection(loopback: Loopback, bad: bytes) -> None:
+async def test_a_malformed_frame_closes_only_its_connection(loopback: Loopback, bad: bytes) -> None:
     server = await loopback.server(echo)
     good, hostile = await loopback.peer(server), await loopback.peer(server)
     await hostile.send(request(opaque=1, body=b"before"), bad)
@@ -75,7 +75,7 @@ async def test_unfinished_frames_of_all_peers_together_are_limited(loopback: Loo
     assert server.unfinished_bytes == 0
 
 
-async def test_a_remark_that_cannot_be_encoded_is_an_error_instead(loopback: Loopback) -> None:
+async def test_an_unencodable_remark_is_answered_as_an_error(loopback: Loopback) -> None:
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
         return RemotingCommand.response(0, "half of a pair: \ud800")
 
@@ -105,7 +105,7 @@ async def test_a_large_body_comes_through(loopback: Loopback) -> None:
     await sending
 
 
-async def test_a_peer_that_does_not_read_stops_being_served(loopback: Loopback) -> None:
+async def test_requests_of_a_peer_that_does_not_read_wait(loopback: Loopback) -> None:
     answer = bytes(100_000)
     served = 0
 
@@ -134,7 +134,7 @@ async def test_a_peer_that_does_not_read_stops_being_served(loopback: Loopback) 
     assert not connection.closed
 
 
-async def test_a_peer_that_never_reads_is_cut_off(loopback: Loopback) -> None:
+async def test_a_peer_that_never_reads_is_aborted(loopback: Loopback) -> None:
     holder = Holder()
     lost: list[Connection] = []
     limits = Limits(write_high_water_bytes=100_000, write_bytes_max=1_000_000)
@@ -167,7 +167,7 @@ async def test_connections_are_limited(loopback: Loopback) -> None:
     await first.receive()
 
 
-async def test_idle_connections_are_closed_and_busy_ones_are_not(loopback: Loopback) -> None:
+async def test_only_idle_connections_are_closed(loopback: Loopback) -> None:
     server = await loopback.server(echo, limits=Limits(idle_close_s=0.2))
     busy, idle = await loopback.peer(server), await loopback.peer(server)
     closed = asyncio.create_task(idle.at_end())

@@ -34,7 +34,7 @@ class Noting:
         return RemotingCommand.response(body=command.body)
 
 
-async def test_requests_wait_behind_those_of_their_turn(loopback: Loopback) -> None:
+async def test_waiting_time_behind_requests_of_the_same_iteration(loopback: Loopback) -> None:
     noting = Noting()
     peer = await loopback.peer(await loopback.server(noting))
     noting.pause_s = 0.01
@@ -47,7 +47,7 @@ async def test_requests_wait_behind_those_of_their_turn(loopback: Loopback) -> N
     assert noting.handled[3] - noting.arrived[3] >= 3 * noting.pause_s
 
 
-async def test_a_new_turn_begins_anew(loopback: Loopback) -> None:
+async def test_a_new_iteration_restarts_the_waiting_time(loopback: Loopback) -> None:
     noting = Noting()
     peer = await loopback.peer(await loopback.server(noting))
     for opaque in range(2):
@@ -56,7 +56,7 @@ async def test_a_new_turn_begins_anew(loopback: Loopback) -> None:
     assert noting.arrived[1] >= noting.handled[0]
 
 
-async def test_what_is_not_handled_because_the_peer_does_not_read_grows_old(
+async def test_stalled_requests_keep_their_arrival_time(
     loopback: Loopback,
 ) -> None:
     arrived: dict[int, float] = {}
@@ -80,7 +80,7 @@ async def test_what_is_not_handled_because_the_peer_does_not_read_grows_old(
     assert server.unsent_bytes == 0
 
 
-async def test_the_system_tells_how_much_waits() -> None:
+async def test_the_receive_queue_length_is_known() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         transport = cast("asyncio.Transport", _Transport(ours))
@@ -121,7 +121,7 @@ async def test_a_peer_that_drips_bytes_is_closed(loopback: Loopback) -> None:
     assert server.counters.idle == 1
 
 
-async def test_a_large_frame_over_a_slow_line_is_not(loopback: Loopback) -> None:
+async def test_a_large_frame_over_a_slow_line_is_accepted(loopback: Loopback) -> None:
     limits = Limits(idle_close_s=0.4, drip_bytes_max=100)
     server = await loopback.server(echo, limits=limits)
     peer = await loopback.peer(server)
@@ -136,7 +136,7 @@ async def test_a_large_frame_over_a_slow_line_is_not(loopback: Loopback) -> None
     assert server.counters.idle == 0
 
 
-async def test_what_waits_for_all_slow_readers_together_is_limited(loopback: Loopback) -> None:
+async def test_unsent_bytes_of_all_slow_readers_are_limited(loopback: Loopback) -> None:
     limits = Limits(
         write_high_water_bytes=100_000, write_bytes_max=50_000_000, unsent_bytes_max=2_000_000
     )
@@ -178,7 +178,7 @@ def test_connections_leave_descriptors_to_files(monkeypatch: pytest.MonkeyPatch)
     assert connections_possible() == sys.maxsize - descriptors.FILES_RESERVE
 
 
-def test_the_descriptor_limit_is_raised_as_far_as_it_goes() -> None:
+def test_the_descriptor_limit_is_raised_to_the_hard_limit() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     raised = raise_descriptor_limit()
     assert raised == (sys.maxsize if hard == resource.RLIM_INFINITY else hard)

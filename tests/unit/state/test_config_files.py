@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "config" / "topics.json"
 
 
-def test_nothing_there_is_nothing_read(path: Path) -> None:
+def test_missing_files_read_as_none(path: Path) -> None:
     assert read_config(path, parse) is None
 
 
@@ -45,7 +45,7 @@ def test_damage_falls_back_to_the_previous_version(path: Path, damage: bytes) ->
     assert read_config(path, parse) == 1
 
 
-def test_a_crash_in_the_middle_of_replacing_loses_nothing(path: Path) -> None:
+def test_a_crash_during_a_replacement_keeps_a_version(path: Path) -> None:
     write_config(path, b"1")
     path.replace(backup_of(path))
     path.with_name("topics.json.tmp").write_bytes(b"2")

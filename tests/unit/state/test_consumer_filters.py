@@ -106,7 +106,7 @@ def test_a_file_of_java(filters: ConsumerFilters[Sql92Filter]) -> None:
     assert known.data.dead_time == NOW_MS - 30_000
 
 
-def test_what_is_written_is_what_java_reads(filters: ConsumerFilters[Sql92Filter]) -> None:
+def test_the_file_is_readable_by_java(filters: ConsumerFilters[Sql92Filter]) -> None:
     filters.register("CG", [sql("a = 'ü'", 7, "T1")], NOW_MS)
     assert json.loads(filters.encode()) == {
         "filterDataByTopic": {
@@ -132,7 +132,7 @@ def test_what_is_written_is_what_java_reads(filters: ConsumerFilters[Sql92Filter
     assert again.get("T1", "CG") is not None
 
 
-def test_an_expression_that_does_not_compile_any_more(
+def test_a_saved_expression_with_a_syntax_error(
     filters: ConsumerFilters[Sql92Filter],
 ) -> None:
     filters.restore(JAVA_FILE.replace(b"a = 'x'", b"a LIKE 'x'"), NOW_MS)
@@ -157,7 +157,7 @@ def test_bounds(filters: ConsumerFilters[Sql92Filter], monkeypatch: pytest.Monke
     assert len(filters) == 4
 
 
-def test_one_heartbeat_has_only_so_much_compiled(filters: ConsumerFilters[Sql92Filter]) -> None:
+def test_compilation_per_heartbeat_is_limited(filters: ConsumerFilters[Sql92Filter]) -> None:
     long = "a = 1 -- " + "x" * (COMPILED_CHARS_PER_HEARTBEAT_MAX // 2)
     subscriptions = [sql(long, topic=f"T{number}") for number in range(3)]
     for count in (1, 2, 3, 3):

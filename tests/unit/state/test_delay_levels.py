@@ -15,7 +15,7 @@ def test_the_default_table_has_eighteen_levels() -> None:
 
 
 @pytest.mark.parametrize(("asked", "given"), [(1, 1), (18, 18), (19, 18), (10**9, 18)])
-def test_a_level_beyond_the_table_is_its_last(asked: int, given: int) -> None:
+def test_a_level_above_the_table_is_capped(asked: int, given: int) -> None:
     assert DelayLevels(DELAY_LEVELS).capped(asked) == given
 
 

@@ -42,7 +42,7 @@ class TestVerdicts:
     def test_by_age(self, age_ms: int, expected: Verdict) -> None:
         assert verdict(age_ms) is expected
 
-    def test_what_this_round_stored_waits(self) -> None:
+    def test_copies_of_the_current_round_wait(self) -> None:
         assert verdict(10_000, stored_ms=ROUND) is Verdict.WAIT
         assert verdict(10_000, stored_ms=ROUND - 1) is Verdict.CHECK
 
@@ -88,13 +88,13 @@ class TestLedger:
         progress.pass_to(13)
         assert (progress.next_half, progress.needed_op) == (13, 2)
 
-    def test_what_is_not_in_the_queue_is_no_half_message(self) -> None:
+    def test_offsets_outside_of_the_queue_are_ignored(self) -> None:
         progress = HalfProgress(0, 0)
         progress.read_op([20, 10**18, -1], 20)
         assert not progress.is_settled(20)
         assert progress.needed_op == 1
 
-    def test_an_old_place_settles_the_new_one(self) -> None:
+    def test_an_op_message_for_the_old_offset_settles_the_copy(self) -> None:
         progress = HalfProgress(0, 0)
         progress.read_op([0], 9, moved_to=5)
         assert [each for each in range(9) if progress.is_settled(each)] == [0]
@@ -135,7 +135,7 @@ class TestLedger:
         ops=st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 40)), max_size=60),
         steps=st.lists(st.integers(0, 40), max_size=10),
     )
-    def test_a_restart_knows_the_same(
+    def test_a_restart_restores_the_progress(
         self, ops: list[tuple[int, int | None]], steps: list[int]
     ) -> None:
         """Op messages read again from the saved offsets settle the same half messages."""

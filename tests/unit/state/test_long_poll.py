@@ -31,7 +31,7 @@ def arrived(held: HeldPulls[Any], topic: str, queue_id: int, offset: int, tags_c
     held.arrived(topic, queue_id, offset, offset + 1, lambda: [tags_code])
 
 
-def test_a_message_wakes_those_that_wait_at_its_queue_and_offset() -> None:
+def test_a_message_wakes_pulls_at_its_queue_and_offset() -> None:
     held: HeldPulls[str] = HeldPulls()
     for each in (
         pull("right", offset=5),
@@ -54,7 +54,7 @@ def test_many_messages_of_a_turn_wake_a_pull_once() -> None:
     assert names(held.take_ready()) == ["one"]
 
 
-def test_messages_of_one_turn_are_looked_at_from_the_awaited_offset_on() -> None:
+def test_messages_before_the_awaited_offset_are_ignored() -> None:
     held: HeldPulls[str] = HeldPulls()
     accept = frozenset({65}).__contains__
     held.hold(pull("before", offset=5, accept=accept))
@@ -84,7 +84,7 @@ def test_deadlines_are_kept_to_their_step_and_never_early() -> None:
     assert len(held) == 0
 
 
-def test_a_closed_connection_is_forgotten_even_when_it_is_ready() -> None:
+def test_ready_pulls_of_a_closed_connection_are_dropped() -> None:
     held: HeldPulls[str] = HeldPulls()
     held.hold(pull("ready", owner="gone"))
     held.hold(pull("waiting", owner="gone", topic="U"))
@@ -203,7 +203,7 @@ TestLongPollMachine = LongPollMachine.TestCase
 TestLongPollMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_what_is_parked_waits_for_its_owner() -> None:
+def test_a_parked_pull_waits_for_its_owner() -> None:
     """A parked pull is not ready before `unpark`; `drop_owner` drops the pull."""
     held: HeldPulls[str] = HeldPulls()
     for owner in ("slow", "gone", "stop"):

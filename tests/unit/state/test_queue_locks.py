@@ -9,20 +9,20 @@ from core_broker.state.queue_locks import LOCK_LIVE_MS, QueueLocks
 Q0, Q1 = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
 
 
-def test_a_free_queue_is_granted_and_another_clients_is_not() -> None:
+def test_only_free_queues_are_granted() -> None:
     locks = QueueLocks()
     assert locks.lock("G", "c1", [Q0], 0) == [Q0]
     assert locks.lock("G", "c2", [Q0, Q1], 1) == [Q1]
     assert locks.lock("G", "c1", [Q0, Q1], 2) == [Q0]
 
 
-def test_groups_do_not_see_each_others_locks() -> None:
+def test_locks_of_groups_are_independent() -> None:
     locks = QueueLocks()
     assert locks.lock("G1", "c1", [Q0], 0) == [Q0]
     assert locks.lock("G2", "c2", [Q0], 0) == [Q0]
 
 
-def test_a_lock_that_is_not_renewed_falls_to_the_next() -> None:
+def test_an_expired_lock_is_granted_to_the_next_client() -> None:
     locks = QueueLocks()
     locks.lock("G", "c1", [Q0, Q1], 0)
     locks.lock("G", "c1", [Q1], LOCK_LIVE_MS)
@@ -47,7 +47,7 @@ def test_expired_locks_are_forgotten() -> None:
     assert len(locks) == 1
 
 
-def test_a_full_table_grants_nothing_new_until_locks_expire(
+def test_a_full_table_grants_no_lock_before_locks_expire(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(queue_locks, "LOCKS_MAX", 1)

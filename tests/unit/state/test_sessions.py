@@ -20,7 +20,7 @@ def data(group: str, *topics: str, version: int = 1, model: str = "CLUSTERING") 
 
 
 class TestConsumers:
-    def test_joining_is_a_change_and_staying_is_none(self) -> None:
+    def test_only_joining_is_a_change(self) -> None:
         sessions = ConsumerSessions()
         assert sessions.register(client("a"), data("G", "T"))
         assert not sessions.register(client("a", seen_ms=5), data("G", "T"))
@@ -32,7 +32,7 @@ class TestConsumers:
         assert sessions.register(client("a"), data("G", "T", "U"))
         assert sessions.register(client("a"), data("G", "T"))
 
-    def test_a_newer_expression_is_kept_but_nobody_is_told(self) -> None:
+    def test_a_newer_expression_causes_no_notification(self) -> None:
         sessions = ConsumerSessions()
         sessions.register(client("a"), data("G", "T", version=2))
         newer = data("G", "T", version=3)
@@ -42,7 +42,7 @@ class TestConsumers:
         assert subscription is not None
         assert (subscription.sub_string, subscription.sub_version) == ("A", 3)
 
-    def test_an_older_expression_does_not_replace_a_newer_one(self) -> None:
+    def test_an_older_expression_is_ignored(self) -> None:
         sessions = ConsumerSessions()
         sessions.register(client("a"), data("G", "T", version=3))
         older = data("G", "T", version=2)
@@ -52,7 +52,7 @@ class TestConsumers:
         assert subscription is not None
         assert subscription.sub_string == "*"
 
-    def test_two_members_with_one_id_are_listed_twice(self) -> None:
+    def test_members_with_equal_ids_are_listed_twice(self) -> None:
         sessions = ConsumerSessions()
         sessions.register(client("a", "same"), data("G", "T"))
         sessions.register(client("b", "same"), data("G", "T"))
@@ -60,7 +60,7 @@ class TestConsumers:
         assert group is not None
         assert group.client_ids() == ["same", "same"]
 
-    def test_the_last_member_takes_the_group_with_it(self) -> None:
+    def test_the_group_is_removed_with_the_last_member(self) -> None:
         sessions = ConsumerSessions()
         sessions.register(client("a"), data("G", "T"))
         assert sessions.unregister("G", "a")
@@ -137,7 +137,7 @@ class TestProducers:
         sessions.disconnect("new")
         assert sessions.client("id") is None
 
-    def test_a_connection_that_changes_its_id_leaves_nothing_behind(self) -> None:
+    def test_a_changed_client_id_replaces_the_previous_id(self) -> None:
         sessions = ProducerSessions()
         for number in range(5):
             sessions.register(f"P{number % 2}", client("c", f"id{number}"))

@@ -21,7 +21,7 @@ def send(statistics: Statistics, topic: str, queue_id: int, count: int, size: in
     puts.bytes_of[queue_id] += size
 
 
-def test_nothing_counted_is_not_there() -> None:
+def test_unknown_items_have_no_statistics() -> None:
     assert Statistics("C").view(TOPIC_PUT_NUMS, "T") is None
 
 
@@ -76,7 +76,7 @@ def test_the_total_of_the_broker_outlives_a_topic() -> None:
     assert GROUP_GET_NUMS not in totals
 
 
-def test_what_groups_receive_and_bury() -> None:
+def test_messages_received_and_dead_lettered_by_groups() -> None:
     statistics = Statistics("C")
     statistics.sample(0)
     statistics.got("G", "T", 0, 32, 3200, 3)
@@ -113,7 +113,7 @@ def test_a_deleted_group_loses_its_counters_only() -> None:
     assert statistics.totals()[GROUP_GET_NUMS] == {"T@H": 1}
 
 
-def test_a_clock_that_stands_still_gives_no_rate() -> None:
+def test_no_rate_without_elapsed_time() -> None:
     statistics = Statistics("C")
     for _ in range(3):
         send(statistics, "T", 0, 1, 1)

@@ -138,7 +138,7 @@ class TestTopics:
         assert read.read_queue_nums == 2
         assert again.version == DataVersion(1, 7)
 
-    def test_garbage_is_refused_and_changes_nothing(self, table: TopicTable) -> None:
+    def test_malformed_files_are_refused(self, table: TopicTable) -> None:
         before = len(table)
         for garbage in (
             b"{",
@@ -150,7 +150,7 @@ class TestTopics:
                 table.restore(garbage)
         assert len(table) == before
 
-    def test_texts_as_java_shows_them(self) -> None:
+    def test_texts_of_java_remarks(self) -> None:
         assert [perm_text(perm) for perm in (0, 2, 4, 6, 7)] == ["---", "-W-", "R--", "RW-", "RWX"]
         assert topic_text(TopicConfig(topic_name="T", read_queue_nums=2, write_queue_nums=3)) == (
             "TopicConfig [topicName=T, readQueueNums=2, writeQueueNums=3, perm=RW-, "
@@ -159,7 +159,7 @@ class TestTopics:
 
 
 class TestGroups:
-    def test_a_group_is_made_on_first_use_if_it_may_be(self) -> None:
+    def test_a_group_is_created_on_first_use_if_allowed(self) -> None:
         table = GroupTable()
         assert table.obtain("G", may_create=False, now_ms=NOW) == (None, False)
         made, was_made = table.obtain("G", may_create=True, now_ms=NOW)
@@ -168,7 +168,7 @@ class TestGroups:
         assert table.obtain("G", may_create=True, now_ms=NOW) == (made, False)
         assert table.version == DataVersion(NOW, 1)
 
-    def test_system_groups_are_there_whatever_the_setting(self) -> None:
+    def test_system_groups_always_exist(self) -> None:
         table = GroupTable()
         assert table.get("TOOLS_CONSUMER") is not None
         made, _ = table.obtain("CID_RMQ_SYS_TRANS", may_create=False, now_ms=NOW)

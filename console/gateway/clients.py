@@ -82,7 +82,7 @@ class AllClients:
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def all_clients(session: ClusterSession) -> Partial[AllClients]:
     """Every connected client, in order of client id."""
-    told = await session.ask(client_inventory)
+    inventory = await session.ask(client_inventory)
     found = [
         ConnectedClient(
             client.client_id,
@@ -95,10 +95,10 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
             (ref.name,),
             client.last_heartbeat_timestamp,
         )
-        for ref, body in told.value.items()
+        for ref, body in inventory.value.items()
         for client in body.clients
     ]
-    others = [ref for ref in await masters(session) if ref not in told.value]
+    others = [ref for ref in await masters(session) if ref not in inventory.value]
     producers, producer_failures = await session.fan_out(
         others, lambda ref: session.admin.all_producers(ref.addr), one_must_answer=False
     )
@@ -106,7 +106,7 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
     consumers, left_out, failures = await _consumers(session, others)
     return Partial(
         AllClients(merge_clients([*found, *consumers]), left_out),
-        merge_failures(told.failures, producer_failures, failures),
+        merge_failures(inventory.failures, producer_failures, failures),
     )
 
 
@@ -160,17 +160,17 @@ def _each_producer(
                 yield ref, group, one
 
 
-def _producer(ref: BrokerRef, group: str, told: ProducerInfo) -> ConnectedClient:
+def _producer(ref: BrokerRef, group: str, info: ProducerInfo) -> ConnectedClient:
     return ConnectedClient(
-        told.client_id,
-        told.remote_ip.lstrip("/"),
+        info.client_id,
+        info.remote_ip.lstrip("/"),
         REMOTING,
-        told.language,
-        version_text(told.version),
+        info.language,
+        version_text(info.version),
         {},
         (group,),
         (ref.name,),
-        told.last_update_timestamp if told.last_update_timestamp > 0 else None,
+        info.last_update_timestamp if info.last_update_timestamp > 0 else None,
     )
 
 

@@ -134,8 +134,8 @@ async def change_settings(
         return ", ".join(kept) or None
 
     done, failures = await session.fan_out(refs, change)
-    told = outcomes(refs, failures)
-    return tuple(_checked(outcome, done) for outcome in told)
+    results = outcomes(refs, failures)
+    return tuple(_checked(outcome, done) for outcome in results)
 
 
 def check_changeable(wanted: Mapping[str, str]) -> None:

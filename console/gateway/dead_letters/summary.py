@@ -130,11 +130,11 @@ async def dead_letters_by_id(
     """The dead letters of the group with these offset message ids."""
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
-    async def look(offset_msg_id: str) -> Answer[MessageRef | None]:
+    async def read(offset_msg_id: str) -> Answer[MessageRef | None]:
         async with gate:
             return await session.ask(view, offset_msg_id)
 
-    answers = await asyncio.gather(*(look(each) for each in ids))
+    answers = await asyncio.gather(*(read(each) for each in ids))
     found = {
         name: answer.value
         for name, answer in zip(ids, answers, strict=True)

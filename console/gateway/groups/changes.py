@@ -147,14 +147,16 @@ async def delete_group(
         raise NotAllowedNow(
             format_lazy(_("“{group}” is a group of the system itself."), group=name)
         )
-    told = await apply_change(session, held, lambda ref: session.admin.delete_group(ref.addr, name))
+    results = await apply_change(
+        session, held, lambda ref: session.admin.delete_group(ref.addr, name)
+    )
     topics = [retry_topic(name), *([dlq_topic(name)] if dead_letters else [])]
     configs = (await session.ask(topic_configs)).value
     for topic in topics:
         refs = [ref for ref, table in configs.items() if topic in table]
         if refs:
-            told = merge_outcomes(told, await remove_topic(session, topic, refs))
-    return told
+            results = merge_outcomes(results, await remove_topic(session, topic, refs))
+    return results
 
 
 def merge_outcomes(

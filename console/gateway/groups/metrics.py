@@ -59,21 +59,23 @@ class GroupMetrics:
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def bulk_group_metrics(session: ClusterSession) -> Partial[BulkMetrics[GroupMetrics]]:
     """The metrics of the groups for which each broker offers an inventory."""
-    figures = await session.ask(group_inventory)
+    inventory = await session.ask(group_inventory)
     configs = await session.ask(group_configs)
     # A client connects to several brokers: the sum of the brokers' counts would be too high.
-    members = await _members(session) if len(figures.value) > 1 else {}
+    members = await _members(session) if len(inventory.value) > 1 else {}
     parts: dict[str, list[GroupEntry | None]] = {}
     for ref, table in configs.value.items():
-        told = figures.value[ref].groups if ref in figures.value else {}
+        entries = inventory.value[ref].groups if ref in inventory.value else {}
         for name in table:
-            parts.setdefault(name, []).append(told.get(name))
+            parts.setdefault(name, []).append(entries.get(name))
     complete = {
         name: (found, members.get(name)) for name, found in parts.items() if None not in found
     }
     known = session.derived_each("group_numbers", complete, _merged)
-    taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
-    return Partial(BulkMetrics(known, taken_ms), merge_failures(configs.failures, figures.failures))
+    taken_ms = min((body.taken_timestamp for body in inventory.value.values()), default=None)
+    return Partial(
+        BulkMetrics(known, taken_ms), merge_failures(configs.failures, inventory.failures)
+    )
 
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
@@ -163,9 +165,11 @@ async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRe
     return now_ms() - delay_ms if delay_ms > 0 else None
 
 
-def _merged(_group: str, told: tuple[Iterable[GroupEntry | None], set[str] | None]) -> GroupMetrics:
+def _merged(
+    _group: str, entries: tuple[Iterable[GroupEntry | None], set[str] | None]
+) -> GroupMetrics:
     """Add up the inventory entries of a group; `members` are its client ids over all brokers."""
-    parts, members = [part for part in told[0] if part is not None], told[1]
+    parts, members = [part for part in entries[0] if part is not None], entries[1]
     topics = {name for part in parts for name in part.topics}
     lags = [(name, lag) for part in parts for name, lag in part.topics.items()]
     pending = [part.oldest_pending_timestamp for part in parts]

@@ -43,7 +43,7 @@ async def message_at(
     except ClientError:
         return None, ()
 
-    async def look(broker: BrokerRef) -> MessageExt | None:
+    async def read(broker: BrokerRef) -> MessageExt | None:
         try:
             message = await session.admin.view_message(broker.addr, offset_physical)
         except (RequestRefused, ProtocolError):
@@ -54,7 +54,7 @@ async def message_at(
     named = [each for each in refs if each.addr == f"{host}:{port}"]
     failures: tuple[BrokerFailure, ...] = ()
     for brokers in (named, [each for each in refs if each not in named]):
-        found, failed = await session.fan_out(brokers, look, one_must_answer=False)
+        found, failed = await session.fan_out(brokers, read, one_must_answer=False)
         failures += failed
         for broker, message in found.items():
             if message is not None:

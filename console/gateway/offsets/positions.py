@@ -38,7 +38,7 @@ async def positions(
         ends = {key.queue_id: value for key, value in stats.items()}
         mine = [each for each in queues if each.broker == broker and each.queue_id in ends]
 
-        async def place(queue: QueueRef) -> QueuePosition:
+        async def position(queue: QueueRef) -> QueuePosition:
             async with gate:
                 offset = await session.admin.query_consumer_offset(
                     broker.addr, group, topic, queue.queue_id, committed_only=True
@@ -49,10 +49,10 @@ async def positions(
                 broker, queue.queue_id, begin, max(begin, extent.max_offset), offset
             )
 
-        return await asyncio.gather(*(place(each) for each in mine))
+        return await asyncio.gather(*(position(each) for each in mine))
 
     found, failures = await session.fan_out(brokers_of(queues), ask)
-    rows = [each for group_places in found.values() for each in group_places]
+    rows = [each for broker_positions in found.values() for each in broker_positions]
     return Partial(tuple(sorted(rows, key=lambda each: each.key)), failures)
 
 

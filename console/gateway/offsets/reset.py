@@ -195,17 +195,17 @@ async def _at_time(
     moment_ms = _given(request.time_ms, "time_ms")
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
-    async def find(place: QueuePosition) -> tuple[Key, int]:
+    async def find(position: QueuePosition) -> tuple[Key, int]:
         async with gate:
-            addr = place.broker.addr
+            addr = position.broker.addr
             if by_time:
                 found = await session.admin.search_offset(
-                    addr, request.topic, place.queue_id, moment_ms
+                    addr, request.topic, position.queue_id, moment_ms
                 )
-                return place.key, found
-            queue = QueueRef(request.topic, place.broker, place.queue_id, readable=True)
-            window = Window(queue, place.begin, place.end)
-            return place.key, await first_stored_at(session, window, moment_ms)
+                return position.key, found
+            queue = QueueRef(request.topic, position.broker, position.queue_id, readable=True)
+            window = Window(queue, position.begin, position.end)
+            return position.key, await first_stored_at(session, window, moment_ms)
 
     return dict(await asyncio.gather(*(find(each) for each in chosen)))
 
@@ -236,12 +236,12 @@ async def _of_group(
     return found
 
 
-def _move(place: QueuePosition, target: int | None) -> QueueMove:
+def _move(position: QueuePosition, target: int | None) -> QueueMove:
     if target is None:
-        return QueueMove(place, None)
-    new = min(max(target, place.begin), place.end)
+        return QueueMove(position, None)
+    new = min(max(target, position.begin), position.end)
     # A queue without a committed offset counts as moved, even to the consumers' start offset.
-    return QueueMove(place, None if new == place.offset else new, is_limited=new != target)
+    return QueueMove(position, None if new == position.offset else new, is_limited=new != target)
 
 
 async def _bring(

@@ -55,17 +55,19 @@ class TopicMetrics:
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def bulk_topic_metrics(session: ClusterSession) -> Partial[BulkMetrics[TopicMetrics]]:
     """The metrics of the topics for which each broker offers an inventory."""
-    figures = await session.ask(topic_inventory)
+    inventory = await session.ask(topic_inventory)
     configs = await session.ask(topic_configs)
     parts: dict[str, list[TopicEntry | None]] = {}
     for ref, table in configs.value.items():
-        told = figures.value[ref].topics if ref in figures.value else {}
+        entries = inventory.value[ref].topics if ref in inventory.value else {}
         for name in table:
-            parts.setdefault(name, []).append(told.get(name))
+            parts.setdefault(name, []).append(entries.get(name))
     complete = {name: found for name, found in parts.items() if None not in found}
     known = session.derived_each("topic_numbers", complete, _merged)
-    taken_ms = min((body.taken_timestamp for body in figures.value.values()), default=None)
-    return Partial(BulkMetrics(known, taken_ms), merge_failures(configs.failures, figures.failures))
+    taken_ms = min((body.taken_timestamp for body in inventory.value.values()), default=None)
+    return Partial(
+        BulkMetrics(known, taken_ms), merge_failures(configs.failures, inventory.failures)
+    )
 
 
 @question(fresh_for_ms=METRICS_FRESH_MS)
@@ -97,10 +99,11 @@ async def topic_metrics_with_lags(session: ClusterSession, topic: str) -> Partia
     refs = [ref for ref, table in configs.items() if topic in table]
     asked = answer.value.groups[:GROUPS_ASKED_MAX]
     progress = await asyncio.gather(*(_progress(session, refs, topic, group) for group in asked))
-    told = {group: lag for group, (lag, _rate) in zip(asked, progress, strict=True)}
+    asked_lags = {group: lag for group, (lag, _rate) in zip(asked, progress, strict=True)}
     rate = sum_known(rate for _lag, rate in progress)
     return Partial(
-        replace(answer.value, lags={**answer.value.lags, **told}, out_rate=rate), answer.failures
+        replace(answer.value, lags={**answer.value.lags, **asked_lags}, out_rate=rate),
+        answer.failures,
     )
 
 
@@ -164,9 +167,9 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicMetrics:
     )
 
 
-def _merged(_topic: str, told: Iterable[TopicEntry | None]) -> TopicMetrics:
+def _merged(_topic: str, entries: Iterable[TopicEntry | None]) -> TopicMetrics:
     """Add up the inventory entries of a topic."""
-    parts = [part for part in told if part is not None]
+    parts = [part for part in entries if part is not None]
     lags: dict[str, int | None] = {}
     for part in parts:
         for group, lag in part.groups.items():

@@ -117,9 +117,9 @@ async def evidence(
     by_offset: dict[str, tuple[Delivery, str]] = {}
     failures: tuple[BrokerFailure, ...] = ()
     if original is not None:
-        told = await session.ask(deliveries, original.message.offset_msg_id)
-        failures = told.failures
-        by_offset = {each.group: (each.state, each.reason) for each in told.value}
+        delivery_answer = await session.ask(deliveries, original.message.offset_msg_id)
+        failures = delivery_answer.failures
+        by_offset = {each.group: (each.state, each.reason) for each in delivery_answer.value}
     waiting, wait_failures = await copies(session, [SCHEDULE_TOPIC], msg_id)
     delayed = [await _delayed_copy(session, each) for each in waiting]
     groups = sorted({*by_offset, *traced, *(each.group for each in delayed)} - {""})[:GROUPS_MAX]
@@ -144,7 +144,7 @@ async def copies(
 ) -> tuple[tuple[MessageRef, ...], tuple[BrokerFailure, ...]]:
     """Return the copies of the message in these topics, oldest first; deleted topics have none."""
 
-    async def look(topic: str) -> Partial[tuple[MessageRef, ...]]:
+    async def search(topic: str) -> Partial[tuple[MessageRef, ...]]:
         try:
             answer = await session.ask(by_key, topic, msg_id)
         except NotThere:
@@ -153,7 +153,7 @@ async def copies(
             return Partial((), failure.failures)
         return Partial(answer.value.refs, answer.failures)
 
-    parts = await asyncio.gather(*(look(each) for each in topics[:GROUPS_MAX] if each))
+    parts = await asyncio.gather(*(search(each) for each in topics[:GROUPS_MAX] if each))
     refs = [ref for part in parts for ref in part.value if ref.message.msg_id == msg_id]
     refs.sort(key=lambda ref: (ref.message.store_timestamp, ref.message.offset_physical))
     return tuple(refs), merge_failures(*(part.failures for part in parts))
@@ -202,7 +202,7 @@ async def _delivery_state(
     retry_times = 0
     if given:
         retry_times = given[-1].message.reconsume_times
-        told = await session.ask(deliveries, given[-1].message.offset_msg_id)
-        mine = next((each for each in told.value if each.group == group), None)
-        state, reason = (mine.state, mine.reason) if mine else (Delivery.UNKNOWN, "")
+        delivery_answer = await session.ask(deliveries, given[-1].message.offset_msg_id)
+        own = next((each for each in delivery_answer.value if each.group == group), None)
+        state, reason = (own.state, own.reason) if own else (Delivery.UNKNOWN, "")
     return GroupDeliveryState(group, DeliveryState(state.value), retry_times, reason=reason)

@@ -1,4 +1,4 @@
-"""Answers: one question under way for all who ask it, kept while fresh, dropped after a change."""
+"""The answer cache: shared in flight, cached while fresh, invalidated after a command."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ class Clock:
 
 
 class Asked:
-    """A question that waits until the test answers it."""
+    """A question that waits for the test's answer."""
 
     def __init__(self) -> None:
         self.times = 0

@@ -1,4 +1,4 @@
-"""What a change would do: settings laid over a configuration, differences, states seen before."""
+"""Changes: settings applied to a configuration, differences, etags."""
 
 import pytest
 

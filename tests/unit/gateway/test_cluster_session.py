@@ -1,4 +1,4 @@
-"""The session: brokers asked together, failures named, deadlines held, errors with a status."""
+"""The cluster session: fan-out to brokers, failures by broker, deadlines, errors with a status."""
 
 import asyncio
 from collections.abc import AsyncIterator

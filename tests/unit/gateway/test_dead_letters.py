@@ -1,4 +1,4 @@
-"""What is sent for a dead letter."""
+"""The message that a resend of a dead letter sends."""
 
 from console.gateway.dead_letters.resend import (
     PROPERTY_RESENT_FROM,

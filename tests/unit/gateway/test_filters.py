@@ -1,4 +1,4 @@
-"""Filters of messages: what each part means, and that no text of a person can do harm."""
+"""Message filters: the parts, and hostile input."""
 
 import zlib
 
@@ -82,7 +82,7 @@ def test_compressed_bodies_are_looked_into() -> None:
 
 def test_a_regular_expression_takes_time_in_proportion_to_the_text() -> None:
     test = MessageFilter(body="(a+)+$", body_test=BodyTest.REGEX).compiled()
-    # An engine that backtracks would not come to an end.
+    # A backtracking engine would not terminate.
     assert not test(message(b"a" * 100_000 + b"!"))
     assert MessageFilter(body=r"sku.+B-\d", body_test=BodyTest.REGEX).compiled()(message())
 

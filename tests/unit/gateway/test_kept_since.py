@@ -1,4 +1,4 @@
-"""Since when nothing of the trace topic was deleted: what is older may have had a trace."""
+"""Retention of the trace topic: the traces of older messages may be deleted."""
 
 from typing import cast
 

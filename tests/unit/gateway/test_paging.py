@@ -1,4 +1,4 @@
-"""Paging over several queues: every message once, newest first, whatever arrives meanwhile."""
+"""Paging over several queues: every message once, newest first, also while messages arrive."""
 
 import base64
 import contextlib

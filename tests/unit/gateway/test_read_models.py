@@ -1,4 +1,4 @@
-"""What brokers answer becomes typed rows in which unknown is None, never -1 or 0."""
+"""Brokers' answers as typed rows: unknown is None, never -1 or 0."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The first message of a queue that was stored at a time, whatever nearby offset a broker names."""
+"""The first message stored at a time, for every approximate answer of a broker."""
 
 from typing import cast
 
@@ -17,7 +17,7 @@ BEGIN = 3
 
 
 class Queue:
-    """The admin client of a cluster with one queue, whose broker answers a time as it likes."""
+    """The admin client of a cluster with a single queue and a broker with approximate answers."""
 
     def __init__(self, times: list[int], answer: int) -> None:
         self.messages = [stored(0, BEGIN + at, ms) for at, ms in enumerate(times)]

@@ -85,7 +85,7 @@ class FastSends:
         made.keep(self._hand_over)
         waiters_max = config.send_thread_pool_queue_capacity - turn.flush_waiters
         waited_max_ms = config.wait_time_mills_in_send_queue
-        return made.position, made.room(), made.now_ms(), waited_max_ms, waiters_max
+        return made.position, made.capacity_bytes(), made.now_ms(), waited_max_ms, waiters_max
 
     def _configure(self, config: BrokerConfig) -> None:
         host, port = self._ctx.host

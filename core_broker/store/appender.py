@@ -1,9 +1,9 @@
-"""Putting messages: into the staging buffer one by one, into the files once per turn of the loop.
+"""Puts messages: each into the staging buffer, all to the files once per event-loop iteration.
 
-A message is checked, encoded with the offsets it gets, and staged; its queue unit and index items
-are staged with it. `write_staged` writes the turn's bytes and makes them visible. Until then
-nothing of the turn may be acknowledged, and if it fails nothing of the turn has happened.
-Compatible with RocketMQ's CommitLog.asyncPutMessage and asyncPutMessages.
+A message is checked, encoded with its offsets, and staged together with its queue unit and index
+items. `write_staged` writes the staged bytes and makes the messages visible. Before `write_staged`
+no message of the iteration may be acknowledged; when it fails, no message of the iteration is
+stored. Compatible with RocketMQ's CommitLog.asyncPutMessage and asyncPutMessages.
 """
 
 import struct
@@ -31,7 +31,7 @@ from core_broker.store.preallocation import Preallocator
 from core_broker.store.results import PutResult, PutStatus
 from core_broker.store.stats import Counters
 
-#: One turn of the event loop stages at most so much.
+#: Maximum staged bytes of one event-loop iteration.
 STAGED_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -49,14 +49,14 @@ class Appender:
         settings: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
     ) -> None:
-        #: Told of each message that became visible.
+        #: Called for each queue in which messages became visible.
         self.listeners: list[ArrivalListener] = []
-        #: Store time of the newest message; it never goes backwards.
+        #: Store time of the newest message, ms; never decreases.
         self.store_timestamp = 0
-        #: How long the last write took.
+        #: Duration of the last write, ms.
         self.write_time_ms = 0
-        #: Stages the records that somebody has made and keeps; before anything else is done.
-        self.stage_pending: Callable[[], None] = _nothing
+        #: Stages the records that a fast path holds; called first by every put and write.
+        self.stage_pending: Callable[[], None] = _no_pending
         self._log = parts.log
         self._queues = parts.queues
         self._dispatcher = dispatcher
@@ -90,9 +90,9 @@ class Appender:
         return self._stage(queue, inner, record, now)
 
     def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
-        """Stage messages that lie together in one segment; all of them or none.
+        """Stage messages contiguously in one segment; all of them or none.
 
-        Their bodies together must not be larger than that of one message may be.
+        The sum of the body sizes is limited by `maxMessageSize`, as one body is.
         """
         self.stage_pending()
         refusals = [status for each in inners if (status := self._refusal(each)) is not None]
@@ -117,8 +117,8 @@ class Appender:
             for inner, record in zip(inners, records, strict=True)
         ]
 
-    def room(self) -> int:
-        """How many bytes of records `stage_encoded` takes now; what needs more must be put."""
+    def capacity_bytes(self) -> int:
+        """Maximum size, bytes, for the next `stage_encoded`; larger records must use `put`."""
         log = self._log
         if self._health.reason is not None or self._preallocator.is_disk_full:
             return 0
@@ -128,7 +128,7 @@ class Appender:
     def stage_encoded(
         self, records: Buffer, newest: int, messages: int, entries: IndexEntries, now: int
     ) -> None:
-        """Stage records that were made for this position; their units are in the queues."""
+        """Stage records encoded for this position; the caller has appended their units."""
         self.store_timestamp = now
         self._dispatcher.stage_entries(entries)
         self._log.stage_many(records, newest)
@@ -136,12 +136,12 @@ class Appender:
         self._counters.put_bytes += len(records)
 
     def now(self) -> int:
-        """The store time of the next message; it never goes backwards."""
+        """Store time of the next message, ms; never decreases."""
         now, newest = self._clock_ms(), self.store_timestamp
         return now if now > newest else newest
 
     def _refusal(self, inner: MessageInner) -> PutStatus | None:
-        """Check what can be checked before a message is encoded."""
+        """Return the refusal that is known before encoding, or None."""
         if self._health.reason is not None:
             return PutStatus.SERVICE_NOT_AVAILABLE
         if self._log.position - self._log.written > STAGED_BYTES_MAX:
@@ -165,7 +165,7 @@ class Appender:
                 physical_offset=position,
                 store_timestamp=now,
             )
-        except struct.error:  # a number is too large for its field
+        except struct.error:  # a number exceeds its field
             too_long = len(encode_properties(inner.properties)) > PROPERTIES_BYTES_MAX
             return PutStatus.PROPERTIES_SIZE_EXCEEDED if too_long else PutStatus.MESSAGE_ILLEGAL
         may_be_long = len(record) - len(inner.body) > PROPERTIES_BYTES_MAX
@@ -189,7 +189,7 @@ class Appender:
         return records
 
     def _roll(self, size: int) -> PutStatus | None:
-        """Go on in the next segment, since `size` bytes do not fit into this one."""
+        """Continue in the next segment, since `size` bytes do not fit into the active segment."""
         if size + BLANK_BYTES > self._log.segment_size:
             return PutStatus.MESSAGE_ILLEGAL
         try:
@@ -216,9 +216,9 @@ class Appender:
     # -- write --
 
     def write_staged(self) -> None:
-        """Write what was staged in this turn and make it visible.
+        """Write the staged messages of this event-loop iteration and make them visible.
 
-        Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
+        Raises StoreReadOnly when the write fails; then no message of the iteration is stored.
         """
         self.stage_pending()
         if self._log.position == self._log.written:
@@ -254,5 +254,5 @@ class Appender:
         self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)
 
 
-def _nothing() -> None:
-    """Nobody makes records."""
+def _no_pending() -> None:
+    """No fast path holds records."""

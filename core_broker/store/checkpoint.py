@@ -1,14 +1,14 @@
-"""Checkpoints: up to where the store is known to be whole on the disk.
+"""Checkpoints: the state up to which the store is complete on the disk.
 
 `checkpoint`, 4096 bytes, compatible with RocketMQ's StoreCheckpoint:
 
     8 store time of the newest message flushed in the commit log   8 … in the consume queues
     8 store time of the newest message flushed in the index        rest zeros
 
-RocketMQ restarts from a time; the segment before it is read again. `dispatchCheckpoint.json` is
-Gantry's own and may be missing: it names the very offset up to which commit log, consume queues
-and index are all on the disk, and how far each reached there. So a restart reads little, and a lost
-or shortened queue or index is noticed.
+RocketMQ restarts from a time and reads the segment before that time again.
+`dispatchCheckpoint.json` is Gantry's own and may be missing: it has the physical offset up to which
+commit log, consume queues and index are on the disk, and the range of each queue at that offset. So
+a restart reads little of the log, and detects missing or shortened queues and index files.
 """
 
 import json
@@ -19,8 +19,9 @@ from pathlib import Path
 from core_broker.message.layout import Layout
 from core_broker.store.files import Files, read_file, replace_file
 
+#: Size of the file, bytes.
 CHECKPOINT_BYTES = 4096
-#: RocketMQ's margin between the newest flushed message and where recovery may begin.
+#: RocketMQ's margin between the newest flushed message and the start of recovery, ms.
 MARGIN_MS = 3000
 CHECKPOINT = Layout(
     ("physic_msg_timestamp", "q"), ("logics_msg_timestamp", "q"), ("index_msg_timestamp", "q")
@@ -37,39 +38,39 @@ class Checkpoint:
     index_msg_timestamp: int = 0
 
     def recover_from_timestamp(self, *, with_index: bool = False) -> int:
-        """Return the time before which everything is on the disk."""
+        """Return the store time before which all messages are on the disk, ms."""
         least = min(self.physic_msg_timestamp, self.logics_msg_timestamp)
         if with_index:
             least = min(least, self.index_msg_timestamp)
         return max(0, least - MARGIN_MS)
 
 
-#: Topic → queue id → its first logical offset and the one behind its last.
+#: Topic → queue id → first and end offset.
 QueueRanges = dict[str, dict[int, tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchCheckpoint:
-    """Everything before `offset_physical` is on the disk; so much was in queues and index then."""
+    """A physical offset before which the disk is complete, with the ranges of queues and index."""
 
     offset_physical: int
-    #: Where the commit log began, and where its last record does; -1 without one.
+    #: Offsets of the start of the log and of its last record; -1 without a record.
     min_physical: int = 0
     last_record: int = -1
     queues: QueueRanges = field(default_factory=dict)
     #: Index file → physical offset of the last message in it.
     index_ends: dict[str, int] = field(default_factory=dict)
-    #: mappedFileSizeCommitLog then; 0 when not known.
+    #: mappedFileSizeCommitLog at that time; 0 when unknown.
     segment_size: int = 0
 
 
 def load_checkpoint(files: Files, path: Path) -> Checkpoint:
-    """Read the checkpoint; a missing or short one counts as zeros, so that all is read again."""
+    """Read the checkpoint; a missing or short file counts as zeros, and recovery reads all."""
     return parse_checkpoint(read_file(files, path)) if files.exists(path) else Checkpoint()
 
 
 def parse_checkpoint(data: bytes) -> Checkpoint:
-    """Read the bytes of a checkpoint; too few of them count as zeros."""
+    """Parse the bytes of a checkpoint; too few bytes count as zeros."""
     if len(data) < _TIMES.size:
         return Checkpoint()
     return Checkpoint(*_TIMES.unpack_from(data))
@@ -94,12 +95,12 @@ def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_dispatch_checkpoint(files: Files, path: Path) -> DispatchCheckpoint | None:
-    """Read Gantry's own checkpoint; None when it is missing or makes no sense."""
+    """Read Gantry's own checkpoint; None for a missing or invalid file."""
     return parse_dispatch_checkpoint(read_file(files, path)) if files.exists(path) else None
 
 
 def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
-    """Read the bytes of Gantry's own checkpoint; None when they make no sense."""
+    """Parse Gantry's own checkpoint; None for invalid bytes."""
     try:
         found = json.loads(data)
         return DispatchCheckpoint(
@@ -118,12 +119,12 @@ def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
 
 
 def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheckpoint) -> None:
-    """Replace Gantry's own checkpoint; everything that it states must have been synced before."""
+    """Replace Gantry's own checkpoint; the caller has synced the described state."""
     replace_file(files, path, b"".join(_pieces(checkpoint)))
 
 
 def _pieces(checkpoint: DispatchCheckpoint) -> Iterator[bytes]:
-    """Encode topic by topic: encoding all of it at once would keep every other thread waiting."""
+    """Encode topic by topic: json.dumps() of the whole checkpoint would hold the GIL for long."""
     rest = {
         "physicalOffset": checkpoint.offset_physical,
         "minPhysicalOffset": checkpoint.min_physical,

@@ -1,12 +1,12 @@
-"""Flushing queues and index, and moving the checkpoints.
+"""Flushes consume queues and index, and advances the checkpoints.
 
 Every `flushIntervalConsumeQueue` the queue files with enough new units are synced. Every
-`flushConsumeQueueThoroughInterval`, and at the latest after so much new log, all of them and the
-index are. Then the checkpoints move to where everything stood when that began: the commit log
-first, then queues and index, then the checkpoints, so that these never promise what is not there.
-A store may have tens of thousands of queues, so their units are written in slices, a few with each
-tick; what comes to a queue meanwhile is flushed along with it and does no harm. Compatible with
-RocketMQ's FlushConsumeQueueService.
+`flushConsumeQueueThoroughInterval`, and after LOG_BYTES_MAX of new log at the latest, all queue
+files and the index are synced: a thorough flush. The checkpoints then advance to the state at the
+start of the flush. The order is commit log, queues and index, checkpoints, so that a checkpoint
+never covers unsynced data. A store may have tens of thousands of queues, so each tick writes the
+units of a few queues; units that arrive meanwhile are flushed early, which is harmless. Compatible
+with RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
@@ -30,9 +30,9 @@ from core_broker.store.io_threads import SerialExecutor
 from core_broker.store.key_index import IndexFlush
 from core_broker.store.layout import StoreParts, StorePaths
 
-#: A checkpoint comes at the latest after so much new log, which bounds what a restart reads again.
+#: Maximum new log between two checkpoints, bytes; bounds the log that a restart reads again.
 LOG_BYTES_MAX = 64 * 1024 * 1024
-#: One slice writes the units of so many queues at most, or passes over so many that have none.
+#: Limits of one slice: queues written, and queues visited.
 WRITES_PER_SLICE = 100
 QUEUES_PER_SLICE = 5_000
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Collection:
-    """Where log and messages stood when a thorough flush began, and the queues written since."""
+    """State of the log at the start of a thorough flush, and the queues written since."""
 
     offset_physical: int
     min_physical: int
@@ -54,7 +54,7 @@ class _Collection:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One thorough flush: what to sync, then what the checkpoints will say."""
+    """One thorough flush: the files to sync, and the new checkpoints."""
 
     queue_paths: dict[Path, int]
     index: list[IndexFlush]
@@ -63,7 +63,7 @@ class _Pass:
 
 
 class Checkpointer:
-    """Flushes what is derived from the log. Event loop only, except the jobs."""
+    """Flushes the files derived from the log. Event loop only, except the jobs."""
 
     def __init__(
         self,
@@ -85,15 +85,18 @@ class Checkpointer:
         self._last_pass_ms = 0
         self._last_thorough_ms = 0
         self._last_offset = 0
-        self._is_wanted = False
+        self._is_requested = False
 
-    def want(self) -> None:
-        """Move the checkpoints with the next tick: something changed that must not come back."""
-        self._is_wanted = True
+    def request(self) -> None:
+        """Advance the checkpoints with the next tick, so that a restart cannot undo a removal."""
+        self._is_requested = True
         self._collecting = None
 
     def tick(self, now_ms: int, store_timestamp: int) -> None:
-        """Flush what is due; `store_timestamp` is that of the newest message. May raise OSError."""
+        """Start the flushes that are due.
+
+        `store_timestamp` is the store time of the newest message, ms. May raise OSError.
+        """
         if self._collecting is not None:
             self._go_on(self._collecting)
             return
@@ -105,9 +108,9 @@ class Checkpointer:
             now_ms - self._last_thorough_ms >= config.flush_consume_queue_thorough_interval
             or self._log.written - self._last_offset >= LOG_BYTES_MAX
         )
-        if self._is_wanted or (is_thorough and self._log.written > self._last_offset):
+        if self._is_requested or (is_thorough and self._log.written > self._last_offset):
             self._last_thorough_ms = now_ms
-            self._is_wanted = False
+            self._is_requested = False
             self._collecting = self._begin(store_timestamp)
             self._go_on(self._collecting)
         else:
@@ -145,15 +148,15 @@ class Checkpointer:
             else:
                 done(OSError("the commit log was not flushed in time"))
 
-        # What fails here fails again when it is to be written.
+        # A failure here repeats in `_run`, which reports it.
         self._executor.submit(lambda: _prepare(taken.index), lambda error: None)
-        # Queues and index may have messages by now that came after the flush began.
+        # Queues and index may contain messages newer than the start of the flush.
         self._flusher.wait(self._log.written, when_flushed)
 
     def run_now(self, store_timestamp: int) -> None:
-        """Flush queues and index and move the checkpoints, waiting for it; the log is flushed.
+        """Flush queues and index and advance the checkpoints, synchronously.
 
-        For start and stop, when there is no traffic. Raises OSError.
+        For start and stop, without traffic and with the log flushed. Raises OSError.
         """
         collection = self._begin(store_timestamp)
         self._collect(collection, sys.maxsize, sys.maxsize)
@@ -168,7 +171,7 @@ class Checkpointer:
         )
 
     def _collect(self, collection: _Collection, writes: int, queues: int) -> bool:
-        """Write the units of the next queues; True when that was the last. May raise OSError."""
+        """Write the units of the next queues; return True after the last. May raise OSError."""
         end = min(collection.done + queues, len(collection.queues))
         while collection.done < end and writes > 0:
             queue = collection.queues[collection.done]
@@ -218,7 +221,7 @@ class Checkpointer:
         if isinstance(error, SyncFailed):
             self._flusher.fail(reason)
         else:
-            log.error("The checkpoint stays where it is, since %s", reason)
+            log.error("The checkpoint is not advanced: %s", reason)
 
 
 def _prepare(flushes: Iterable[IndexFlush]) -> None:
@@ -227,14 +230,14 @@ def _prepare(flushes: Iterable[IndexFlush]) -> None:
 
 
 def sync_files(files: Files, paths: Iterable[Path]) -> None:
-    """Sync files and the names in their folders; what is gone meanwhile is passed over."""
+    """Sync files and their folders; skip deleted files."""
     folders = set()
     for path in paths:
         folders.add(path.parent)
         try:
             file = files.open(path)
         except FileNotFoundError:
-            continue  # its topic was deleted meanwhile
+            continue  # the topic was deleted meanwhile
         try:
             file.sync()
         finally:
@@ -245,7 +248,7 @@ def sync_files(files: Files, paths: Iterable[Path]) -> None:
 
 
 def queue_ranges(queues: Iterable[ConsumeQueue]) -> QueueRanges:
-    """Return the first offset of each queue that has messages, and the one behind its last."""
+    """Return the first and the end offset of each queue with messages."""
     ranges: QueueRanges = {}
     for queue in queues:
         _note_range(ranges, queue)

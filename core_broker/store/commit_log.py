@@ -1,12 +1,12 @@
 """The commit log: every message of the broker in the order of arrival.
 
-    record | record | … | int bytes left, int 0xCBD43194, rest as it is | end of segment
+    record | record | … | int bytes left, int 0xCBD43194, unspecified bytes | end of segment
 
-A record never ends within the last 8 bytes of a segment, so that the blank record always fits; a
-reader that meets it goes on in the next segment. Compatible with RocketMQ's CommitLog.
+A record never ends within the last 8 bytes of a segment, so that the blank record always fits; at
+a blank record a reader continues in the next segment. Compatible with RocketMQ's CommitLog.
 
-Appended bytes are staged in memory and reach the file once per turn of the event loop; only then
-are they visible. Four offsets, none of which ever falls back while the broker runs:
+Appended bytes are staged in memory and written once per event-loop iteration; readers see written
+bytes only. The log has four offsets, which never decrease while the broker runs:
 
     min_offset ≤ flushed ≤ written ≤ position
       oldest      on disk   in file   next record goes here
@@ -31,17 +31,19 @@ from core_broker.store.segments import (
 if TYPE_CHECKING:
     from core_broker.kernel.mapping import Mapping
 
-#: Space is ready ahead of the writer by what was appended since the start, within these bounds.
+#: Preallocated space ahead of the writer, bytes: as much as was appended since the start, within
+#: these bounds.
 FILL_AHEAD_MIN = 4 * 1024 * 1024
 FILL_AHEAD_MAX = 64 * 1024 * 1024
-#: The next segment is filled while this one is, and is full before its turn: whoever writes zeros
-#: holds up whoever writes messages to the same file. It begins behind this share of this one.
+#: The next segment is filled while the active one is written, since writers of zeros and of
+#: messages block each other on one file. Filling starts behind 1/NEXT_AFTER of the active segment.
 NEXT_AFTER = 4
-#: It goes so much faster, and by so many bytes at a time.
+#: Speed of filling relative to appending; step of filling, bytes: each step re-acquires the GIL.
 NEXT_PACE = 2
 NEXT_STEP = 16 * 1024 * 1024
+#: Chunk size for rewriting records after a crash, bytes.
 COPY_BYTES = 1024 * 1024
-#: A tick lets go of so many mappings of removed segments; each takes a fraction of a millisecond.
+#: Mappings of removed segments that one tick unmaps; each takes a fraction of a millisecond.
 UNMAPPED_PER_TICK = 2
 
 
@@ -57,19 +59,19 @@ class CommitLog:
         self.flushed = 0
         self.written = 0
         self.position = 0
-        #: Where the newest written record begins, -1 without one.
+        #: Offset of the newest written record, -1 without records.
         self.last_record = -1
         self._files = files
         self._open_files = open_files
         self._paths: dict[int, Path] = {}
-        #: Segments with bytes that are not flushed, then the one being written.
+        #: Segments with unflushed bytes; the active segment comes last.
         self._writing: list[Segment] = []
-        #: Empty segments that wait for their turn.
+        #: Empty segments for later use.
         self._spare: deque[Segment] = deque()
         self._staged: list[Buffer] = []
         self._staged_from = 0
         self._newest = -1
-        #: Segments that were filled up in this turn, with what goes to their end.
+        #: Segments ended in this event-loop iteration, with start and bytes of their last write.
         self._rolled: list[tuple[Segment, int, list[Buffer]]] = []
         self._opened_at = self._warmed_at = 0
         self._maps = LogMaps(open_files, segment_size)
@@ -77,9 +79,9 @@ class CommitLog:
     # -- life --
 
     def load(self, *, mends_last: bool = False) -> None:
-        """Find the segments; the end is not known before `open_at`.
+        """Find the segments; the end is unknown until `open_at`.
 
-        With `mends_last` the last one may have been cut off.
+        With `mends_last` the last segment may be truncated.
         """
         self._files.make_dir(self.folder)
         starts = list_segments(
@@ -95,20 +97,20 @@ class CommitLog:
 
     @property
     def is_empty(self) -> bool:
-        """There is not a single segment."""
+        """True without any segment."""
         return not self._paths
 
     @property
     def loaded_end(self) -> int:
-        """The end of the last segment, however much of it holds records."""
+        """The end of the last segment, including its unused part."""
         return max(self._paths) + self.segment_size if self._paths else self.min_offset
 
     def open_at(
         self, end: int, *, last_record: int = -1, synced_until: int, must_cut: bool
     ) -> None:
-        """Begin to write at `end`, behind the last record, with everything before it on the disk.
+        """Start writing at `end`, behind the last record; all bytes before `end` are on the disk.
 
-        With `must_cut`, after a crash, what lies behind is first made zeros, durably.
+        With `must_cut`, after a crash, the bytes behind `end` are first zeroed and synced.
         """
         if must_cut:
             self._write_again(synced_until, end)
@@ -134,10 +136,10 @@ class CommitLog:
         self.last_record = self._newest = last_record
 
     def _write_again(self, start: int, end: int) -> None:
-        """Write and sync what was read back from the cache of the operating system.
+        """Rewrite and sync bytes that may be in the page cache only.
 
-        A flush may have failed before the crash: then the cache has what the disk has not, and
-        takes it for written.
+        After a flush that failed before the crash, the page cache holds the data as clean pages,
+        and the disk does not have the data.
         """
         while start < end:
             path = self._paths[start - start % self.segment_size]
@@ -151,7 +153,7 @@ class CommitLog:
             file.sync()
 
     def close(self) -> None:
-        """Close the files; the caller has flushed what must be kept."""
+        """Close the files; the caller has flushed all data to keep."""
         self._maps.close()
         for segment in (*self._writing, *self._spare):
             segment.file.close()
@@ -162,30 +164,30 @@ class CommitLog:
 
     @property
     def active(self) -> Segment:
-        """The segment that takes the next record."""
+        """The segment of the next record."""
         return self._writing[-1]
 
     def fits(self, size: int) -> bool:
-        """Tell whether records of `size` bytes together fit into the active segment."""
+        """Return whether records of `size` bytes in total fit into the active segment."""
         return self.position + size + BLANK_BYTES <= self._writing[-1].end
 
     def stage(self, record: bytes) -> None:
-        """Append one record that fits and was encoded for `position`."""
+        """Append one record that fits and is encoded for `position`."""
         self._staged.append(record)
         self._newest = self.position
         self.position += len(record)
 
     def stage_many(self, records: Buffer, newest: int) -> None:
-        """Append records that fit and were encoded for `position`; the last begins at `newest`.
+        """Append records that fit and are encoded for `position`; the last begins at `newest`.
 
-        They stay as they are until `write_staged` or `discard_staged`.
+        The caller does not change `records` before `write_staged` or `discard_staged`.
         """
         self._staged.append(records)
         self._newest = newest
         self.position += len(records)
 
     def roll(self) -> None:
-        """End the active segment with a blank record and go on in the next one."""
+        """End the active segment with a blank record and continue in the next segment."""
         following = self._spare.popleft() if self._spare else self._create(self.active.end)
         self._staged.append(RECORD_START.pack(self.active.end - self.position, BLANK_MAGIC))
         self._rolled.append((self.active, self._staged_from, self._staged))
@@ -194,15 +196,15 @@ class CommitLog:
         self.position = self._staged_from = following.start
 
     def reserve_staged(self) -> None:
-        """Make sure that what was staged finds room; OSError when it does not."""
+        """Reserve disk space for the staged bytes; raises OSError without free space."""
         for segment, _, _ in self._rolled:
             segment.reserve(segment.end)
         self.active.reserve(self.position)
 
     def write_staged(self) -> None:
-        """Write what was staged and reserved.
+        """Write the staged bytes; `reserve_staged` must have succeeded.
 
-        After OSError nobody knows what is behind `written`; only a restart puts that in order.
+        After OSError the bytes behind `written` are undefined until a restart recovers the log.
         """
         for segment, start, records in self._rolled:
             segment.write(_joined(records), start)
@@ -217,7 +219,7 @@ class CommitLog:
         self.last_record = self._newest
 
     def discard_staged(self) -> None:
-        """Forget what was staged."""
+        """Discard the staged bytes."""
         for _ in self._rolled:
             self._spare.appendleft(self._writing.pop())
         self._rolled.clear()
@@ -233,9 +235,9 @@ class CommitLog:
     # -- space ahead of the writer --
 
     def to_fill(self) -> tuple[Segment, int] | None:
-        """Return a segment whose space ends too near, and how far it should reach.
+        """Return a segment to preallocate and the target end of its space; None without need.
 
-        Creates the next segment when its time has come; raises OSError if it cannot.
+        Creates the next segment when filling must start; raises OSError when that fails.
         """
         active = self.active
         appended = self.written - self._opened_at
@@ -255,10 +257,10 @@ class CommitLog:
         return (following, wanted) if is_much and following.filled < wanted else None
 
     def to_warm(self) -> tuple[Segment, int, int] | None:
-        """Return where the writer will soon be, in bytes within a segment, now and then.
+        """Return a range ahead of the writer to read into the page cache, at intervals; else None.
 
-        Zeros written long ago may have left the memory; to write a part of a page would then wait
-        until the rest of it was read.
+        The range is segment, first byte within the segment, and size. The kernel may have evicted
+        zeros written long ago; a partial write to an evicted page waits until the page is read.
         """
         within = self.position - self.active.start
         if not self.active.has_zeros or abs(self.position - self._warmed_at) < FILL_AHEAD_MAX // 2:
@@ -269,11 +271,11 @@ class CommitLog:
     # -- flush --
 
     def unflushed(self) -> list[Segment]:
-        """Return the segments that must be synced to flush up to `written`."""
+        """Return the segments to sync for a flush up to `written`."""
         return [each for each in self._writing if each.start <= self.written]
 
     def mark_flushed(self, end: int) -> None:
-        """Record that everything before `end` is on the disk."""
+        """Record that all bytes before `end` are on the disk."""
         self.flushed = max(self.flushed, end)
         while self._writing[0].end <= self.flushed and len(self._writing) > 1:
             self._writing.pop(0).file.close()
@@ -281,11 +283,11 @@ class CommitLog:
     # -- read --
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes of one segment; fewer than `size` where the log does not have them."""
+        """Return bytes of one segment; fewer than `size` at the end of segment or log."""
         return bytes(self.read_span(offset, size))
 
     def read_span(self, offset: int, size: int) -> bytes | bytearray:
-        """Do as `read` does, without a copy."""
+        """Return the bytes as `read` does, without copying them."""
         size = min(size, self.written - offset)
         within = offset % self.segment_size
         path = self._paths.get(offset - within)
@@ -294,18 +296,18 @@ class CommitLog:
         return self._open_files.read(path, min(size, self.segment_size - within), within)
 
     def mapping(self, offset: int) -> "Mapping | None":
-        """Return a mapping in which the bytes of an offset lie; it is valid for this turn.
+        """Return a mapping that contains an offset, valid for this event-loop iteration.
 
-        Somewhat more than `offset` is mapped, but what is wanted may end behind it.
+        A record at the offset may extend beyond the mapping.
         """
         start = offset - offset % self.segment_size
         path = self._paths.get(start)
         return self._maps.get(path, start, offset) if path is not None else None
 
     def next_data(self, offset: int) -> int:
-        """Return from where on the segment of an offset may hold more than zeros, or its end.
+        """Return the next offset in the segment that may hold non-zero bytes, or the segment's end.
 
-        For recovery: it may wait for the disk.
+        For recovery: the call may wait for the disk.
         """
         within = offset % self.segment_size
         path = self._paths.get(offset - within)
@@ -314,17 +316,17 @@ class CommitLog:
         return offset - within + min(self._open_files.next_data(path, within), self.segment_size)
 
     def segment_end(self, offset: int) -> int:
-        """Return the end of the segment that holds an offset."""
+        """Return the end of the segment that contains an offset."""
         return offset - offset % self.segment_size + self.segment_size
 
     def path_of(self, offset: int) -> Path:
-        """Return the path of the segment that holds an offset, for messages to the operator."""
+        """Return the path of the segment that contains an offset, for error messages."""
         return segment_path(self.folder, offset - offset % self.segment_size)
 
     # -- retention --
 
     def removable(self) -> list[Path]:
-        """Return the segments that may be deleted, oldest first: flushed, and never the last."""
+        """Return the segments that may be deleted, oldest first: flushed ones except the last."""
         last = max(self._paths)
         return [
             self._paths[start]
@@ -333,15 +335,15 @@ class CommitLog:
         ]
 
     def let_go(self) -> bool:
-        """Let go of a little of what readers had of forgotten segments; True when that was all.
+        """Unmap a few pieces of forgotten segments; return True when none is left.
 
-        Before that their files must not be removed: who lets go of the last piece of a removed
-        file waits until the system has cleared all of it out of its memory.
+        Their files must not be removed earlier: the munmap() of the last piece of a removed file
+        waits until the operating system has freed all cached pages of the file.
         """
         return self._maps.let_go(UNMAPPED_PER_TICK)
 
     def forget_oldest(self) -> Path:
-        """Take the oldest segment out of the log; the caller removes its file."""
+        """Remove the oldest segment from the log; the caller removes the file."""
         path = self._paths.pop(self.min_offset)
         self._maps.forget(self.min_offset)
         self._open_files.forget(path)
@@ -350,5 +352,5 @@ class CommitLog:
 
 
 def _joined(parts: list[Buffer]) -> Buffer:
-    """All parts in one piece; what is one already is not copied."""
+    """Join the parts; a single part is not copied."""
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,13 +1,11 @@
-"""A consume queue: where the messages of one queue of a topic lie in the commit log.
+"""A consume queue: the positions in the commit log of the messages of one queue of a topic.
 
     consumequeue/TOPIC/QUEUE_ID/00000000000000000000, files of mappedFileSizeConsumeQueue bytes
-    unit n, at byte 20 * n:   8 physical offset   4 size of the record   8 tags code
+    unit n at byte 20 * n of the queue, see unit_layout.py
 
-A unit counts when its offset is >= 0 and its size > 0. Blank units, of size 2^31-1, stand where a
-queue begins in the middle of a file: (0, 2^31-1, 0). Compatible with RocketMQ's ConsumeQueue.
-
-Units are kept in memory until a block of them is worth a write, or the store asks. They are
-derived from the log, so nothing is lost with them.
+Compatible with RocketMQ's ConsumeQueue. Units stay in memory until TAIL_BYTES_MAX of them justify
+a write, or until the store writes them. Losing units in memory loses no message, since units are
+derived from the log.
 """
 
 from collections.abc import Iterator
@@ -20,13 +18,13 @@ from core_broker.store.segments import OpenFiles, list_segments, segment_path, z
 from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
 
 _FIRST_BLANK = (0, BLANK_SIZE)
-#: Units in memory are written when there are so many bytes of them.
+#: Size of the units in memory that triggers a write, bytes.
 TAIL_BYTES_MAX = 1000 * UNIT_BYTES
-#: Units that are read at once; one pull rarely needs more.
+#: Units per read; one pull rarely needs more.
 READ_UNITS = 64
-#: What a file that must be made first costs, in writes of units.
+#: Cost of creating a file, in writes of units.
 MAKING_COST = 20
-#: Recovery looks at so many files from the end, as RocketMQ does.
+#: Number of files, from the end, that recovery checks, as in RocketMQ.
 RECOVERED_FILES = 3
 _CHUNK_UNITS = 3200
 
@@ -36,8 +34,8 @@ _pack = UNIT.pack
 class ConsumeQueue:
     """The units of one queue. Event loop only.
 
-    min_offset ≤ max_offset ≤ next_offset are logical: the first unit whose message is still in the
-    log, the end of what readers see, and the offset that the next message gets.
+    min_offset ≤ max_offset ≤ next_offset are logical offsets: of the first unit whose message is
+    in the log, of the end for readers, and of the next message.
     """
 
     __slots__ = (
@@ -72,10 +70,10 @@ class ConsumeQueue:
         self.min_offset = 0
         self.max_offset = 0
         self.next_offset = 0
-        #: End of the newest message in the log that has a unit here.
+        #: Physical end of the newest message of the queue.
         self.end_physical = 0
         self._appended_end = 0
-        #: Files of all queues that are not synced, with the bytes written since.
+        #: Unsynced files of all queues, with the bytes written since the last sync.
         self._dirty_paths = dirty_paths
         self._files = files
         self._open_files = open_files
@@ -88,39 +86,39 @@ class ConsumeQueue:
 
     @property
     def folder(self) -> Path:
-        """The folder of its files."""
+        """The folder of the queue's files."""
         return self._folder
 
     # -- append --
 
     def append(self, offset_physical: int, size: int, tags_code: int) -> None:
-        """Add the unit of the next message; it becomes visible with `publish`."""
+        """Add the unit of the next message; `publish` makes the unit visible."""
         self._tail += _pack(offset_physical, size, tags_code)
         self._appended_end = offset_physical + size
         self.next_offset += 1
 
     def append_units(self, units: bytes, end_physical: int) -> None:
-        """Add units made elsewhere; the message of the last one ends at `end_physical`."""
+        """Add encoded units; the message of the last unit ends at `end_physical`."""
         self._tail += units
         self._appended_end = end_physical
         self.next_offset += len(units) // UNIT_BYTES
 
     def publish(self) -> int:
-        """Let readers see what was appended; how many bytes of units are only in memory."""
+        """Make appended units visible; return the size of the units in memory, bytes."""
         self.max_offset = self.next_offset
         self.end_physical = self._appended_end
         return len(self._tail)
 
     def rollback(self) -> None:
-        """Forget what was appended since the last `publish`."""
+        """Discard the units appended since the last `publish`."""
         del self._tail[(self.max_offset - self._tail_from) * UNIT_BYTES :]
         self.next_offset = self.max_offset
 
     def start_at(self, offset: int) -> None:
-        """Let the next message get `offset`: fill the gap behind the last unit with blanks.
+        """Make `offset` the next offset: fill the gap behind the last unit with blank units.
 
-        An empty queue begins in the file that holds this offset. Blanks behind a message keep its
-        end as their offset, so that offsets rise along the queue.
+        An empty queue begins in the file that contains `offset`. Blank units behind a message have
+        the end of the message as physical offset, so that offsets increase along the queue.
         """
         if self.next_offset == 0 and not self._paths:
             self._tail_from = self.next_offset = offset - offset % self._units_per_file
@@ -131,17 +129,17 @@ class ConsumeQueue:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes of units that are only in memory."""
+        """Size of the units that are in memory only, bytes."""
         return len(self._tail)
 
     @property
     def write_cost(self) -> int:
-        """How much work `write_tail` would be, in writes to a file that is there."""
+        """Cost of `write_tail`, in writes to an existing file."""
         first = self._tail_from - self._tail_from % self._units_per_file
         return 1 if first in self._paths else MAKING_COST
 
     def write_tail(self) -> None:
-        """Write the published units; on OSError they stay in memory and can be written again."""
+        """Write the published units; after OSError the units stay in memory for a retry."""
         while self._tail_from < self.max_offset:
             within = self._tail_from % self._units_per_file
             count = min(self.max_offset - self._tail_from, self._units_per_file - within)
@@ -153,7 +151,7 @@ class ConsumeQueue:
             self._tail_from += count
 
     def _writable(self, first: int) -> Path:
-        """Return the file that begins with unit `first`, created at full size when missing."""
+        """Return the file that begins with unit `first`; create a missing file at full size."""
         path = self._paths.get(first)
         if path is not None:
             return path
@@ -172,7 +170,7 @@ class ConsumeQueue:
     # -- read --
 
     def read(self, offset: int, count: int) -> bytes:
-        """Return the bytes of visible units from `offset` on, of one file or of memory at most."""
+        """Return bytes of up to `count` visible units, from one file or from memory."""
         count = min(count, self.max_offset - offset)
         if count <= 0:
             return b""
@@ -187,7 +185,7 @@ class ConsumeQueue:
         return bytes(self._open_files.read(path, count * UNIT_BYTES, within * UNIT_BYTES))
 
     def unit_tuples(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
-        """Yield up to `count` visible units from `offset` on, as plain tuples, which are quick."""
+        """Yield up to `count` visible units from `offset` on, as plain tuples for speed."""
         while count > 0 and (data := self.read(offset, min(count, READ_UNITS))):
             read = len(data) // UNIT_BYTES
             yield from UNIT.iter_unpack(data[: read * UNIT_BYTES])
@@ -207,19 +205,19 @@ class ConsumeQueue:
         return [code for _, _, code in self.unit_tuples(offset, end - offset)]
 
     def location_of(self, offset: int) -> tuple[Path, int]:
-        """Return the file of a unit and its first byte there, for messages to the operator."""
+        """Return the file of a unit and the unit's first byte in the file, for error messages."""
         within = offset % self._units_per_file
         path = segment_path(self._folder, (offset - within) * UNIT_BYTES)
         return path, within * UNIT_BYTES
 
     def next_file_offset(self, offset: int) -> int:
-        """Return the first offset of the file behind the one that holds `offset`."""
+        """Return the first offset of the file after the file that contains `offset`."""
         return offset - offset % self._units_per_file + self._units_per_file
 
     def first_not_before(self, offset_physical: int, low: int, high: int) -> int:
-        """Return the first unit in low … high - 1 whose message lies at or behind an offset.
+        """Return the first unit in low … high - 1 whose message is at or behind a physical offset.
 
-        Returns `high` when there is none. Messages of a queue lie in the log in their order.
+        Returns `high` without such a unit. Physical offsets increase along a queue.
         """
         while low < high:
             middle = (low + high) // 2
@@ -281,12 +279,12 @@ class ConsumeQueue:
             self.end_physical = last.offset_physical + size
 
     def cut_physical(self, offset_physical: int) -> None:
-        """Drop the units of messages at or behind an offset of the log."""
+        """Drop the units of messages at or behind a physical offset."""
         if self.end_physical > offset_physical:
             self.cut(self.first_not_before(offset_physical, self.min_offset, self.max_offset))
 
     def cut(self, offset: int) -> None:
-        """Drop all units from a logical offset on, in the files too."""
+        """Drop all units from a logical offset on, in memory and in the files."""
         self.write_tail()
         within = offset % self._units_per_file
         for first in [each for each in sorted(self._paths, reverse=True) if each + within > offset]:
@@ -299,18 +297,18 @@ class ConsumeQueue:
             self._dirty_paths[path] = self._dirty_paths.get(path, 0) + UNIT_BYTES
         begins_earlier = offset < self.min_offset
         self.min_offset = min(self.min_offset, offset)
-        # With nothing left it begins anew, wherever `start_at` says.
+        # An empty queue begins again at the offset of the next `start_at`.
         self._end_at(0 if begins_earlier else offset)
 
     # -- retention --
 
     def advance_min(self, min_physical: int) -> None:
-        """Let the queue begin with the first message that is still in the log."""
+        """Advance min_offset to the first message that is in the log."""
         low = self.min_offset
         first = self.unit(low)
         if first is None or first.size == BLANK_SIZE or first.offset_physical < min_physical:
             found = self.first_not_before(min_physical, low, self.max_offset)
-            # If the unit before is damaged it may have led too far: then those before it tell.
+            # A damaged unit misleads the binary search; check the units before the result.
             while found - 2 >= low and self._lies_behind(found - 2, min_physical):
                 found = self.first_not_before(min_physical, low, found - 2)
             self.min_offset = found
@@ -320,25 +318,25 @@ class ConsumeQueue:
         return unit is not None and unit.size != BLANK_SIZE and unit[0] >= offset_physical
 
     def removable(self) -> list[int]:
-        """Return the first units of files that hold no message any more; never the last file."""
+        """Return the first units of files without messages in the log; never the last file."""
         firsts = sorted(self._paths)
         return [each for each in firsts[:-1] if each + self._units_per_file <= self.min_offset]
 
     def forget(self, first: int) -> Path:
-        """Take the file beginning with unit `first` out of the queue; the caller removes it."""
+        """Remove the file that begins with unit `first`; the caller deletes the file."""
         path = self._paths.pop(first)
         self._open_files.forget(path)
         self._dirty_paths.pop(path, None)
         return path
 
     def forget_all(self) -> None:
-        """Let go of all files before the folder is moved away."""
+        """Close all files before the folder is moved."""
         for first in list(self._paths):
             self.forget(first)
 
 
 def _all_valid(units: bytes) -> bool:
-    """Tell whether no offset is negative and every size positive, looking at all at once."""
+    """Return whether all offsets are >= 0 and all sizes > 0, without a loop over the units."""
     signs = max(units[0::UNIT_BYTES]) | max(units[SIZE_AT::UNIT_BYTES])
     sizes = 0
     for byte in range(SIZE_AT, SIZE_AT + 4):

@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ArrivalListener:
-    """Hears of messages that became visible, of the topics that it waits for at that moment.
+    """Gets notified of messages that became visible in the given topics.
 
-    `hear` is called once for each queue: topic, queue id, offset of the first message and behind
-    the last, and what returns their tags codes.
+    `hear` is called once for each queue with topic, queue id, first and end offset of the new
+    messages, and a function that returns their tags codes. `topics` may change at any time.
     """
 
     topics: Collection[str]
@@ -31,32 +31,32 @@ class ArrivalListener:
 
 
 class ConsumeQueues:
-    """Owns the queues, which of them changed in this turn, and what of them is not synced."""
+    """Owns the queues, the set of queues changed in this iteration, and the unsynced files."""
 
     def __init__(self, files: Files, folder: Path, file_size: int, open_files: OpenFiles) -> None:
         self.folder = folder
-        #: Written files that are not synced, with the bytes written since.
+        #: Unsynced files, with the bytes written since the last sync.
         self.dirty_paths: dict[Path, int] = {}
         self._files = files
         self._file_size = file_size
         self._open_files = open_files
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._appended: set[ConsumeQueue] = set()
-        #: How many queues were removed since the start.
+        #: Number of queues removed since the start.
         self.removals = 0
-        #: Queues with units that are only in memory, and those of them with many.
+        #: Queues with units in memory only, and the subset with at least TAIL_BYTES_MAX of them.
         self._unwritten: dict[ConsumeQueue, None] = {}
         self._full: set[ConsumeQueue] = set()
 
     # -- look up --
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """Return a queue that has, or once had, messages."""
+        """Return a queue that has, or once had, messages; None otherwise."""
         queues = self._topics.get(topic)
         return queues.get(queue_id) if queues is not None else None
 
     def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """Return a queue; its files come with its first units."""
+        """Return a queue, created when missing; the first write of units creates files."""
         queue = self.get(topic, queue_id)
         if queue is None:
             assert is_folder_name(topic)
@@ -65,7 +65,7 @@ class ConsumeQueues:
         return queue
 
     def topics(self) -> list[str]:
-        """Return the topics that have queues."""
+        """Return the topics with queues."""
         return list(self._topics)
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
@@ -80,22 +80,22 @@ class ConsumeQueues:
     # -- append --
 
     def append(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
-        """Add a unit; it becomes visible with the next `publish`."""
+        """Add a unit; the next `publish` makes the unit visible."""
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
-    def append_encoded(self, made: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
-        """Add units made elsewhere; they become visible with the next `publish`.
+    def append_encoded(self, encoded: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
+        """Add encoded units; the next `publish` makes the units visible.
 
-        Of each queue come its units and where the last of their records ends.
+        Each item has a queue, its units, and the physical end of the last record.
         """
         appended = self._appended
-        for queue, units, end in made:
+        for queue, units, end in encoded:
             queue.append_units(units, end)
             appended.add(queue)
 
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
-        """Add a unit that is visible at once, of a message that has long been in the log."""
+        """Add a unit that is visible immediately, of a message already in the log."""
         queue.append(offset, size, tags_code)
         queue.publish()
         self._unwritten[queue] = None
@@ -103,7 +103,7 @@ class ConsumeQueues:
             self.write_tail(queue)
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
-        """Make the turn's units visible and tell the listeners of each queue."""
+        """Make the units of this iteration visible and notify the listeners of each queue."""
         appended, self._appended = self._appended, set()
         unwritten, full, heard = self._unwritten, self._full, []
         waiting = [each for each in listeners if each.topics]
@@ -116,19 +116,19 @@ class ConsumeQueues:
                 heard += [
                     (each.hear, queue, first) for each in waiting if queue.topic in each.topics
                 ]
-        # Whoever hears of one may read all of them.
+        # A listener may read all queues, so the calls come after the last publish.
         for hear, queue, first in heard:
             end = queue.max_offset
             hear(queue.topic, queue.queue_id, first, end, partial(queue.tags_codes, first, end))
 
     def rollback(self) -> None:
-        """Forget the turn's units: their messages did not get into the log."""
+        """Discard the units of this iteration: the log did not get their messages."""
         for queue in self._appended:
             queue.rollback()
         self._appended.clear()
 
     def write_full_tails(self) -> None:
-        """Write the units of queues that have many in memory; see `write_tails`."""
+        """Write the units of queues with at least TAIL_BYTES_MAX in memory; see `write_tails`."""
         while self._full:
             queue = self._full.pop()
             try:
@@ -138,9 +138,9 @@ class ConsumeQueues:
                 raise
 
     def write_tails(self, writes: int = sys.maxsize) -> None:
-        """Write units from memory to the files, up to so much work, what waited longest first.
+        """Write units from memory to the files, oldest first, up to a cost of `writes`.
 
-        On OSError the rest can be written later.
+        After OSError the remaining units can be written later.
         """
         for queue in list(itertools.islice(self._unwritten, writes)):
             writes -= queue.write_cost
@@ -149,29 +149,29 @@ class ConsumeQueues:
                 break
 
     def write_tail(self, queue: ConsumeQueue) -> None:
-        """Write the units of one queue; on OSError they can be written later."""
+        """Write the units of one queue; after OSError the units can be written later."""
         queue.write_tail()
         self._unwritten.pop(queue, None)
         self._full.discard(queue)
 
     def take_dirty(self, least_bytes: int = 0) -> dict[Path, int]:
-        """Return the files to sync and regard them as clean; `mark_dirty` takes it back."""
+        """Return the files to sync and mark the files as clean; `mark_dirty` undoes the marking."""
         taken = {path: size for path, size in self.dirty_paths.items() if size >= least_bytes}
         for path in taken:
             del self.dirty_paths[path]
         return taken
 
     def mark_dirty(self, paths: dict[Path, int]) -> None:
-        """Note files whose sync failed."""
+        """Mark files whose sync failed as unsynced."""
         for path, size in paths.items():
             self.dirty_paths[path] = self.dirty_paths.get(path, 0) + size
 
     # -- life --
 
     def load(self) -> list[StoreCorrupt]:
-        """Open all queues of the folder; a damaged one is left out, removed and reported.
+        """Open all queues of the folder; remove and return damaged queues.
 
-        Queues are derived from the log, so damage is never a reason not to start.
+        Queues are derived from the log, so the broker starts in spite of damaged queues.
         """
         flaws = []
         self._files.make_dir(self.folder)
@@ -192,7 +192,7 @@ class ConsumeQueues:
         return flaws
 
     def remove(self, topic: str, queue_id: int) -> Path | None:
-        """Take one queue out; the caller moves or removes its folder, which is returned."""
+        """Remove one queue; return its folder, which the caller moves or removes."""
         queue = self.get(topic, queue_id)
         if queue is None:
             return None
@@ -208,5 +208,5 @@ class ConsumeQueues:
 
 
 def is_folder_name(topic: str) -> bool:
-    """Tell whether a topic can be a folder; legal topics always can."""
+    """Return whether a topic can be a folder name; true for all legal topics."""
     return "/" not in topic and "\0" not in topic and topic not in _NO_FOLDERS

@@ -1,9 +1,9 @@
-"""From the commit log to what is derived from it: consume queues and key index.
+"""Dispatches messages from the commit log to the files derived from it: consume queues and index.
 
-On the usual path a message enters queue and index in the same step as the log, with what the put
-knows anyway. Where only the log is there, after a crash, records are dispatched one by one; a
-record that is in its queue already is passed over, so this may begin anywhere before the end.
-Compatible with RocketMQ's CommitLogDispatcherBuildConsumeQueue and …BuildIndex.
+A put enters queue and index in the same step as the log, without parsing the record. Recovery
+dispatches records from the log one by one and skips records that their queue already has, so
+dispatching may start at any record. Compatible with RocketMQ's
+CommitLogDispatcherBuildConsumeQueue and …BuildIndex.
 """
 
 import logging
@@ -22,26 +22,26 @@ from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.tags_codes import TagsCodes
 
-#: A single message may follow a gap of so many in its queue, which take 20 bytes each.
+#: Maximum gap before a single message of a queue, units of 20 bytes.
 GAP_MAX = 100_000
-#: Entries for the index are collected up to so many while the log is read.
+#: Index entries collected before a write while the log is read.
 SETTLED_ENTRIES = 1024
-#: Transaction types whose messages consumers see.
+#: Transaction types of messages that enter consume queues.
 QUEUED = frozenset({sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT})
 
 log = logging.getLogger(__name__)
 
-#: Where a message lies: physical offset, size, store time.
-Place = tuple[int, int, int]
+#: Physical offset, size and store time of a message.
+StoredAt = tuple[int, int, int]
 
 
 class Doubt(NamedTuple):
-    """A message whose offset does not follow, until the next one of its queue decides."""
+    """A message with an unexpected offset, until the next message of the queue decides."""
 
     record: LogRecord
     code: int
-    #: So many in a row did not follow, this one included.
-    places: int
+    #: Number of consecutive messages with unexpected offsets, including this message.
+    records: int
 
 
 class Dispatcher:
@@ -61,24 +61,24 @@ class Dispatcher:
         self._hasher = hasher
         self._tags_code = TagsCodes(delay_levels_ms).code
         self._is_indexing = is_indexing
-        #: Queues that had to skip offsets, because messages before them are not in the log scanned.
+        #: Queues with skipped offsets: the scanned part of the log lacks earlier messages.
         self.gaps: set[tuple[str, int]] = set()
-        #: Queues and the first offset of each gap that lies between two messages.
+        #: Queue and first offset of each gap between two messages.
         self.missing: list[tuple[ConsumeQueue, int]] = []
-        #: One flipped bit must not hide the messages of a queue.
+        #: Pending doubts, so that one flipped bit cannot hide the messages of a queue.
         self._doubtful: dict[ConsumeQueue, Doubt] = {}
-        #: Damaged parts of the log, as first and end.
+        #: Damaged ranges of the log, start and end.
         self._lost: list[tuple[int, int]] = []
-        #: For the index: what was staged in this turn, keys behind that, and what is in the log.
+        #: Unhashed keys of this iteration, entries of this iteration, entries of written records.
         self._keys = KeyBatch(hasher)
         self._staged: IndexEntries = array("q")
         self._to_index: IndexEntries = array("q")
 
     # -- with the put --
 
-    def stage(self, queue: ConsumeQueue, inner: MessageInner, place: Place) -> None:
-        """Enter a message that is being appended to the log at `place`."""
-        offset, size, stored_at = place
+    def stage(self, queue: ConsumeQueue, inner: MessageInner, stored: StoredAt) -> None:
+        """Enter a message that is being appended to the log."""
+        offset, size, stored_at = stored
         kind = inner.sys_flag & sysflag.TRANSACTION_MASK
         if kind in QUEUED:
             code = self._tags_code(inner.topic, inner.properties, stored_at)
@@ -87,22 +87,22 @@ class Dispatcher:
             self._keys.add(inner.topic, inner.properties, offset, stored_at)
 
     def stage_entries(self, entries: IndexEntries) -> None:
-        """Enter index entries of messages that are being appended to the log."""
+        """Add index entries of messages that are being appended to the log."""
         if self._keys:
             self._staged += self._keys.take()
         self._staged += entries
 
     def rollback(self) -> None:
-        """Forget what was staged: it did not get into the log."""
+        """Discard the staged units and entries: the log did not get their messages."""
         self._queues.rollback()
         self._keys.clear()
         del self._staged[:]
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
-        """Make visible what was staged.
+        """Make the staged units and entries visible.
 
-        When a disk fails, all of it is still in memory and readable, but OSError is raised and
-        `settle` must succeed before more is staged.
+        After OSError all units and entries are in memory and readable, and `settle` must succeed
+        before the next `stage`.
         """
         self._queues.publish(listeners)
         if self._keys:
@@ -115,7 +115,7 @@ class Dispatcher:
         self.settle()
 
     def settle(self) -> None:
-        """Carry on what a failing disk interrupted; raises OSError when it still fails."""
+        """Write pending units and entries; raises OSError while the disk fails."""
         if self._to_index:
             self._index.add(self._to_index)
         self._index.write_full_tail()
@@ -124,7 +124,7 @@ class Dispatcher:
     # -- from the log --
 
     def dispatch(self, record: LogRecord) -> None:
-        """Enter a record of the log, unless it is there already; `settle` must follow the last."""
+        """Enter a record of the log unless already entered; `settle` must follow the last one."""
         kind = record.sys_flag & sysflag.TRANSACTION_MASK
         properties = decode_properties(record.properties)
         if kind in QUEUED:
@@ -155,11 +155,11 @@ class Dispatcher:
     def _settle_doubt(
         self, queue: ConsumeQueue, doubt: Doubt, record: LogRecord, code: int
     ) -> None:
-        """Decide by the next message whether a doubtful offset, or what came before, is right."""
+        """Decide by the next message of the queue whether a doubtful offset is right."""
         before = doubt.record
         between = record.queue_offset - before.queue_offset - 1
         lost = self._lost_in(before.offset + before.size, record.offset)
-        # Two that agree: messages before them are gone, or the topic was created again.
+        # Two consecutive offsets agree: earlier messages are lost, or the topic was created again.
         is_right = between == 0 or (
             before.queue_offset >= queue.next_offset and 0 <= between <= lost
         )
@@ -169,18 +169,18 @@ class Dispatcher:
             return
         _report(before)
         missing = record.queue_offset - queue.next_offset
-        # Whoever told a wrong offset has a place in the queue all the same.
-        if 0 <= missing <= self._lost_between(queue, record.offset) + doubt.places:
+        # A record with a wrong offset also occupies an offset of the queue.
+        if 0 <= missing <= self._lost_between(queue, record.offset) + doubt.records:
             self._enter(queue, record, code)
         else:
-            self._doubtful[queue] = Doubt(record, code, doubt.places + 1)
+            self._doubtful[queue] = Doubt(record, code, doubt.records + 1)
 
     def lost(self, start: int, end: int) -> None:
-        """Take note that a part of the log is damaged: messages of any queue may be missing."""
+        """Record a damaged range of the log, in which messages of any queue may be missing."""
         self._lost.append((start, end))
 
     def _lost_between(self, queue: ConsumeQueue, offset: int) -> int:
-        """How many messages behind the last one of a queue the damage can have cost at most."""
+        """Maximum number of messages of a queue lost to damage behind the last unit."""
         return self._lost_in(queue.end_physical, offset) if self._lost else 0
 
     def _lost_in(self, start: int, end: int) -> int:
@@ -188,14 +188,14 @@ class Dispatcher:
         return sum(size for size in overlaps if size > 0) // RECORD_BYTES_MIN
 
     def decide_doubtful(self) -> None:
-        """Enter messages behind a gap, or the first of a topic that was created again.
+        """Enter doubtful messages behind a gap, or at offset 0 of a topic that was created again.
 
-        Comes at the end of the log, where nothing follows that would confirm their offsets.
+        Called at the end of the log, where no later message can confirm an offset.
         """
         for queue, (record, code, _) in self._doubtful.items():
             missing = record.queue_offset - queue.next_offset
-            room = (record.offset - queue.end_physical) // RECORD_BYTES_MIN
-            if record.queue_offset == 0 or 0 < missing <= min(room, GAP_MAX):
+            possible = (record.offset - queue.end_physical) // RECORD_BYTES_MIN
+            if record.queue_offset == 0 or 0 < missing <= min(possible, GAP_MAX):
                 self._enter(queue, record, code)
             else:
                 _report(record)

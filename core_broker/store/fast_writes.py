@@ -23,7 +23,7 @@ class FastWrites:
         #: Returns the queue of a legal topic.
         self.queue = parts.queues.get_or_create
         #: Capacity for records at `position`, bytes.
-        self.room: Callable[[], int] = appender.room
+        self.capacity_bytes: Callable[[], int] = appender.capacity_bytes
         self._appender = appender
         self._log = parts.log
         self._queues = parts.queues
@@ -66,10 +66,11 @@ class FastWrites:
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
-        """Stage encoded records for `position`, of at most `room()` bytes, with units and entries.
+        """Stage encoded records for `position` with their units and index entries.
 
-        `newest` is the physical offset of the last record. `queues` has, for each queue, its units
-        and the end of its last record. The next `write_staged` stores all of them or none.
+        `records` has at most `capacity_bytes()` bytes; the last record begins at `newest`.
+        `queues` has, for each queue, its units and the end of its last record. The next
+        `write_staged` stores all of them or none.
         """
         self._queues.append_encoded(queues)
         self._appender.stage_encoded(records, newest, messages, entries, now_ms)

@@ -1,11 +1,10 @@
-"""The seam to the disk: everything the store does to files goes through these calls.
+"""The file system interface of the store: every file operation of the store is one of these calls.
 
-`DiskFiles` is the real one. `SimulatedFiles` (simulated_files.py) is its twin in memory, which
-loses unsynced writes, tears the last one and fails on command, so that the same store runs under
-test.
+`DiskFiles` uses the operating system. `SimulatedFiles` (simulated_files.py) keeps files in memory,
+loses unsynced writes, tears the last write and fails on command, for tests of the same store.
 
-Durability is as on POSIX: written bytes are safe after `File.sync`, a created, renamed or removed
-name is safe after `sync_dir` of its folder.
+Durability follows POSIX: `File.sync` makes written bytes durable; `sync_dir` of a folder makes
+created, renamed and removed names durable.
 """
 
 import errno
@@ -29,21 +28,21 @@ except ImportError:
 
 Buffer = bytes | bytearray | memoryview
 
-#: Linux: read only what is in memory.
+#: Linux flag of preadv2(): return EAGAIN instead of waiting for the disk.
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-#: ext4 keeps what one call wrote together in memory, and small writes into large pieces are slow:
-#: 1.3 KB take 1.3 us where zeros came in pieces of 64 KiB, 3 us where they came in MiB.
+#: Zeros of one write, 64 KiB. ext4 caches one write as one folio, and a later small write into a
+#: large folio is slow: 1.3 KB take 1.3 µs after writes of 64 KiB, 3 µs after writes of 1 MiB.
 _ZEROS = bytes(64 * 1024)
-#: So much of a file leaves the memory at once before it is removed, which takes a millisecond, and
-#: so long others go on after each.
-FORGOTTEN_BYTES = 4 * 1024 * 1024
-FORGOTTEN_PAUSE_S = 0.004
+#: Bytes evicted from the page cache per call before a file is removed, about 1 ms of work; pause
+#: after each call, seconds.
+EVICTED_BYTES = 4 * 1024 * 1024
+EVICTION_PAUSE_S = 0.004
 _CANNOT_ALLOCATE = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
 class SyncFailed(OSError):
-    """What was written to a file, by whomever, may be lost; trying again would not tell.
+    """A sync failed: bytes written to the file may be lost, and a retry cannot detect the loss.
 
     Linux marks the pages clean after an error, so the next sync succeeds without the data.
     """
@@ -51,59 +50,59 @@ class SyncFailed(OSError):
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """How full a disk is, counted as `df` and RocketMQ count it."""
+    """Used and usable bytes of a disk, counted as `df` and RocketMQ count them."""
 
     used: int
     usable: int
 
     @property
     def ratio(self) -> float:
-        """Used share of what ordinary processes may use, 0.0 to 1.0."""
+        """Used share of the space for unprivileged processes, 0.0 to 1.0."""
         whole = self.used + self.usable
         return self.used / whole if whole else 0.0
 
 
 class File(Protocol):
-    """One open file; positions are absolute and there is no cursor, so threads may share it."""
+    """One open file with absolute positions and without a cursor; threads may share the file."""
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end of the file."""
 
     def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
-        """Read as `pread` does, but return None when the disk would have to be waited for."""
+        """Read as `pread` does, but return None where the read would wait for the disk."""
 
     def will_need(self, size: int, offset: int) -> None:
-        """Let the system begin to read what will be asked for soon; does not wait for it."""
+        """Start readahead of a range, without waiting."""
 
     def map(self, offset: int, size: int, start: int) -> "Mapping | None":
-        """Map a piece of the file, which stands for bytes from `start` on of a log.
+        """Map a range of the file; its first byte is offset `start` of the log.
 
-        None where that is not possible, or where the kernel that reads it is not compiled.
+        Returns None where mapping fails or the compiled kernel is missing.
         """
 
     def next_data(self, offset: int) -> int:
-        """Return from where on there may be more than zeros, at or behind an offset.
+        """Return the first position at or behind `offset` that may hold non-zero bytes.
 
-        The size of the file when only zeros follow; where the file system cannot tell, `offset`.
+        Returns the size of the file when only zeros follow, and `offset` without SEEK_DATA.
         """
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all of `data`, or raise OSError with an unknown part of it written."""
+        """Write all of `data`; after OSError an unknown part of `data` is written."""
 
     def write_zeros(self, offset: int, size: int) -> None:
-        """Write zeros where there was nothing yet; otherwise as `pwrite`."""
+        """Write zeros to an unwritten range; errors as in `pwrite`."""
 
     def sync(self) -> None:
-        """Return when everything written before is on the disk (fdatasync), or raise SyncFailed."""
+        """Return when all earlier writes are on the disk (fdatasync), or raise SyncFailed."""
 
     def truncate(self, size: int) -> None:
-        """Set the size; what is added reads as zeros, what is cut off is gone."""
+        """Set the size; added bytes read as zeros, bytes behind the new end are lost."""
 
     def allocate(self, offset: int, size: int) -> bool:
-        """Make sure that a range can be written without ENOSPC; False where that cannot be."""
+        """Reserve disk space for a range; return False where the file system cannot reserve."""
 
     def close(self) -> None:
-        """Close it; further calls fail."""
+        """Close the file; further calls fail."""
 
 
 class Files(Protocol):
@@ -118,22 +117,22 @@ class Files(Protocol):
     def modified_ms(self, path: Path) -> int: ...
 
     def names(self, folder: Path) -> list[str]:
-        """Return the sorted names in a folder; none when it does not exist."""
+        """Return the sorted names in a folder; an empty list without the folder."""
 
     def make_dir(self, folder: Path) -> None:
-        """Create a folder and its parents where missing."""
+        """Create a folder and missing parents."""
 
     def remove(self, path: Path) -> None:
-        """Remove one file; it is no error when it is gone already."""
+        """Remove one file; a missing file is no error."""
 
     def remove_slowly(self, path: Path) -> None:
-        """Do as `remove` does, in pieces so small that nobody else waits for it."""
+        """Remove one file in small steps, so that other threads and processes never wait long."""
 
     def remove_tree(self, folder: Path) -> None:
-        """Remove a folder with everything in it; it is no error when it is gone already."""
+        """Remove a folder with its contents; a missing folder is no error."""
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename at once; an existing target file is replaced."""
+        """Rename atomically; an existing target file is replaced."""
 
     def sync_dir(self, folder: Path) -> None:
         """Return when the names of a folder are on the disk, or raise SyncFailed."""
@@ -144,9 +143,9 @@ class Files(Protocol):
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""
 
     def boot_id(self) -> str:
-        """Name this run of the operating system, "" when it has no name.
+        """Return the boot id of the operating system, "" without one.
 
-        As long as it is the same, everything written can be read, synced or not.
+        While the boot id is the same, all written bytes can be read, synced or not.
         """
 
 
@@ -170,9 +169,9 @@ class DiskFile:
         return data
 
     def pread_now(self, size: int, offset: int) -> bytes | bytearray | None:
-        """Read as `pread` does, but return None when the disk would have to be waited for.
+        """Read as `pread` does, but return None where the read would wait for the disk.
 
-        File systems that cannot tell, such as those in memory, read as always.
+        File systems without RWF_NOWAIT, such as tmpfs, read as `pread` does.
         """
         if not self._can_ask_memory:
             return self.pread(size, offset)
@@ -194,12 +193,12 @@ class DiskFile:
         return data if read == size else data[:read]
 
     def will_need(self, size: int, offset: int) -> None:
-        """Let the system begin to read what will be asked for soon; does not wait for it."""
+        """Start readahead of a range, without waiting."""
         if sys.platform != "darwin":
             os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
 
     def map(self, offset: int, size: int, start: int) -> "Mapping | None":
-        """Map a piece of the file, which stands for bytes from `start` on of a log."""
+        """Map a range of the file; its first byte is offset `start` of the log."""
         if Mapping is None:
             return None
         try:
@@ -208,7 +207,7 @@ class DiskFile:
             return None
 
     def next_data(self, offset: int) -> int:
-        """Return from where on there may be more than zeros, at or behind an offset."""
+        """Return the first position at or behind `offset` that may hold non-zero bytes."""
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)
         except OSError as error:
@@ -216,13 +215,13 @@ class DiskFile:
             return max(offset, size) if error.errno == errno.ENXIO else offset
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all of `data`, or raise OSError with an unknown part of it written."""
+        """Write all of `data`; after OSError an unknown part of `data` is written."""
         written = os.pwrite(self._fd, data, offset)
         while written < len(data):
             written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
 
     def write_zeros(self, offset: int, size: int) -> None:
-        """Write zeros where there was nothing yet; otherwise as `pwrite`."""
+        """Write zeros to an unwritten range; errors as in `pwrite`."""
         if write_zeros is not None:
             write_zeros(self._fd, offset, size, _ZEROS)
             return
@@ -234,22 +233,22 @@ class DiskFile:
 
     @property
     def descriptor(self) -> int:
-        """The open file, as the system knows it."""
+        """The file descriptor."""
         return self._fd
 
     def sync(self) -> None:
-        """Return when everything written before is on the disk; does not hold the GIL."""
+        """Return when all earlier writes are on the disk; releases the GIL."""
         try:
             _fdatasync(self._fd)
         except OSError as error:
             raise SyncFailed(error.errno, error.strerror) from error
 
     def truncate(self, size: int) -> None:
-        """Set the size; what is added reads as zeros, what is cut off is gone."""
+        """Set the size; added bytes read as zeros, bytes behind the new end are lost."""
         os.ftruncate(self._fd, size)
 
     def allocate(self, offset: int, size: int) -> bool:
-        """Make sure that a range can be written without ENOSPC; False where that cannot be."""
+        """Reserve disk space for a range; return False where the file system cannot reserve."""
         if sys.platform == "darwin":
             return False
         try:
@@ -261,7 +260,7 @@ class DiskFile:
         return True
 
     def close(self) -> None:
-        """Close it; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -276,7 +275,7 @@ class DiskFiles:
         return DiskFile(os.open(path, flags, 0o644))
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or folder of this name."""
+        """Return whether a file or folder of this name exists."""
         return path.exists()
 
     def size(self, path: Path) -> int:
@@ -288,45 +287,45 @@ class DiskFiles:
         return path.stat().st_mtime_ns // 1_000_000
 
     def names(self, folder: Path) -> list[str]:
-        """Return the sorted names in a folder; none when it does not exist."""
+        """Return the sorted names in a folder; an empty list without the folder."""
         if not folder.is_dir():
             return []
         return sorted(entry.name for entry in folder.iterdir())
 
     def make_dir(self, folder: Path) -> None:
-        """Create a folder and its parents where missing."""
+        """Create a folder and missing parents."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def remove(self, path: Path) -> None:
-        """Remove one file; it is no error when it is gone already."""
+        """Remove one file; a missing file is no error."""
         path.unlink(missing_ok=True)
 
     def remove_slowly(self, path: Path) -> None:
-        """Do as `remove` does, in pieces so small that nobody else waits for it.
+        """Remove one file in small steps, so that other threads and processes never wait long.
 
-        What takes long is to take a file out of memory, during which the others are held up.
+        Evicting the pages of a large file from the page cache takes long and blocks other writers.
         """
         if sys.platform != "darwin":
             with suppress(FileNotFoundError):
-                self._leave_memory(path)
+                self._evict(path)
         path.unlink(missing_ok=True)
 
-    def _leave_memory(self, path: Path) -> None:
+    def _evict(self, path: Path) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            for at in range(0, os.fstat(fd).st_size, FORGOTTEN_BYTES):
-                os.posix_fadvise(fd, at, FORGOTTEN_BYTES, os.POSIX_FADV_DONTNEED)
-                time.sleep(FORGOTTEN_PAUSE_S)
+            for at in range(0, os.fstat(fd).st_size, EVICTED_BYTES):
+                os.posix_fadvise(fd, at, EVICTED_BYTES, os.POSIX_FADV_DONTNEED)
+                time.sleep(EVICTION_PAUSE_S)
         finally:
             os.close(fd)
 
     def remove_tree(self, folder: Path) -> None:
-        """Remove a folder with everything in it; it is no error when it is gone already."""
+        """Remove a folder with its contents; a missing folder is no error."""
         if folder.exists():
             shutil.rmtree(folder)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename at once; an existing target file is replaced."""
+        """Rename atomically; an existing target file is replaced."""
         source.replace(target)
 
     def sync_dir(self, folder: Path) -> None:
@@ -340,13 +339,13 @@ class DiskFiles:
             os.close(fd)
 
     def usage(self, folder: Path) -> DiskUsage:
-        """Return how full the disk under a folder is."""
+        """Return the usage of the disk of a folder."""
         stat = os.statvfs(folder)
         used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
         return DiskUsage(used, stat.f_bavail * stat.f_frsize)
 
     def boot_id(self) -> str:
-        """Name this run of the operating system, "" when it has no name."""
+        """Return the boot id of the operating system, "" without one."""
         try:
             return _BOOT_ID.read_text().strip()
         except OSError:
@@ -359,13 +358,13 @@ class DiskFiles:
 
 def _fdatasync(fd: int) -> None:
     if sys.platform == "darwin":
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # only this reaches the disk there
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # on macOS, fsync() does not flush the disk's cache
     else:
         os.fdatasync(fd)
 
 
 def replace_file(files: Files, path: Path, data: bytes) -> None:
-    """Put new content in the place of a file so that a crash leaves the old or the new one."""
+    """Replace the content of a file atomically: a crash leaves the old or the new content."""
     fresh = path.with_name(path.name + ".tmp")
     file = files.open(fresh, create=True)
     try:

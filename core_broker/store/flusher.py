@@ -1,8 +1,8 @@
 """Flushing the commit log: group commit for SYNC_FLUSH, a timer for ASYNC_FLUSH.
 
-One flush covers everything written before it began; who comes meanwhile shares the next one. A
-failed flush is final: Linux marks the pages clean, so a second try would succeed without the data.
-Then nothing is acknowledged any more until a restart recovers from what is on the disk.
+One flush covers all bytes written before its start; later messages share the next flush. A failed
+flush is final: Linux marks the pages clean, so a retry would succeed without the data. After a
+failed flush no message is acknowledged until a restart recovers the log from the disk.
 Compatible with RocketMQ's GroupCommitService and FlushRealTimeService.
 """
 
@@ -20,7 +20,7 @@ from core_broker.store.segments import Segment
 
 PAGE_BYTES = 4096
 
-#: Called with True when the bytes are on the disk, with False when that is not known.
+#: Called with True when the bytes are on the disk, with False when their state is unknown.
 FlushCallback = Callable[[bool], None]
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _Waiter:
 
 
 class Flusher:
-    """Decides when to flush, and knows who waits for it. Event loop only, except the jobs."""
+    """Starts flushes and notifies waiters. Event loop only, except the jobs."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Flusher:
         settings: Callable[[], BrokerConfig],
         on_failure: Callable[[str], None],
     ) -> None:
-        #: How often the log was flushed.
+        #: Number of flushes since the start.
         self.flushes = 0
         self._log = commit_log
         self._files = files
@@ -60,13 +60,13 @@ class Flusher:
 
     @property
     def waiting(self) -> int:
-        """How many callbacks wait for a flush."""
+        """Number of callbacks that wait for a flush."""
         return len(self._waiters)
 
     def wait(self, end: int, callback: FlushCallback) -> None:
-        """Call back when everything before `end` is on the disk, or the time is up.
+        """Call back when all bytes before `end` are on the disk, or at `syncFlushTimeout`.
 
-        Ends rise from call to call. The callback may run before this returns.
+        `end` never decreases from call to call. The callback may run before `wait` returns.
         """
         if self._has_failed:
             callback(False)
@@ -77,17 +77,17 @@ class Flusher:
             self.after_write()
 
     def after_write(self) -> None:
-        """Start a flush when somebody waits for what has been written."""
+        """Start a flush when callbacks wait for written bytes."""
         if self._waiters:
             self.flush()
 
     def flush(self) -> None:
-        """Start a flush of everything written, if there is anything and none runs."""
+        """Start a flush of all unflushed bytes unless a flush runs."""
         if not self._is_running and self._log.written > self._log.flushed:
             self._start()
 
     def tick(self, now_ms: int) -> None:
-        """Let waiters go whose time is up, and flush what has waited long enough."""
+        """Time out waiters, and start the flush that is due."""
         self._now_ms = now_ms
         config = self._settings()
         self._expire(now_ms, now_ms + config.sync_flush_timeout)
@@ -102,7 +102,7 @@ class Flusher:
             self._start()
 
     def _expire(self, now_ms: int, deadline: int) -> None:
-        """Let those go whose time is up; it began with the first tick that saw them."""
+        """Time out waiters; the timeout starts at the first tick after `wait`."""
         for waiter in reversed(self._waiters):
             if waiter.deadline is not None:
                 break
@@ -145,7 +145,7 @@ class Flusher:
         self.after_write()
 
     def fail(self, reason: str) -> None:
-        """Give up flushing for good and tell everybody who waits."""
+        """Stop flushing until a restart, and call all waiters with False."""
         if self._has_failed:
             return
         self._has_failed = True

@@ -1,7 +1,7 @@
 """An index file: finds messages by key through a hash table with chains (index_layout.py).
 
-The slots of the newest file live in memory, since their writes go all over the table; a flush
-writes the blocks that changed. Items are appended in blocks. Older files are read from disk.
+The slots of the newest file are kept in memory, since new keys change slots all over the table; a
+flush writes the changed blocks. Items are appended in blocks. Older files are read from disk.
 """
 
 import mmap
@@ -25,18 +25,18 @@ try:
 except ImportError:
     add_items, swapped = plain_add_items, None
 
-#: Items in memory are written when there are so many bytes of them.
+#: Size of the items in memory that triggers a write, bytes.
 TAIL_BYTES_MAX = 3200 * ITEM.size
-#: Changed blocks of slots are written so many at once. Without the kernel, turning their bytes
-#: round keeps every other thread waiting; with it, only that they are many pieces does.
+#: Maximum number of changed blocks of slots per write. Without the kernel, byte-swapping holds the
+#: GIL, so the blocks of one write are few.
 BLOCKS_PER_WRITE = 64 if swapped is None else 1024
 _CHUNK_ITEMS = 3200
-#: Blocks of slots as the file has them, each piece with the number of its first block.
+#: Blocks of slots in the file's byte order, each run with the number of its first block.
 SlotCopies = list[tuple[int, memoryview]]
 
 
 class IndexFile:
-    """One index file. Event loop only, but `copied_slots` and `write_slots`."""
+    """One index file. Event loop only, except `copied_slots` and `write_slots`."""
 
     def __init__(self, path: Path, file: File, layout: IndexLayout) -> None:
         self.path = path
@@ -50,24 +50,24 @@ class IndexFile:
         self.end_physical = 0
         self.slots_used = 0
         self.next_item = 1
-        #: Of the machine's byte order; the memory of slots never used is never touched.
+        #: Slots in the machine's byte order; memory of unused slots is never touched.
         self._slots: memoryview | None = None
-        #: 1 for each block of slots that is not written.
+        #: 1 for each changed block of slots.
         self._changed_blocks = bytearray(-(-self.slot_count // SLOTS_PER_BLOCK))
-        #: While a flush runs: blocks that changed since it was taken, as they were then.
+        #: During a flush: the old content of blocks that changed since the flush was taken.
         self._before_flush: dict[int, bytes] | None = None
         self._tail = bytearray()
         self._tail_from = 1
 
     @property
     def is_full(self) -> bool:
-        """No item fits any more."""
+        """The file has its maximum number of items."""
         return self.next_item >= self.item_max
 
     # -- life --
 
     def create(self, timestamp: int, offset_physical: int) -> None:
-        """Lay out a new file that goes on where the one before ended."""
+        """Initialize a new file, starting at the end of the previous file."""
         self.file.truncate(0)
         self.file.truncate(self.layout.size)
         self.begin_timestamp = self.end_timestamp = timestamp
@@ -75,7 +75,7 @@ class IndexFile:
         self._slots = _empty_slots(self.slot_count)
 
     def load(self, actual_size: int) -> None:
-        """Read the header; raises StoreCorrupt when this cannot be an index file of this layout."""
+        """Read the header; raises StoreCorrupt when size or header do not fit the layout."""
         size = self.layout.size
         if actual_size != size:
             reason = f"it has {actual_size} bytes, not {size} by maxHashSlotNum and maxIndexNum"
@@ -89,20 +89,20 @@ class IndexFile:
             raise StoreCorrupt(str(self.path), 0, "its header is not that of an index file")
 
     def open_slots(self) -> None:
-        """Take the slots into memory: new items will be added."""
+        """Load the slots into memory, before new items are added."""
         if self._slots is None:
             data = self.file.pread(self.slot_count * SLOT.size, HEADER.size)
             self._slots = _empty_slots(self.slot_count)
             self._slots.cast("B")[:] = _swapped(memoryview(data).cast("i"))
 
     def close_slots(self) -> None:
-        """Let the memory go: everything is written and no more items come."""
+        """Free the slots: the file is full and flushed."""
         self._slots = None
 
     # -- add --
 
     def add(self, entries: IndexEntries) -> int:
-        """Add entries until the file is full; return how many.
+        """Add entries until the file is full; return the number of added entries.
 
         The caller has called `create` or `open_slots`.
         """
@@ -110,8 +110,8 @@ class IndexFile:
         number = self.next_item
         if number == 1:
             _, self.begin_physical, self.begin_timestamp = entries[:ENTRY_NUMBERS]
-        room = (self.item_max - number) * ENTRY_NUMBERS
-        chosen = entries if len(entries) <= room else entries[:room]
+        capacity = (self.item_max - number) * ENTRY_NUMBERS
+        chosen = entries if len(entries) <= capacity else entries[:capacity]
         self.slots_used += add_items(
             chosen,
             self._slots,
@@ -130,18 +130,18 @@ class IndexFile:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes of items that are only in memory."""
+        """Size of the items that are in memory only, bytes."""
         return len(self._tail)
 
     def write_tail(self) -> None:
-        """Write the items in memory; on OSError they stay there."""
+        """Write the items in memory; after OSError the items stay in memory."""
         if self._tail:
             self.file.pwrite(self._tail, self.layout.item_at(self._tail_from))
             self._tail.clear()
             self._tail_from = self.next_item
 
     def take_changed_blocks(self) -> list[int]:
-        """Return the blocks of slots to write and regard them as written; begins a flush."""
+        """Return the changed blocks of slots and mark the blocks as written; begins a flush."""
         changed = self._changed_blocks
         blocks = [block for block, is_changed in enumerate(changed) if is_changed]
         self._changed_blocks = bytearray(len(changed))
@@ -149,19 +149,19 @@ class IndexFile:
         return blocks
 
     def end_flush(self) -> None:
-        """The blocks that were taken are written, or that failed."""
+        """End the flush, after success or failure."""
         self._before_flush = None
 
     def mark_changed(self, blocks: list[int]) -> None:
-        """Note blocks whose write failed."""
+        """Mark blocks whose write failed as changed."""
         for block in blocks:
             self._changed_blocks[block] = 1
 
     def copied_slots(self, blocks: list[int]) -> SlotCopies:
-        """Copy blocks of slots as they were when the flush was taken; may run off the loop.
+        """Copy blocks of slots with their content at the start of the flush; may run off the loop.
 
-        Java takes a slot for empty that names an item behind those in the header, and with that
-        would lose the chain.
+        Java treats a slot that names an item behind the header's items as empty, so newer slots
+        with an older header would lose chains.
         """
         if self._slots is None:
             return []
@@ -169,18 +169,18 @@ class IndexFile:
             (first, _swapped(self._slots[first * SLOTS_PER_BLOCK : end * SLOTS_PER_BLOCK]))
             for first, end in _runs(blocks)
         ]
-        # What a copy has too new was noted before it changed; from here on nobody needs to.
+        # Newer content in a copy is undone from the saved blocks; later changes need no saving.
         before, self._before_flush = self._before_flush or {}, None
         _take_back(copies, before)
         return copies
 
     def write_slots(self, copies: SlotCopies) -> None:
-        """Write what was copied; may run off the loop."""
+        """Write copied blocks; may run off the loop."""
         for first, data in copies:
             self.file.pwrite(data, self.layout.slot_at(first * SLOTS_PER_BLOCK))
 
     def header(self) -> bytes:
-        """The header as it is now."""
+        """The current header, encoded."""
         return HEADER.pack(
             self.begin_timestamp,
             self.end_timestamp,
@@ -193,7 +193,7 @@ class IndexFile:
     # -- read --
 
     def chain_start(self, key_hash: int) -> ChainStart:
-        """Return where a search for a hash begins, valid whatever is added later."""
+        """Return the start of a search for a hash; later additions do not invalidate the start."""
         slots = self._slots
         return ChainStart(
             self.path,
@@ -208,10 +208,10 @@ class IndexFile:
     # -- recovery --
 
     def cut_physical(self, offset_physical: int) -> None:
-        """Drop the items of messages at or behind an offset, and build the slots anew.
+        """Drop the items of messages at or behind an offset, and rebuild the slots.
 
-        Slots and header may be older or newer than the items, as a crash leaves them: only items
-        count. The first one that makes no sense ends the file.
+        After a crash, slots and header may be older or newer than the items, so only items are
+        used. The first invalid item ends the file.
         """
         slots = self._slots = _empty_slots(self.slot_count)
         number, last_offset, last_seconds, used = 1, self.begin_physical, 0, 0
@@ -239,21 +239,21 @@ class IndexFile:
 
 
 def open_index_file(files: Files, path: Path, layout: IndexLayout) -> IndexFile:
-    """Open or create the file under a path; it is not loaded yet."""
+    """Open or create an index file, without loading it."""
     return IndexFile(path, files.open(path, create=True), layout)
 
 
 def _empty_slots(count: int) -> memoryview:
-    """Zeros, in large pages where the system has some: keys touch slots all over the table."""
+    """Return zeroed slots, in huge pages where available: keys touch slots all over the table."""
     memory = mmap.mmap(-1, count * SLOT.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a system without is no worse than before
+        with suppress(OSError):  # huge pages are an optimization
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(memory).cast("i")
 
 
 def _swapped(slots: memoryview) -> memoryview:
-    """The bytes of slots, copied from the machine's byte order to that of the file or back."""
+    """Copy slots, byte-swapped between the machine's and the file's byte order."""
     if swapped is not None:
         return memoryview(swapped(slots))
     copy = array("i")
@@ -264,7 +264,7 @@ def _swapped(slots: memoryview) -> memoryview:
 
 
 def _take_back(copies: SlotCopies, before: dict[int, bytes]) -> None:
-    """Let copies of blocks be as they were before."""
+    """Restore the saved content of blocks in the copies."""
     firsts = [first for first, _ in copies]
     for block, slots in before.items():
         number = bisect_right(firsts, block) - 1
@@ -277,7 +277,7 @@ def _take_back(copies: SlotCopies, before: dict[int, bytes]) -> None:
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield neighbouring blocks together, as first and end."""
+    """Yield runs of neighbouring blocks as start and end."""
     start = end = -1
     for block in blocks:
         if block != end or end - start >= BLOCKS_PER_WRITE:

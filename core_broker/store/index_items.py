@@ -1,4 +1,4 @@
-"""Entering keys into the slots and items of an index file; its layout is in index_layout.py.
+"""Adds keys to the slots and items of an index file (index_layout.py).
 
 The compiled form of this is core_broker/kernel/index_items.py.
 """
@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 from core_broker.store.index_layout import ITEM
 
+#: Maximum of an item's seconds field.
 SECONDS_MAX = 2**31 - 1
-#: Slots are written in blocks of so many.
+#: Slots per written block.
 SLOTS_PER_BLOCK = 1024
-#: What is added, one entry after the other: key hash, physical offset, store time. Made for 'q'.
+#: Entries, each with key hash, physical offset and store time; type code 'q'.
 IndexEntries: TypeAlias = "array[int]"
-#: Numbers of an entry.
+#: Numbers per entry.
 ENTRY_NUMBERS = 3
 
 _pack_item = ITEM.pack
@@ -28,10 +29,10 @@ def add_items(
     changed_blocks: bytearray,
     before_flush: dict[int, bytes] | None = None,
 ) -> int:
-    """Enter entries from item `number` on; return how many slots are in use that were not.
+    """Add entries from item `number` on; return the number of newly used slots.
 
-    The items are appended to `tail`; blocks of slots that change become 1 in `changed_blocks`. What
-    a block held before goes to `before_flush`, while a flush is under way.
+    The items are appended to `tail`; changed blocks of slots become 1 in `changed_blocks`. During a
+    flush, the old content of a changed block goes to `before_flush`.
     """
     slot_count = len(slots)
     used, stored_at, seconds = 0, -1, 0

@@ -1,13 +1,13 @@
-"""Where things lie in an index file.
+"""The layout of an index file.
 
     index/yyyyMMddHHmmssSSS, 40 + 4 * maxHashSlotNum + 20 * maxIndexNum bytes
     header   8 begin timestamp   8 end timestamp   8 begin offset   8 end offset
              4 slots in use      4 number of the next item
-    slot     4 number of the newest item of its chain, 0 for none
+    slot     4 number of the newest item of its chain, 0 without items
     item     4 key hash  8 physical offset  4 seconds since begin timestamp  4 previous item
 
-Items are numbered from 1; the place of item 0 stays empty. Slot = key hash % slots. Times are those
-of storing. Compatible with RocketMQ's IndexFile and IndexHeader.
+Items are numbered from 1; the position of item 0 stays empty. Slot = key hash % slots. Timestamps
+are store times. Compatible with RocketMQ's IndexFile and IndexHeader.
 """
 
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ ITEM = ITEM_LAYOUT.struct
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The measures of all index files of a store: maxHashSlotNum and maxIndexNum."""
+    """The dimensions of all index files of a store: maxHashSlotNum and maxIndexNum."""
 
     slot_count: int
     item_max: int
 
     @property
     def size(self) -> int:
-        """The size that a file has from the start."""
+        """The size of a file, bytes; constant from creation on."""
         return self.item_at(self.item_max)
 
     def slot_at(self, slot: int) -> int:

@@ -11,11 +11,11 @@ from core_broker.message.hashing import java_string_hash
 from core_broker.message.properties import KEY_SEPARATOR, PROPERTY_KEYS, PROPERTY_UNIQ_KEY
 from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 
-#: A client's unique keys differ in their last characters only, for about a minute at a time.
+#: Varying characters at the end of keys: for about a minute, a client's unique keys share the rest.
 _VARIED = 8
-#: Hashes of what stands before those that are kept; then all are forgotten.
+#: Maximum number of cached prefix hashes; beyond the maximum the cache is cleared.
 PREFIXES_MAX = 8192
-#: Java's hash multiplies by 31 for each character that follows.
+#: Java's hash multiplies by 31 for each following character.
 _POWERS = tuple(31**exponent for exponent in range(_VARIED - 1, -1, -1))
 _SHIFT: int = 31**_VARIED
 _WORD = 0xFFFFFFFF
@@ -24,21 +24,21 @@ _NUMBER_BYTES = 8
 
 
 class KeyHasher:
-    """Hashes keys, remembering the hashes of what they begin with."""
+    """Hashes keys; caches the hashes of their prefixes."""
 
     def __init__(self) -> None:
         self._prefixes: dict[str, int] = {}
 
     def key_hash(self, topic: str, key: str) -> int:
-        """Return the non-negative hash under which the index keeps a key of a topic."""
+        """Return the non-negative index hash of a key of a topic."""
         return self._name_hash(f"{topic}#{key}")
 
     def message_hashes(self, topic: str, properties: dict[str, str]) -> list[int]:
-        """Return the hashes of all keys of a message: its unique key, then each of its KEYS."""
+        """Return the hashes of all keys of a message: unique key first, then KEYS."""
         return [self._name_hash(name) for name in _names(topic, properties)]
 
     def hashes(self, names: list[str]) -> list[int]:
-        """Do as `key_hash` does for many, as TOPIC#KEY, at a third of the cost."""
+        """Return the hashes of many TOPIC#KEY names, at a third of the cost of `key_hash`."""
         ends = "".join([name[-_VARIED:] for name in names])
         if len(ends) < _VARIED * len(names) or not ends.isascii():
             return [self._name_hash(name) for name in names]
@@ -60,7 +60,7 @@ class KeyHasher:
         return code if code <= _INT_MAX else -code & _INT_MAX
 
     def _remember(self, prefix: str) -> int:
-        """What the beginning of a name adds to its hash."""
+        """Compute and cache the contribution of a prefix to the hash of a name."""
         if len(self._prefixes) >= PREFIXES_MAX:
             self._prefixes.clear()
         seed = java_string_hash(prefix) * _SHIFT & _WORD
@@ -69,30 +69,30 @@ class KeyHasher:
 
 
 class KeyBatch:
-    """Keys of messages that are hashed together."""
+    """Keys of several messages, hashed together."""
 
     def __init__(self, hasher: KeyHasher) -> None:
         self._hasher = hasher
         self._names: list[str] = []
-        #: Of each key the offset of its message and when that was stored.
+        #: Offset and store time of the message, for each key.
         self._places: list[int] = []
 
     def add(self, topic: str, properties: dict[str, str], offset: int, stored_at: int) -> None:
-        """Take all keys of a message."""
+        """Add all keys of a message."""
         names = _names(topic, properties)
         self._names += names
         self._places += (offset, stored_at) * len(names)
 
     def __bool__(self) -> bool:
-        """There are some."""
+        """True with at least one key."""
         return bool(self._names)
 
     def clear(self) -> None:
-        """Forget them."""
+        """Remove all keys."""
         self._names, self._places = [], []
 
     def take(self) -> IndexEntries:
-        """Return the index entries of all keys, in their order, and begin anew."""
+        """Return the index entries of all keys in order, and clear the batch."""
         count, places = len(self._names), self._places
         entries = array("q", bytes(_NUMBER_BYTES * ENTRY_NUMBERS * count))
         if count:
@@ -104,7 +104,7 @@ class KeyBatch:
 
 
 def _names(topic: str, properties: dict[str, str]) -> list[str]:
-    """What is hashed of a message: its unique key, then each of its KEYS."""
+    """Return the hashed names of a message: unique key first, then KEYS."""
     unique, keys = properties.get(PROPERTY_UNIQ_KEY), properties.get(PROPERTY_KEYS)
     names = [] if unique is None else [f"{topic}#{unique}"]
     if keys:
@@ -116,7 +116,7 @@ def _names(topic: str, properties: dict[str, str]) -> list[str]:
 
 
 def _sums(ends: bytes, count: int) -> tuple[int, ...]:
-    """What so many ends of names add to their hashes, all at once, as lanes of one long number.
+    """Return the contributions of all name ends to their hashes, computed as lanes of one integer.
 
     Each step joins neighbouring lanes, the first times 31 for each character that the other has: of
     8 characters become 4 hashes of two, then 2 of four, then 1 of eight, which has 43 bits.

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexFlush:
-    """What has to reach the disk for one index file: its slots, its header, its items."""
+    """One flush of an index file: slots, header and items."""
 
     file: IndexFile
     header: bytes
@@ -32,11 +32,11 @@ class IndexFlush:
     _copies: SlotCopies = field(default_factory=list)
 
     def prepare(self) -> None:
-        """Copy the slots; may run off the loop. Until then each block is kept as it was taken."""
+        """Copy the slots; may run off the loop. Before the copy, changes save each old block."""
         self._copies.extend(self.file.copied_slots(self.blocks))
 
     def run(self) -> None:
-        """Write and sync it; may run off the loop."""
+        """Write and sync the file; may run off the loop."""
         if not self._copies:
             self.prepare()
         self.file.write_slots(self._copies)
@@ -53,25 +53,25 @@ class KeyIndex:
         self._files = files
         self._layout = IndexLayout(slot_count, item_max)
         self._all: list[IndexFile] = []
-        #: Files that are full but not flushed since.
+        #: Full files that are not flushed.
         self._filled: list[IndexFile] = []
-        #: An executor works on files, so none may be closed.
+        #: A flush runs in an I/O thread; no file may be closed meanwhile.
         self._is_flushing = False
 
     @property
     def end_physical(self) -> int:
-        """Offset of the newest message that was indexed, -1 when there is none."""
+        """Physical offset of the newest indexed message, -1 without one."""
         newest = self._newest_with_items()
         return newest.end_physical if newest is not None else -1
 
     @property
     def end_timestamp(self) -> int:
-        """Store time of the newest message that was indexed, 0 when there is none."""
+        """Store time of the newest indexed message, ms; 0 without one."""
         newest = self._newest_with_items()
         return newest.end_timestamp if newest is not None else 0
 
     def ends(self) -> dict[str, int]:
-        """Map each file that has items to the offset of the last message in it."""
+        """Map the name of each file with items to the physical offset of its last message."""
         return {each.path.name: each.end_physical for each in self._all if each.next_item > 1}
 
     def _newest_with_items(self) -> IndexFile | None:
@@ -80,9 +80,9 @@ class KeyIndex:
     # -- add --
 
     def add(self, entries: IndexEntries) -> None:
-        """Add entries in the order of the log, and take them out of the array.
+        """Add entries in log order, and remove added entries from the array.
 
-        On OSError, when no file can be made, the rest is still in it.
+        After OSError the array contains the entries that were not added.
         """
         while entries:
             if not self._all or self._all[-1].is_full:
@@ -90,7 +90,7 @@ class KeyIndex:
             del entries[: self._all[-1].add(entries) * ENTRY_NUMBERS]
 
     def write_full_tail(self) -> None:
-        """Write the items in memory when there are many; on OSError they stay there."""
+        """Write at least TAIL_BYTES_MAX of items; after OSError the items stay in memory."""
         if self._all and self._all[-1].tail_bytes >= TAIL_BYTES_MAX:
             self._all[-1].write_tail()
 
@@ -111,9 +111,9 @@ class KeyIndex:
     # -- query --
 
     def search(self, key_hash: int, begin_ms: int, end_ms: int, max_count: int) -> KeySearch:
-        """Prepare to find messages stored under a hash in a time range, newest first.
+        """Prepare a search for messages by key hash in a time range, newest first.
 
-        Other keys may have the same hash; whoever reads the messages compares.
+        Other keys may have the same hash; the reader of the messages compares keys.
         """
         starts = []
         for file in reversed(self._all):
@@ -144,7 +144,7 @@ class KeyIndex:
         return flushes
 
     def flushed(self, flushes: list[IndexFlush], *, is_done: bool) -> None:
-        """Take note of how the flushes ended."""
+        """Record the outcome of the flushes."""
         self._is_flushing = False
         for each in flushes:
             each.file.end_flush()
@@ -160,8 +160,8 @@ class KeyIndex:
     def load(self) -> None:
         """Open the files.
 
-        A damaged one is removed with all that follow, to be built again. So is what follows a file
-        that is not full: it was begun after the last flush of that one.
+        A damaged file and all later files are removed for a rebuild. Files after a file that is not
+        full are removed too: they were created after its last flush.
         """
         names = [each for each in self._files.names(self.folder) if each.isdecimal()]
         for index, name in enumerate(names):
@@ -186,9 +186,9 @@ class KeyIndex:
         return file
 
     def cut_physical(self, offset_physical: int, *, is_torn: bool = False) -> None:
-        """Drop what was indexed of messages at or behind an offset of the log.
+        """Drop the items of messages at or behind a physical offset.
 
-        With `is_torn`, after a crash, the newest file is put in order in any case.
+        With `is_torn`, after a crash, the slots of the newest file are always rebuilt.
         """
         while self._all and self._all[-1].begin_physical >= offset_physical:
             self._remove(self._all.pop())
@@ -197,13 +197,13 @@ class KeyIndex:
             self._all[-1].cut_physical(offset_physical)
 
     def correct_end(self, timestamp: int) -> None:
-        """Tell when the newest message was stored; its item has only the second."""
+        """Set the store time of the newest message, ms; the item has full seconds only."""
         newest = self._newest_with_items()
         if newest is not None:
             newest.end_timestamp = max(newest.end_timestamp, timestamp)
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all files."""
         while self._all:
             self._remove(self._all.pop())
 
@@ -220,7 +220,7 @@ class KeyIndex:
     # -- retention --
 
     def forget_before(self, min_physical: int) -> list[Path]:
-        """Take out files whose messages have all left the log; the caller removes them."""
+        """Close files without messages in the log; return the paths, which the caller deletes."""
         gone = []
         while len(self._all) > 1 and self._all[0].end_physical < min_physical:
             if self._is_flushing or self._all[0] in self._filled:
@@ -232,6 +232,6 @@ class KeyIndex:
 
 
 def file_name(timestamp_ms: int) -> str:
-    """Return the name of a file that is created now."""
+    """Return the name of a file created at a time, ms."""
     seconds, ms = divmod(timestamp_ms, 1000)
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{ms:03d}"

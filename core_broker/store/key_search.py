@@ -1,7 +1,7 @@
-"""One search for a key through the index files; the walk along the chains runs off the loop.
+"""One search for a key in the index files; following the chains runs off the loop.
 
-A chain may have millions of items, each somewhere else in its file. What the walk needs of the
-loop's state is copied when the search is made; items that are written never change.
+A chain may have millions of items, scattered over the file. The search copies the required state
+of the event loop at its creation; written items never change.
 """
 
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ from pathlib import Path
 from core_broker.store.files import File, Files
 from core_broker.store.index_layout import ITEM, SLOT, IndexLayout
 
-#: A search follows at most so many items, some seconds of work.
+#: Maximum number of items followed by one search, some seconds of work.
 CHAIN_ITEMS_MAX = 2_000_000
 
-#: File, first byte, what is wrong.
+#: File, first byte, reason.
 Flaw = tuple[Path, int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ChainStart:
-    """Where a search begins in one index file, and what of the file was only in memory."""
+    """The start of a search in one index file, with the items that are in memory only."""
 
     path: Path
     layout: IndexLayout
     begin_timestamp: int
     next_item: int
-    #: The newest item of the chain, None when it must be read from the file.
+    #: The newest item of the chain; None when the slot must be read from the file.
     first_item: int | None
     #: Items from number `tail_from` on.
     tail: bytes
@@ -35,7 +35,7 @@ class ChainStart:
 
 @dataclass(slots=True)
 class KeySearch:
-    """Give it to `run` once, then look at `offsets`, newest first, and at `flaws`."""
+    """A search: call `run` once, then read `offsets`, newest first, and `flaws`."""
 
     key_hash: int
     begin_ms: int
@@ -46,25 +46,25 @@ class KeySearch:
     offsets: list[int] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
     _steps: int = field(default_factory=lambda: CHAIN_ITEMS_MAX)
-    _places: dict[int, tuple[Path, int]] = field(default_factory=dict)
+    _locations: dict[int, tuple[Path, int]] = field(default_factory=dict)
 
     def run(self, files: Files) -> None:
-        """Follow the chains of all files until enough is found."""
+        """Follow the chains of all files until `max_count` offsets are found."""
         for start in self.starts:
             if len(self.offsets) >= self.max_count or self._steps <= 0:
                 break
             try:
                 file = files.open(start.path)
             except FileNotFoundError:
-                continue  # its messages have left the log meanwhile
+                continue  # its messages have left the log
             try:
                 self._follow(start, file)
             finally:
                 file.close()
 
     def location_of(self, offset: int) -> tuple[Path, int]:
-        """Return the file and the first byte of the item that led to an offset of the log."""
-        return self._places[offset]
+        """Return file and first byte of the item with a physical offset."""
+        return self._locations[offset]
 
     def _follow(self, start: ChainStart, file: File) -> None:
         layout = start.layout
@@ -90,7 +90,7 @@ class KeySearch:
             stored_at = start.begin_timestamp + seconds * 1000
             if item_hash == self.key_hash and self.begin_ms <= stored_at <= self.end_ms:
                 self.offsets.append(offset)
-                self._places[offset] = (start.path, at)
+                self._locations[offset] = (start.path, at)
             if not 0 <= previous < number:
                 reason = f"item {number} names item {previous} as the one before it"
                 self.flaws.append((start.path, at, reason))

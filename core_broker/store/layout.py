@@ -1,11 +1,11 @@
-"""The parts of a store and where they lie.
+"""The parts of a store and their paths.
 
     storePathRootDir/commitlog/00000000000000000000 …      storePathCommitLog, if set
     storePathRootDir/consumequeue/TOPIC/QUEUE_ID/00000000000000000000 …
     storePathRootDir/index/yyyyMMddHHmmssSSS …
     storePathRootDir/checkpoint   abort   lock   dispatchCheckpoint.json   trash/
 
-All but the last two are RocketMQ's, as in its StorePathConfigHelper.
+All files but the last two are RocketMQ's, as in StorePathConfigHelper.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from core_broker.store.segments import OpenFiles
 
 @dataclass(frozen=True, slots=True)
 class StoreParts:
-    """The log and what is derived from it."""
+    """The commit log and the files derived from it."""
 
     log: CommitLog
     queues: ConsumeQueues
@@ -30,7 +30,7 @@ class StoreParts:
 
 @dataclass(frozen=True, slots=True)
 class StorePaths:
-    """The files of a store folder beside log, queues and index."""
+    """The paths in a store folder, except the commit log."""
 
     root: Path
 
@@ -56,9 +56,9 @@ class StorePaths:
 
     @property
     def abort(self) -> Path:
-        """Exists while a broker runs, and after it crashed.
+        """Exists while a broker runs, and after a crash.
 
-        Names the run of the operating system it belongs to (`Files.boot_id`); Java does not mind.
+        Contains the boot id of the operating system (`Files.boot_id`); Java ignores the content.
         """
         return self.root / "abort"
 
@@ -69,14 +69,14 @@ class StorePaths:
 
     @property
     def trash(self) -> Path:
-        """Where folders wait for being removed."""
+        """Folders to be deleted."""
         return self.root / "trash"
 
 
 def make_parts(
     config: BrokerConfig, files: Files, paths: StorePaths, open_files: OpenFiles
 ) -> StoreParts:
-    """Make the parts as the settings say; nothing is loaded yet."""
+    """Create the parts from the settings, without loading files."""
     log_folder = Path(config.commit_log_dir)
     return StoreParts(
         CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files),

@@ -1,19 +1,18 @@
-"""Where the commit log ends: at a tail that did not reach the disk, or only with its last record.
+"""Finds the end of the commit log: a hole of unwritten sectors, or the last whole record.
 
-Recovery meets something that is no record although whole records follow. Either it is damage, and
-what follows must be kept; or the power went, and the disk has later writes but not this one. Then
-everything from here on was never flushed, and is cut off, so that what is lost is a tail and never
-something in between.
+Recovery may find invalid bytes before whole records. Either the bytes are damaged, and recovery
+keeps the following records; or a power cut lost a write although later writes reached the disk. In
+the second case no byte from the hole on was ever flushed, and recovery cuts the log there, so that
+a power cut loses a tail and never a message between others.
 
-Only a power cut leaves such holes: what a killed process wrote is whole in the memory of the
-operating system. Holes are whole sectors of zeros, since segments are filled with zeros before they
-are written.
+Only a power cut leaves holes: the page cache keeps all writes of a killed process. Holes are whole
+sectors of zeros, since segments contain zeros before the first write.
 """
 
 from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_START
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
-#: Damage is looked at in pieces of this size.
+#: Chunk size for scanning damage, bytes.
 CHUNK_BYTES = 1024 * 1024
 
 _BLANK_MAGIC = BLANK_MAGIC.to_bytes(4, "big")
@@ -33,7 +32,7 @@ def next_whole_record(
 
 
 def is_hole(log: ReadableLog, start: int, end: int) -> bool:
-    """Tell whether something between a flaw and the next record never reached the disk."""
+    """Return whether a sector between a flaw and the next record was never written to the disk."""
     segment_end = start - start % log.segment_size + log.segment_size
     if segment_end <= end:
         blank = _blank_record(log, start, segment_end)
@@ -47,9 +46,9 @@ def _has_hole(log: ReadableLog, start: int, end: int) -> bool:
     first_sector = min(end, start - start % SECTOR + SECTOR)
     head = log.read(start, first_sector - start)
     if head and not any(head) and (len(head) > MAGIC_AT or any(_size(end - start)[: len(head)])):
-        return True  # a size may begin with zeros, the magic behind it does not
+        return True  # a size may begin with zeros, the following magic does not
     at = first_sector
-    # The next record may begin at the end of a sector that was lost: sizes begin with zeros.
+    # The next record may begin at the end of a lost sector: sizes begin with zeros.
     while at < end and (data := log.read(at, min(CHUNK_BYTES, _sectors(end - at)))):
         if any(not any(data[each : each + SECTOR]) for each in range(0, len(data), SECTOR)):
             return True
@@ -66,9 +65,9 @@ def _size(size: int) -> bytes:
 
 
 def _blank_record(log: ReadableLog, start: int, segment_end: int) -> int:
-    """Return where the blank record of a segment begins, the end of the segment without one.
+    """Return the offset of the blank record of a segment, or the segment's end without one.
 
-    What lies behind it was never written.
+    The bytes behind a blank record were never written.
     """
     at = start
     while at < segment_end and (data := log.read(at, CHUNK_BYTES)):

@@ -1,8 +1,8 @@
 """Memory mappings of the commit log: the compiled kernel copies records without a system call.
 
 A segment is mapped in pieces on first read, since munmap() of a large mapping blocks for long; the
-pieces of a removed segment are unmapped one at a time. Each piece overlaps the next one, so that a
-record across the boundary lies in one piece.
+pieces of a removed segment are unmapped one at a time. Neighbouring pieces overlap, so that one
+piece contains any record across the boundary.
 """
 
 from collections import OrderedDict

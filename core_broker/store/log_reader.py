@@ -1,10 +1,8 @@
-"""Reading single records, and runs of them, from the log.
+"""Reads single records, and runs of records, from the log.
 
-A record is only given to a reader who knows whose it must be when it says so itself: its size, its
-physical offset, its queue, its offset in there and its topic, and when its body matches its
-checksum. So a damaged unit of a consume queue
-or a damaged item of the index can lose a message, but never bring a wrong one. The fields are those
-of core_broker/message/record.py.
+A reader of a queue gets a record only when size, physical offset, queue id, queue offset and topic
+in the record match the queue's unit, and the body matches its checksum. So a damaged unit of a
+consume queue, or a damaged item of the index, can lose a message, but never deliver a wrong one.
 """
 
 from collections.abc import Sequence
@@ -30,14 +28,14 @@ from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
 
-#: Neighbouring records with no more than this between them are read by one call.
+#: Maximum gap between records of one read, bytes.
 GAP_BYTES_MAX = 16 * 1024
-#: But never more than this at once, beyond a single record.
+#: Maximum size of one read of several records, bytes.
 SPAN_BYTES_MAX = 1024 * 1024
-#: Queues of RocketMQ 5 whose units point to messages of other topics.
+#: Prefix of RocketMQ 5's light queues, whose units point to messages of other topics.
 LIGHT_QUEUE_PREFIX = "%LMQ%"
 
-#: The fields by which a record is checked; the body length as with IPv4 hosts.
+#: The fields checked against a unit; body_bytes is right with IPv4 hosts only.
 _IDENTITY = HEAD.select(
     *("store_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset"),
     *("sys_flag", "body_bytes"),
@@ -48,14 +46,14 @@ _SHORT_BYTES = SHORT.size
 _short = SHORT.unpack_from
 
 
-#: One record as it lies in the log.
+#: One encoded record.
 Record = bytes | memoryview
-#: A message of a queue: its offset there, and offset and size in the log by the queue's unit.
+#: A requested message: queue offset, physical offset and size, by the queue's unit.
 Wanted = tuple[int, int, int]
 
 
 class Owner:
-    """The queue that a record must say it belongs to."""
+    """Checks that records belong to a queue."""
 
     __slots__ = ("_is_light", "_long_topic", "_queue_id", "_topic", "queue")
 
@@ -64,14 +62,14 @@ class Owner:
         self.queue = queue
         self._queue_id = queue.queue_id
         self._is_light = queue.topic.startswith(LIGHT_QUEUE_PREFIX)
-        # The topic as it stands in a record, with its length before it; longer ones need magic 2.
+        # The encoded topic with its length, for magic 1 and magic 2.
         self._topic = bytes((len(topic) & 0xFF,)) + topic
         self._long_topic = len(topic).to_bytes(2, "big") + topic
 
     def owns_all(self, data: bytes | bytearray, start: int, wanted: Sequence[Wanted]) -> bool:
-        """Tell whether all records wanted are usual and lie in `data`, which begins at `start`.
+        """Return whether all requested records are in `data`, which begins at log offset `start`.
 
-        Usual ones have IPv4 hosts and a short topic; it is `owns` that decides about others.
+        Checks records with IPv4 hosts and a short topic only, for speed; `owns` checks any record.
         """
         view, data_end, own_id = memoryview(data), len(data), self._queue_id
         topic, topic_bytes = self._topic, len(self._topic)
@@ -98,7 +96,7 @@ class Owner:
         return True
 
     def owns(self, data: bytes | bytearray, at: int, logical: int, offset: int, size: int) -> bool:
-        """Tell whether the record wanted begins at `at` of `data` and ends in there."""
+        """Return whether `data` contains the requested record at `at`."""
         if size < RECORD_BYTES_MIN or at + size > len(data):
             return False
         found_size, magic, crc, queue_id, found, physical, flags, body = _identity(data, at)
@@ -120,14 +118,14 @@ class Owner:
 
 
 class LogReader:
-    """Reads records; what it finds damaged it reports."""
+    """Reads records and reports damage."""
 
     def __init__(self, commit_log: CommitLog, damage: Damage) -> None:
         self._log = commit_log
         self._damage = damage
 
     def record(self, offset: int, size: int | None = None) -> bytes | None:
-        """Return the record that begins at an offset, or None when none does."""
+        """Return the record at an offset, or None without one."""
         if offset < self._log.min_offset:
             return None
         if size is None:
@@ -139,14 +137,14 @@ class LogReader:
         return bytes(data) if len(data) == size and is_record(data, offset, size) else None
 
     def store_timestamp(self, offset: int) -> int:
-        """Return when the record at an offset was stored, in ms, or -1 when there is none."""
+        """Return the store time of the record at an offset, ms; -1 without a record."""
         if offset < self._log.min_offset:
             return -1
         head = self._log.read(offset, RECORD_BYTES_MIN)
         return store_timestamp_in(head) if is_record(head, offset) else -1
 
     def store_time_of(self, queue: ConsumeQueue, wanted: Wanted) -> int:
-        """Return when a message of a queue was stored, in ms, or -1 when it is not there."""
+        """Return the store time of a message of a queue, ms; -1 without the message."""
         logical, offset, size = wanted
         if not self._log.min_offset <= offset <= self._log.written - size or size <= 0:
             return -1
@@ -162,7 +160,7 @@ class LogReader:
         return store_timestamp_in(head)
 
     def records(self, queue: ConsumeQueue, wanted: Sequence[Wanted]) -> list[Record]:
-        """Return messages of a queue in order, in few reads; damaged ones are left out."""
+        """Return messages of a queue in order, with few reads; skip damaged messages."""
         owner = Owner(queue)
         found: list[Record] = []
         cold: ColdRead | None = None
@@ -180,7 +178,7 @@ class LogReader:
                 stop += 1
             try:
                 self._read_span(owner, wanted[first:stop], end, found)
-            except ColdRead as missing:  # the other spans are asked for on the same trip
+            except ColdRead as missing:  # one cold read brings all spans
                 cold = missing if cold is None else cold.add(missing)
             first = stop
         if cold is not None:
@@ -196,7 +194,7 @@ class LogReader:
     ) -> None:
         start = wanted[0][1]
         if end - start > SPAN_BYTES_MAX:
-            # One large record, or a damaged unit that would have half the log read.
+            # One large record, or a damaged unit with a huge size.
             head = self._log.read(start, RECORD_BYTES_MIN)
             if not is_record(head, start) or RECORD_START.unpack_from(head)[0] != end - start:
                 self._report(owner.queue, wanted[0])
@@ -214,7 +212,7 @@ class LogReader:
                 self._report(owner.queue, (logical, offset, size))
 
     def _report(self, queue: ConsumeQueue, wanted: Wanted) -> None:
-        """Blame the queue when a whole record lies where its unit points, else the log."""
+        """Report damage of the queue when a record is at the unit's offset, else of the log."""
         logical, offset, size = wanted
         try:
             head = self._log.read(offset, RECORD_BYTES_MIN)
@@ -234,7 +232,7 @@ class LogReader:
 
 
 def is_record(data: bytes | bytearray, offset: int, size: int | None = None, at: int = 0) -> bool:
-    """Tell whether a record that says it lies at `offset` begins at `at` of `data`."""
+    """Return whether a record with the physical offset `offset` begins at `at` of `data`."""
     if len(data) < at + (size or RECORD_BYTES_MIN):
         return False
     actual, magic = RECORD_START.unpack_from(data, at)
@@ -246,6 +244,6 @@ def is_record(data: bytes | bytearray, offset: int, size: int | None = None, at:
 
 
 def store_timestamp_in(head: bytes | bytearray) -> int:
-    """Return the store time of a record from its first bytes."""
+    """Return the store time in the head of a record, ms."""
     is_v6 = head[SYS_FLAG_AT + 3] & BORN_HOST_V6
     return int(LONG.unpack_from(head, STORE_TIMESTAMP_AT + (V6_EXTRA_BYTES if is_v6 else 0))[0])

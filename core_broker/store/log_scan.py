@@ -1,9 +1,8 @@
-"""Reading the commit log from end to end, as recovery does.
+"""Scans the commit log record by record, for recovery and verification.
 
-A record counts when its magic and lengths are right, its stored physical offset is its position
-(so that what an earlier use of the file left behind does not count), its body matches its
-checksum, and no part of it is missing. Compatible with RocketMQ's
-CommitLog.checkMessageAndReturnSize, and stricter.
+A record is valid when magic and lengths are right, the stored physical offset equals the position
+(which excludes records from an earlier use of the file), the body matches its checksum, and no
+part is missing. Compatible with RocketMQ's CommitLog.checkMessageAndReturnSize, and stricter.
 """
 
 from collections.abc import Iterator
@@ -30,32 +29,33 @@ from core_broker.message.record_layout import (
 )
 from core_broker.store.consume_queues import is_folder_name
 
+#: Size of one read, bytes.
 CHUNK_BYTES = 4 * 1024 * 1024
-#: The smallest piece that a disk writes whole or not at all.
+#: Unit that a disk writes atomically, bytes.
 SECTOR = 512
 
 _START = HEAD.select(
     *("store_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset"),
     "sys_flag",
 )
-#: What both magics begin with.
+#: Common prefix of both magics.
 _MAGIC_START = RECORD_MAGIC_V1.to_bytes(4, "big")[:3]
 
 
 class ReadableLog(Protocol):
-    """What is read: the log of a running store, or that of a folder as it lies there."""
+    """The log of a running store, or of a store folder without a broker."""
 
     segment_size: int
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes of one segment; fewer than `size` where the log does not have them."""
+        """Return bytes of one segment; fewer than `size` at the end of segment or log."""
 
     def next_data(self, offset: int) -> int:
-        """Return from where on the segment of an offset may hold more than zeros, or its end."""
+        """Return the next offset in the segment that may hold non-zero bytes, or its end."""
 
 
 class LogRecord(NamedTuple):
-    """What queues and index need to know of a record."""
+    """The fields of a record that queues and index need."""
 
     offset: int
     size: int
@@ -68,16 +68,16 @@ class LogRecord(NamedTuple):
 
 
 class Flaw(NamedTuple):
-    """Where a scan found something else than a record, and what."""
+    """Offset and reason of invalid bytes in a scan."""
 
     offset: int
     reason: str
 
 
 def parse_record(data: bytes, at: int, offset: int, *, check_crc: bool) -> LogRecord | Flaw:
-    """Read the record at `at` of `data`, which lies at `offset` of the log.
+    """Parse the record at `at` of `data`, whose log offset is `offset`.
 
-    `data` holds all of it; the caller has checked size and magic.
+    `data` contains the whole record; the caller has checked size and magic.
     """
     size, magic, crc, queue_id, queue_offset, physical, flags = _START.unpack_from(data, at)
     if physical != offset:
@@ -115,9 +115,9 @@ def parse_record(data: bytes, at: int, offset: int, *, check_crc: bool) -> LogRe
 
 
 def looks_torn(data: bytes, record: LogRecord, at: int) -> bool:
-    """Tell whether the properties lack their end, or what a whole sector held: zeros are there.
+    """Return whether properties end in a zero byte, are no text, or span a sector of zeros.
 
-    The checksum covers the body only, and lengths guard the rest.
+    The checksum covers the body only, so zeros are the sign of unwritten properties.
     """
     if record.properties.endswith(b"\0") or not _is_text(record.properties):
         return True
@@ -142,11 +142,11 @@ def _is_text(data: bytes) -> bool:
 
 
 class LogScan:
-    """Walks over the records from `start` on; `end` and `flaw` tell where and why it stopped."""
+    """Iterates over the records from `start` on; `end` and `flaw` say where and why it stopped."""
 
     def __init__(self, log: ReadableLog, start: int, *, check_crc: bool) -> None:
         self.end = start
-        #: None when the log simply ends: nothing but zeros follows.
+        #: The reason of the stop; None when only zeros follow.
         self.flaw: Flaw | None = None
         self._log = log
         self._check_crc = check_crc
@@ -155,7 +155,7 @@ class LogScan:
         data, base = b"", self.end
         while True:
             at = self.end - base
-            # A record is only parsed when all of it is in `data`.
+            # `data` must contain the whole record before parsing.
             if at + BLANK_BYTES > len(data) or at + INT.unpack_from(data, at)[0] > len(data):
                 data, base, at = self._read(), self.end, 0
                 if len(data) < BLANK_BYTES:
@@ -189,7 +189,7 @@ class LogScan:
         return None
 
     def _is_followed(self, record: LogRecord) -> bool:
-        """Tell whether another record follows; then zeros in properties are what a client sent."""
+        """Return whether another record follows; then a client sent the zeros in the properties."""
         offset = record.offset + record.size
         head = self._log.read(offset, STORE_TIMESTAMP_AT)
         if len(head) < STORE_TIMESTAMP_AT:
@@ -211,14 +211,14 @@ class LogScan:
 
 
 def find_record(log: ReadableLog, start: int, end: int) -> int | None:
-    """Return the first place from `start` to `end` where a record says that it lies there.
+    """Return the first offset from `start` to `end` with a record of that physical offset.
 
-    Leads a reader over damage in the middle of the log.
+    Readers use it to skip damage in the middle of the log.
     """
     at = start
     while at < end and (data := log.read(at, CHUNK_BYTES)):
         if not any(data[:SECTOR]) and (following := log.next_data(at)) > at + len(data):
-            # Most of a segment was never written. A record's first bytes may be zeros.
+            # Skip the unwritten part of a segment. A record's first bytes may be zeros.
             at = following - BLANK_BYTES
             continue
         hit = data.find(_MAGIC_START, MAGIC_AT)
@@ -228,7 +228,7 @@ def find_record(log: ReadableLog, start: int, end: int) -> int | None:
             if data[stored_at : stored_at + LONG.size] == LONG.pack(offset):
                 return offset if offset < end else None
             hit = data.find(_MAGIC_START, hit + 1)
-        # What was read may end within the beginning of a record.
+        # The chunk may end within the head of a record.
         overlap = STORE_TIMESTAMP_AT if len(data) > STORE_TIMESTAMP_AT else 0
         at += len(data) - overlap
     return None

@@ -1,8 +1,8 @@
-"""The message store: what a broker puts messages into and reads them from.
+"""The message store of a broker.
 
 The event loop owns the store and never waits for the disk: a put only stages bytes, `write_staged`
-hands the turn's bytes to the operating system in one call, and everything that may take long runs
-in executors (io_threads.py). The files are listed in layout.py. Compatible with RocketMQ's
+passes the staged bytes of an event-loop iteration to the operating system in one call, and all long
+operations run in I/O threads (io_threads.py). layout.py lists the files. Compatible with RocketMQ's
 DefaultMessageStore.
 """
 
@@ -49,11 +49,11 @@ from core_broker.store.stats import Counters, RateMeter, StoreStats
 from core_broker.store.stats_collector import StatsCollector
 from core_broker.store.store_lock import Lock
 
-#: How often the store looks what is due.
+#: Interval of `tick`, seconds.
 TICK_S = 0.1
-#: A tick writes the newest units of so many queues at most; making a file costs as much as many.
+#: Maximum cost of the unit writes of one tick, in writes to existing queue files.
 WRITES_PER_TICK = 100
-#: Files that are open at a time, beside those being written.
+#: Maximum number of open files, besides the files being written.
 OPEN_FILES_MAX = 256
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def wall_clock_ms() -> int:
 
 
 class MessageStore:
-    """One store folder: `load`, then `start`, then everything else, then `close`."""
+    """One store folder. Call `load` first, then `start`; `close` comes last."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class MessageStore:
         executors: ExecutorMaker = IoThread,
         memory_bytes: int | None = None,
     ) -> None:
-        #: May be replaced by one with other updatable settings at any time.
+        #: The settings; replaced as a whole when updatable settings change.
         self.config = config
         self._files: Files = files if files is not None else DiskFiles()
         self._paths = StorePaths(Path(config.store_path_root_dir))
@@ -91,7 +91,7 @@ class MessageStore:
         ]
         read_executors = [executors(f"store-read-{number}") for number in range(READ_THREADS)]
         self._executors = work_executors + read_executors
-        #: Reads what is not in memory.
+        #: Runs cold reads in I/O threads.
         self.cold_reads = ColdReads(read_executors, self._open_files.warmed, WAITING_MAX)
         self._damage = Damage()
         self._make_workers(clock_ms, memory_bytes or physical_memory())
@@ -158,11 +158,11 @@ class MessageStore:
     # -- life --
 
     def load(self, progress: Progress | None = None) -> None:
-        """Lock the folder, load and recover it; may take long, so it comes before the event loop.
+        """Lock, load and recover the folder; may take long, so call before the event loop starts.
 
-        Raises StoreLocked when another broker uses the folder and StoreCorrupt when segments of the
-        commit log are missing or of another size. `progress` is told what is being done and which
-        share of it is done, 0.0 to 1.0.
+        Raises StoreLocked when another broker uses the folder, and StoreCorrupt when segments of
+        the commit log are missing or have a wrong size. `progress` is called with the name of the
+        current step and its finished share, 0.0 to 1.0.
         """
         self._files.make_dir(self._paths.root)
         self._lock = self._files.lock(self._paths.lock)
@@ -185,7 +185,7 @@ class MessageStore:
             raise
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to take messages, on this event loop from now on."""
+        """Start to accept messages on this event loop."""
         replace_file(self._files, self._paths.abort, self._files.boot_id().encode())
         for executor in self._executors:
             executor.start(loop)
@@ -195,7 +195,7 @@ class MessageStore:
         self._preallocator.advance()
 
     def close(self) -> None:
-        """Write and sync everything, and release the folder. Waits for the disk."""
+        """Write and sync all data, and release the folder. Waits for the disk."""
         if self._lock is None:
             return
         if self._timer is not None:
@@ -216,7 +216,7 @@ class MessageStore:
                 self._files.remove(self._paths.abort)
                 self._files.sync_dir(self._paths.root)
         except OSError as error:
-            log.warning("The next start will recover, since closing failed: %s", error)
+            log.warning("Closing the store failed, the next start will recover it: %s", error)
         finally:
             self._release()
 
@@ -233,7 +233,7 @@ class MessageStore:
         self.tick(int(loop.time() * 1000))
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due; `now_ms` is the monotonic clock. The store calls it by itself."""
+        """Run periodic work; `now_ms` is the monotonic clock. A timer of the store calls `tick`."""
         self._meter.tick(now_ms)
         self._flusher.tick(now_ms)
         self._preallocator.advance()
@@ -251,61 +251,62 @@ class MessageStore:
 
     @property
     def writable(self) -> bool:
-        """Messages are taken."""
+        """True while the store accepts messages."""
         return self.read_only_reason is None
 
     @property
     def read_only_reason(self) -> str | None:
-        """Why no messages are taken, or None."""
+        """The reason for refusing messages, or None."""
         if self._health.reason is None and self._preallocator.is_disk_full:
             return "the disk of the commit log is full"
         return self._health.reason
 
     @property
     def min_offset_physical(self) -> int:
-        """Where the oldest segment of the log begins."""
+        """Start of the oldest segment of the log."""
         return self._log.min_offset
 
     @property
     def max_offset_physical(self) -> int:
-        """The end of what is written of the log."""
+        """End of the written log."""
         return self._log.written
 
     @property
     def arrival_listeners(self) -> list[ArrivalListener]:
-        """Called for each queue in which messages became visible."""
+        """Listeners, called for each queue in which messages became visible."""
         return self._appender.listeners
 
     # -- put --
 
     def put(self, inner: MessageInner) -> PutResult:
-        """Stage one message; acknowledge it only after `write_staged`."""
+        """Stage one message, to be acknowledged after `write_staged`."""
         return self._appender.put(inner)
 
     def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
-        """Stage messages that stay together; all of them or none. Results are in their order."""
+        """Stage messages contiguously, all of them or none; results are in message order."""
         return self._appender.put_batch(inners)
 
     def stage_pending(self) -> None:
-        """Have staged what others have made and keep (fast_writes.py)."""
+        """Stage the records that a fast path holds (fast_writes.py)."""
         self._appender.stage_pending()
 
     def write_staged(self) -> None:
-        """Write what this turn of the loop has put, and make it visible.
+        """Write the staged messages of this event-loop iteration and make them visible.
 
-        Raises StoreReadOnly when that is not possible: then nothing of the turn was stored.
+        Raises StoreReadOnly when the write fails; then no message of the iteration is stored.
         """
         self._appender.write_staged()
 
     def on_flushed(self, end_offset: int, callback: FlushCallback) -> None:
-        """Call back on the loop: True when everything before an offset of the log is on the disk,
+        """Call back on the loop when all bytes before a physical offset are on the disk.
 
-        False when that failed or took longer than `syncFlushTimeout`. May call before it returns.
+        The argument is True after a flush, False after a failure or `syncFlushTimeout`. The
+        callback may run before `on_flushed` returns.
         """
         self._flusher.wait(end_offset, callback)
 
     # -- read --
-    # While the broker serves, each may raise ColdRead, but `query`, which waits by itself.
+    # While the broker serves, all methods but `query` may raise ColdRead; `query` awaits the read.
 
     def get(
         self,
@@ -317,7 +318,7 @@ class MessageStore:
         accept: Accept | None = None,
         by_properties: PropertyFilter | None = None,
     ) -> GetResult:
-        """Read messages of a queue from an offset on: those with a tags code and properties wanted.
+        """Read messages of a queue from an offset on, filtered by tags code and properties.
 
         Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments.
         """
@@ -331,7 +332,7 @@ class MessageStore:
         return result
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return the first offset of a queue and the one behind its last message."""
+        """Return the first and the end offset of a queue; (0, 0) without the queue."""
         queue = self._queues.get(topic, queue_id)
         return (queue.min_offset, queue.max_offset) if queue is not None else (0, 0)
 
@@ -341,16 +342,16 @@ class MessageStore:
         return list(queue.units(offset, count)) if queue is not None and offset >= 0 else []
 
     def read_at(self, offset_physical: int, size: int | None = None) -> bytes | None:
-        """Return the record at an offset of the log, or None when none begins there."""
+        """Return the record at a physical offset, or None without one."""
         return self._reader.record(offset_physical, size)
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Return the offset of the message stored nearest to a time; 0 without the queue."""
+        """Return the offset of the message stored closest to a time; 0 without the queue."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.offset_by_time(queue, timestamp_ms) if queue is not None else 0
 
     def store_time_of(self, topic: str, queue_id: int, offset: int) -> int:
-        """Return when a message was stored, in ms, or -1 when it is not there."""
+        """Return the store time of a message, ms; -1 without the message."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.store_time_of(queue, offset) if queue is not None else -1
 
@@ -359,7 +360,7 @@ class MessageStore:
     ) -> QueryResult:
         """Find messages by key in a range of store times, oldest first.
 
-        Messages with other keys of the same hash may be among them; clients compare.
+        The result may contain messages with other keys of the same hash; clients compare keys.
         """
         search = self._reader.search(topic, key, max_count, begin_ms, end_ms)
         await self.cold_reads.ran(partial(search.run, self._files))
@@ -368,27 +369,27 @@ class MessageStore:
     # -- administration --
 
     def topics_on_disk(self) -> list[str]:
-        """Return the topics that have consume queues."""
+        """Return the topics with consume queues."""
         return self._queues.topics()
 
     def delete_topic(self, topic: str) -> None:
-        """Drop the queues of a topic; its messages stay in the log until they expire."""
+        """Remove the queues of a topic; messages stay in the log until they expire."""
         self.stage_pending()
         if self._removal.remove_topic(topic):
-            self._checkpointer.want()
+            self._checkpointer.request()
 
     def clean_expired_queues(self) -> int:
-        """Drop queues whose messages have all left the log; return how many."""
+        """Remove queues without messages in the log; return their number."""
         self.stage_pending()
         count = self._removal.remove_expired()
         if count:
-            self._checkpointer.want()
+            self._checkpointer.request()
         return count
 
     def delete_expired_files(self) -> None:
-        """Delete segments older than `fileReservedTime` now, whatever the hour."""
+        """Delete segments older than `fileReservedTime` now, at any hour."""
         self._retention.delete_now()
 
     def stats(self) -> StoreStats:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return self._stats.now()

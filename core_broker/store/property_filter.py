@@ -1,7 +1,7 @@
-"""Filtering by properties while a queue is read.
+"""Filters messages by properties while a queue is read.
 
-Of a message only its last part is read for that, behind the body, which may be large. Compatible
-with RocketMQ's MessageFilter.isMatchedByCommitLog.
+The filter reads only the part of a record behind the body, which may be large. Compatible with
+RocketMQ's MessageFilter.isMatchedByCommitLog.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,22 +20,22 @@ from core_broker.message.record_layout import (
 )
 from core_broker.store.commit_log import CommitLog
 
-#: Records up to this size are read as a whole, larger ones in two parts.
+#: Maximum size of records that are read as a whole, bytes; larger records are read in two parts.
 WHOLE_BYTES_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyFilter:
-    """Which messages a consumer wants, by their properties."""
+    """Selects messages by their properties."""
 
     matches: Callable[[Mapping[str, str]], bool | None]
-    #: One read looks at so many messages at most, so that a slow filter cannot hold up the loop.
+    #: Maximum number of messages per read, so that a filter cannot block the event loop.
     messages_max: int
 
     def wants(self, log: CommitLog, offset: int, size: int) -> bool:
-        """Tell whether the message at an offset of the log is wanted.
+        """Return whether the message at a physical offset matches.
 
-        One that cannot be read is, so that whoever reads it next reports the damage. Raises
+        An unreadable message matches, so that the following read reports the damage. Raises
         ColdRead.
         """
         properties = _properties(log, offset, size)

@@ -1,11 +1,11 @@
-"""Reading messages: from a queue for consumers, by time, by key.
+"""Reads messages: from a queue for consumers, by time, by key.
 
 One read returns at most 32 messages or 256 KiB from memory and 8 messages or 64 KiB from disk by
-default, and at least one message whatever its size. A message counts as in memory when it lies
-within `accessMessageInMemoryMaxRatio` of the machine's memory from the end of the log. Compatible
+default, and at least one message of any size. A message counts as in memory when its distance from
+the end of the log is within `accessMessageInMemoryMaxRatio` of the machine's memory. Compatible
 with RocketMQ's DefaultMessageStore.getMessage, getOffsetInQueueByTime and queryMessage.
 
-While the broker serves, all of it may raise ColdRead (cold.py).
+While the broker serves, every read may raise ColdRead (cold_reads.py).
 """
 
 import os
@@ -26,19 +26,19 @@ from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUnit
 from core_broker.store.unit_layout import BLANK_SIZE, UNIT_BYTES
 
-#: One read looks at so many bytes of a consume queue, so that a filter cannot hold up the loop.
+#: Size of the units scanned by one read, bytes, so that a filter cannot block the event loop.
 SCANNED_BYTES_MAX = 16_000
-#: A search by time tries so many messages behind one that cannot be read.
+#: Messages that a search by time tries behind an unreadable message.
 PROBES_MAX = 64
 
-#: At most so many messages and so many bytes.
+#: Maximum number of messages, and of bytes.
 Limit = tuple[int, int]
-#: Whether a consumer wants a message, by its tags code.
+#: Returns whether a message matches, given its tags code.
 Accept = Callable[[int], bool]
 
 
 class _Chosen(NamedTuple):
-    """What one answer has, how many were looked at for it, and where the last of those lies."""
+    """The messages of one read, the number of scanned units, and the last unit's offset."""
 
     status: GetStatus
     wanted: list[Wanted]
@@ -47,12 +47,12 @@ class _Chosen(NamedTuple):
 
 
 def physical_memory() -> int:
-    """Return the bytes of memory of this machine."""
+    """Return the size of the machine's memory, bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class Reader:
-    """Answers the questions of consumers and administrators. Event loop only."""
+    """Serves reads of consumers and administrators. Event loop only."""
 
     def __init__(
         self,
@@ -69,17 +69,17 @@ class Reader:
         self._hasher = hasher
         self._settings = settings
         self._memory_bytes = memory_bytes
-        #: The begin of the log, and when the message there was stored.
+        #: Start of the log, and store time of its first message, ms.
         self._earliest = (0, -1)
 
     # -- by offset of the log --
 
     def record(self, offset: int, size: int | None = None) -> bytes | None:
-        """Return the record that begins at an offset, or None when none does."""
+        """Return the record at a physical offset, or None without one."""
         return self._records.record(offset, size)
 
     def earliest_timestamp(self) -> int:
-        """Return when the first message of the log was stored, in ms, or -1 without one."""
+        """Return the store time of the first message of the log, ms; -1 without one."""
         min_offset = self._log.min_offset
         if self._earliest[0] != min_offset or self._earliest[1] < 0:
             self._earliest = (min_offset, self._records.store_timestamp(min_offset))
@@ -96,7 +96,7 @@ class Reader:
         accept: Accept | None,
         by_properties: PropertyFilter | None,
     ) -> GetResult:
-        """Read up to `max_count` messages from `offset` of a queue on."""
+        """Read up to `max_count` messages of a queue from `offset` on."""
         if queue is None:
             return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, (), 0, 0, 0)
         low, high = queue.min_offset, queue.max_offset
@@ -128,7 +128,7 @@ class Reader:
         accept: Accept | None,
         by_properties: PropertyFilter | None,
     ) -> _Chosen:
-        """Pick units until the answer is full."""
+        """Choose units up to the limits of the read."""
         end_physical = self._log.written
         in_memory_from = self.in_memory_from
         in_memory, on_disk = self.limits(*asked)
@@ -169,11 +169,11 @@ class Reader:
 
     @property
     def in_memory_from(self) -> int:
-        """From where on the log counts as in memory."""
+        """The physical offset from which on the log counts as in memory."""
         return self._log.written - self._in_memory_bytes()
 
     def limits(self, max_count: int, max_bytes: int | None) -> tuple[Limit, Limit]:
-        """Return how many messages and bytes one answer may have, from memory and from disk."""
+        """Return the limits of one read in messages and bytes, for memory and for disk."""
         config = self._settings()
         limits = (
             (
@@ -192,7 +192,7 @@ class Reader:
         return in_memory, on_disk
 
     def scanned_max(self, by_properties: PropertyFilter | None) -> int:
-        """How many units one read looks at, whatever the consumer asks for."""
+        """Maximum number of units scanned by one read."""
         count = max(
             SCANNED_BYTES_MAX // UNIT_BYTES,
             self._settings().max_transfer_count_on_message_in_memory,
@@ -205,9 +205,9 @@ class Reader:
     # -- by time --
 
     def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int) -> int:
-        """Return the offset of the message stored next to a time, the earlier one when in doubt.
+        """Return the offset of the message stored closest to a time; the earlier one at a tie.
 
-        A time after the newest message gives the newest, as RocketMQ 4.9 has it.
+        A time after the newest message gives the newest message, as in RocketMQ 4.9.
         """
         low, high = queue.min_offset, queue.max_offset
         while low < high:
@@ -227,9 +227,9 @@ class Reader:
         return low if behind < before or behind == 0 else low - 1
 
     def _probe(self, queue: ConsumeQueue, middle: int, high: int) -> tuple[int, int]:
-        """Return the first message from `middle` on that can be read, and its store time.
+        """Return the first readable message from `middle` on, and its store time.
 
-        Damaged ones say nothing about their time. One that has left the log is early enough.
+        Damaged messages are skipped. A message before the start of the log has the time -1.
         """
         for offset in range(middle, min(high, middle + PROBES_MAX)):
             unit = queue.unit(offset)
@@ -243,7 +243,7 @@ class Reader:
         return middle, -1
 
     def store_time_of(self, queue: ConsumeQueue, offset: int) -> int:
-        """Return when a message of a queue was stored, in ms, or -1 when it is not there."""
+        """Return the store time of a message of a queue, ms; -1 without the message."""
         unit = queue.unit(offset) if offset >= 0 else None
         if unit is None or unit.size == BLANK_SIZE:
             return -1
@@ -255,14 +255,14 @@ class Reader:
     # -- by key --
 
     def search(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> KeySearch:
-        """Prepare to find messages by key, newest first up to a number; `run` it, then `found`."""
+        """Prepare a search by key, newest first; call `run` on it, then `found`."""
         count = min(max_count, self._settings().max_msgs_num_batch)
         return self._index.search(self._hasher.key_hash(topic, key), begin_ms, end_ms, count)
 
     def found(self, search: KeySearch) -> QueryResult:
-        """Return what a search found, oldest first.
+        """Return the messages of a finished search, oldest first.
 
-        Messages with other keys of the same hash may be among them; clients compare.
+        The result may contain messages with other keys of the same hash; clients compare keys.
         """
         for path, at, reason in search.flaws:
             self._damage.report(path, at, reason)
@@ -274,9 +274,9 @@ class Reader:
         return QueryResult(records, self._index.end_timestamp, max(self._index.end_physical, 0))
 
     def _has_key(self, record: bytes, offset: int, search: KeySearch) -> bool:
-        """Tell whether a record has a key of the hash that was searched for.
+        """Return whether a record has a key with the hash of the search.
 
-        If not, the item that led to it is damaged.
+        Otherwise the item of the record is damaged, and reported.
         """
         parsed = parse_record(record, 0, offset, check_crc=False)
         if not isinstance(parsed, Flaw):

@@ -1,12 +1,12 @@
-"""Bringing a store folder back into order at the start.
+"""Recovers a store folder at the start.
 
-Only the commit log counts. Everything before a point, the newest checkpoint, is known to be on the
-disk. From there on the log is read and queues and index are built again. The last whole record ends
-it, what follows is made zeros. When a queue or the index lacks something from before that point,
-the whole log is read for them. Damage with whole records behind it is reported and stepped over;
-only what a power cut kept from the disk is cut off (log_end.py). Compatible with RocketMQ's
-CommitLog.recoverNormally and recoverAbnormally, and its checkpoint rules where Gantry's own
-checkpoint is missing.
+The commit log is the source; queues and index are derived. Before the recovery point, given by the
+newest checkpoint, log, queues and index are on the disk. From the recovery point on, recovery reads
+the log and rebuilds queues and index. The log ends with the last whole record; following bytes are
+zeroed. When a queue or the index lacks messages before the recovery point, recovery reads the whole
+log. Damage before whole records is reported and skipped; only writes lost in a power cut end the
+log (log_end.py). Compatible with RocketMQ's CommitLog.recoverNormally and recoverAbnormally, and
+with RocketMQ's checkpoint rules where Gantry's own checkpoint is missing.
 """
 
 import logging
@@ -29,9 +29,9 @@ from core_broker.store.log_reader import LogReader
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.unit_layout import BLANK_SIZE
 
-#: Called with what is being done and which share of it is done.
+#: Called with the name of the current step and its finished share, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
-#: Progress is told each time so many bytes of the log were read.
+#: Log bytes between two progress reports.
 PROGRESS_BYTES = 32 * 1024 * 1024
 NOTHING = "there is nothing but zeros"
 
@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Recovered:
-    """How a store came back."""
+    """The result of a recovery."""
 
     end: int = 0
     last_record: int = -1
-    #: Records that were read from the log, and what in it was no record although it should be.
+    #: Number of records read from the log, and of damaged ranges.
     records: int = 0
     flaws: int = 0
     is_cut: bool = False
-    #: When the newest message was stored.
+    #: Store time of the newest message, ms.
     store_timestamp: int = 0
-    #: Something changed that the next start should not have to do again.
+    #: True after changes that the next start should not repeat.
     must_checkpoint: bool = False
 
     def __str__(self) -> str:
@@ -82,11 +82,11 @@ class Recovery:
         self._progress = progress
         self._damage = damage
         self._result = Recovered()
-        #: The power went while the store was open, as far as can be told.
+        #: True when the operating system may have stopped while the store was open.
         self._may_have_holes = True
 
     def run(self) -> Recovered:
-        """Load everything and recover; afterwards the log is open for appending at its end."""
+        """Load and recover the store; afterwards the log is open for appending."""
         is_clean = not self._files.exists(self._paths.abort)
         self._may_have_holes = not (is_clean or self._is_same_boot())
         self._files.remove_tree(self._paths.trash)
@@ -106,7 +106,7 @@ class Recovery:
             queue.cut_physical(whole)
         self._index.cut_physical(whole, is_torn=not is_clean)
         if is_short and whole > self._log.min_offset:
-            log.warning("Building queues and index again from the whole commit log")
+            log.warning("Rebuilding queues and index from the whole commit log")
             self._read_whole_part(whole)
         self._dispatcher.gaps.clear()
         self._read_end(whole)
@@ -117,22 +117,22 @@ class Recovery:
         return self._result
 
     def _is_same_boot(self) -> bool:
-        """Tell whether the operating system, and all that it had in memory, outlived the crash."""
+        """Return whether the operating system, with its page cache, survived the crash."""
         boot_id = self._files.boot_id()
         return bool(boot_id) and read_file(self._files, self._paths.abort) == boot_id.encode()
 
     # -- where to begin --
 
     def _may_be_cut(self, saved: DispatchCheckpoint | None, *, is_clean: bool) -> bool:
-        """Tell whether a short last segment was cut off, not written with another setting."""
+        """Return whether a short last segment is truncated, not written with another setting."""
         if saved is None or not saved.segment_size:
             return not is_clean
         return saved.segment_size == self._log.segment_size
 
     def _is_of_this_log(self, known: DispatchCheckpoint) -> bool:
-        """Tell whether Gantry's own checkpoint still belongs to this log.
+        """Return whether Gantry's own checkpoint belongs to this log.
 
-        A Java broker, which does not move it, may have worked here since, and have cut the log.
+        A Java broker does not update the checkpoint, and may have cut the log since.
         """
         point = known.offset_physical
         if not 0 <= point <= self._log.loaded_end:
@@ -145,7 +145,7 @@ class Recovery:
     def _whole_until(
         self, known: DispatchCheckpoint | None, checkpoint: Checkpoint, *, is_clean: bool
     ) -> int:
-        """Return the offset before which log, queues and index are known to be on the disk."""
+        """Return the recovery point: before it, log, queues and index are on the disk."""
         least = self._log.min_offset
         if is_clean:
             newest = max((each.end_physical for each in self._queues), default=0)
@@ -163,7 +163,7 @@ class Recovery:
         return False
 
     def _segment_by_time(self, checkpoint: Checkpoint) -> int:
-        """RocketMQ's rule: the last segment that begins with a message flushed for sure."""
+        """RocketMQ's rule: the last segment whose first message is certainly flushed."""
         until = checkpoint.recover_from_timestamp(with_index=self._config.message_index_safe)
         start = self._log.loaded_end - self._log.segment_size
         while start > self._log.min_offset:
@@ -176,7 +176,7 @@ class Recovery:
     # -- what is missing --
 
     def _drop_short(self, known: DispatchCheckpoint | None, checkpoint: Checkpoint) -> bool:
-        """Remove queues and index that lack something they once had; tell if any did."""
+        """Remove queues and index that lack earlier messages; return whether any did."""
         if known is not None:
             short = list(self._short_queues(known))
             is_missing = bool(short)
@@ -212,7 +212,7 @@ class Recovery:
         )
 
     def _newest_record(self) -> int:
-        """Where the newest record lies that is known so far, -1 without one."""
+        """Offset of the newest known record, -1 without one."""
         newest = self._result.last_record
         for queue in self._queues:
             unit = queue.unit(queue.max_offset - 1) if queue.max_offset else None
@@ -224,7 +224,7 @@ class Recovery:
         return self._reader.store_timestamp(self._newest_record())
 
     def _drop_all(self) -> None:
-        """Without a commit log there is nothing that queues and index could point to."""
+        """Remove queues and index: without a commit log, no unit or item is valid."""
         for queue in list(self._queues):
             self._remove_queue(queue.topic, queue.queue_id)
         self._index.clear()
@@ -237,7 +237,7 @@ class Recovery:
     # -- reading the log --
 
     def _read_whole_part(self, whole: int) -> None:
-        """Dispatch everything before the whole point, stepping over damage."""
+        """Dispatch all records before the recovery point, skipping damage."""
         at: int | None = self._log.min_offset
         while at is not None and at < whole:
             scan = self._scan(at, whole, "rebuilding queues and index")
@@ -249,9 +249,9 @@ class Recovery:
             self._dispatcher.lost(scan.end, at or whole)
 
     def _read_end(self, whole: int) -> None:
-        """Dispatch everything from the whole point on, up to where the log ends.
+        """Dispatch all records from the recovery point to the end of the log.
 
-        Damage is stepped over when whole records follow; see log_end.py for what else it may be.
+        Damage before whole records is skipped, unless it is a hole (log_end.py).
         """
         at, end = whole, self._log.loaded_end
         while True:
@@ -276,12 +276,13 @@ class Recovery:
         return next_whole_record(self._log, start + 1, end, check_crc=check_crc)
 
     def _is_torn(self, end: int, following: LogRecord) -> bool:
-        """Tell whether a record behind a flaw was not there when the log reached the flaw, or
+        """Return whether the log ends at a flaw although a record follows.
 
-        was written behind something that never reached the disk.
+        The record is from an earlier use of the segment, or follows a write that never reached the
+        disk.
         """
         if following.store_timestamp < self._newest_timestamp():
-            return True  # left behind by an earlier use of the segment
+            return True  # from an earlier use of the segment
         return self._may_have_holes and is_hole(self._log, end, following.offset)
 
     def _cut(self, flaw: Flaw, consequence: str) -> None:
@@ -291,21 +292,21 @@ class Recovery:
 
     def _scan(self, start: int, end: int, what: str) -> LogScan:
         scan = LogScan(self._log, start, check_crc=self._config.check_crc_on_recover)
-        told = start
+        reported = start
         for record in scan:
             self._dispatcher.dispatch(record)
             self._result.records += 1
             self._result.last_record = record.offset
-            if record.offset - told >= PROGRESS_BYTES:
-                told = record.offset
-                self._tell(what, (told - start) / (self._written_end(end) - start))
+            if record.offset - reported >= PROGRESS_BYTES:
+                reported = record.offset
+                self._report_progress(what, (reported - start) / (self._written_end(end) - start))
             if scan.end >= end:
                 break
         self._dispatcher.settle()
         return scan
 
     def _written_end(self, end: int) -> int:
-        """Return the end of the last segment that holds anything: segments are made ahead."""
+        """Return the end of the last segment with records: segments are created ahead."""
         size = self._log.segment_size
         least = self._log.min_offset + size
         while end > least and self._reader.store_timestamp(end - size) < 0:
@@ -313,7 +314,7 @@ class Recovery:
         return end
 
     def _rebuild_gaps(self) -> None:
-        """Build queues again that lack messages from before the whole point."""
+        """Rebuild queues that lack messages before the recovery point."""
         self._dispatcher.missing.clear()
         for topic, queue_id in self._dispatcher.gaps:
             log.warning("Queue %d of topic %s has a gap", queue_id, topic)
@@ -328,7 +329,7 @@ class Recovery:
             path, within, f"{flaw.reason} (log offset {flaw.offset}). {consequence}"
         )
 
-    def _tell(self, what: str, share: float) -> None:
+    def _report_progress(self, what: str, share: float) -> None:
         log.info("Recovery: %s, %.0f %%", what, share * 100)
         self._progress(what, share)
 

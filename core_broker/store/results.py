@@ -1,4 +1,4 @@
-"""What the store answers: outcomes of puts, reads and queries.
+"""Results of the store: of puts, reads and queries.
 
 The names of the states are those of RocketMQ's PutMessageStatus and GetMessageStatus.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 
 class PutStatus(Enum):
-    """How a put ended. Only PUT_OK stored anything."""
+    """The outcome of a put. Only PUT_OK stores the message."""
 
     PUT_OK = "PUT_OK"
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
@@ -22,7 +22,7 @@ class PutStatus(Enum):
 
 
 class PutResult(msgspec.Struct, frozen=True, gc=False):
-    """Where a message went. It may be acknowledged after `write_staged` returned."""
+    """The position of a staged message, to be acknowledged after `write_staged`."""
 
     status: PutStatus
     offset_physical: int = 0
@@ -32,12 +32,12 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def offset_end(self) -> int:
-        """First byte behind the record: what must be flushed before a SYNC_FLUSH answer."""
+        """First byte behind the record; a SYNC_FLUSH answer waits for a flush up to here."""
         return self.offset_physical + self.size
 
 
 class GetStatus(Enum):
-    """How a read ended; all but FOUND come without messages."""
+    """The outcome of a read. Only FOUND has messages."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -51,16 +51,16 @@ class GetStatus(Enum):
 
 
 class GetResult(msgspec.Struct, frozen=True):
-    """The records read from one queue, in order, each exactly as it lies in the log."""
+    """The records read from one queue, in order, byte-identical to the log."""
 
     status: GetStatus
     records: Sequence[bytes | memoryview]
     next_offset: int
     min_offset: int
     max_offset: int
-    #: The reader is so far behind that its data has probably left the memory.
+    #: The reader is so far behind that its data is probably not in memory.
     is_slow: bool = False
-    #: Bytes from the last message looked at to the end of the log.
+    #: Distance from the last scanned message to the end of the log, bytes.
     behind: int = 0
 
     @property
@@ -78,7 +78,7 @@ class QueueUnit(NamedTuple):
 
 
 class QueryResult(msgspec.Struct, frozen=True):
-    """The records found under a key, oldest first, and how far the index reaches."""
+    """The records found by key, oldest first, and the end of the index."""
 
     records: Sequence[bytes]
     index_last_update_timestamp: int

@@ -1,11 +1,11 @@
-"""Deleting old segments, and refusing messages while the disk is too full.
+"""Deletes old segments, and refuses messages while the disk is too full.
 
-Segments go, oldest first and never the last, when they were not written for `fileReservedTime`
-hours and it is one of the hours of `deleteWhen`, or the disk is fuller than
-`diskMaxUsedSpaceRatio`. Above `diskSpaceCleanForciblyRatio` age does not count; above
-`diskSpaceWarningLevelRatio` the store also takes no messages until there is room again. Consume
-queues and index follow the log, whole files only. Compatible with RocketMQ's CleanCommitLogService
-and CleanConsumeQueueService.
+Segments are deleted, oldest first and never the last, when they were not written for
+`fileReservedTime` hours and the local hour is in `deleteWhen`, or the disk usage is above
+`diskMaxUsedSpaceRatio`. Above `diskSpaceCleanForciblyRatio` the age is ignored; above
+`diskSpaceWarningLevelRatio` the store also refuses messages until space is free again. Files of
+consume queues and index are deleted after the log, whole files only. Compatible with RocketMQ's
+CleanCommitLogService and CleanConsumeQueueService.
 """
 
 import logging
@@ -23,16 +23,16 @@ from core_broker.store.health import Health
 from core_broker.store.io_threads import Done, SerialExecutor
 from core_broker.store.layout import StoreParts
 
-#: One round deletes at most so many segments.
+#: Maximum number of segments deleted by one round.
 BATCH_MAX = 10
-#: So many rounds an administrator's request to delete goes on, as in RocketMQ.
+#: Rounds of a manual deletion, as in RocketMQ.
 MANUAL_ROUNDS = 20
-#: One tick looks at so many queues for files that hold nothing any more.
+#: Queues checked for deletable files by one tick.
 QUEUES_PER_TICK = 100
 HOUR_MS = 3_600_000
-#: diskMaxUsedSpaceRatio counts within these bounds.
+#: Bounds of diskMaxUsedSpaceRatio, percent.
 RATIO_MIN, RATIO_MAX = 10, 95
-#: A wall clock that runs ahead by so much was set; less than that is how clocks are kept right.
+#: Minimum forward step of the wall clock that counts as a jump, ms; NTP corrections are smaller.
 JUMP_MS_MIN = 60_000
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """How full the disks are, as shares of 1, and when the oldest segments were last written."""
+    """Used shares of the disks, 0.0 to 1.0, and last write times of the oldest segments, ms."""
 
     log_ratio: float
     queue_ratio: float
@@ -49,19 +49,19 @@ class DiskState:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What retention decided."""
+    """A decision of the retention rules."""
 
-    #: So many of the oldest segments go.
+    #: Number of segments to delete, oldest first.
     expired: int
-    #: Why no messages are taken, or None.
+    #: The reason for refusing messages, or None.
     refusal: str | None
 
 
 class SteadyClock:
-    """The wall clock without its jumps forward, by which files age.
+    """The wall clock without forward jumps, for the age of files.
 
-    A clock that jumps ahead must not make young files old. It is believed again when so much time
-    has passed since that everything written before is old by any clock.
+    A forward jump of the clock must not expire young files. The new time is accepted after
+    `reserved_ms`, when all files written before the jump are old by either clock.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class SteadyClock:
         self._jumped_at = -1
 
     def now(self, wall_ms: int, monotonic_ms: int, reserved_ms: int) -> int:
-        """Return the time to compare the times of files with."""
+        """Return the current time for comparisons with file times, ms."""
         if self._ahead_ms is None:
             self._ahead_ms = wall_ms - monotonic_ms
         steady_ms = monotonic_ms + self._ahead_ms
@@ -79,7 +79,7 @@ class SteadyClock:
             self._ahead_ms = max(self._ahead_ms, wall_ms - monotonic_ms)
             return wall_ms
         if self._jumped_at < 0:
-            log.warning("The clock jumped; files keep ageing by the time that passes")
+            log.warning("The wall clock jumped forward; files age by the monotonic clock")
             self._jumped_at = monotonic_ms
         if monotonic_ms - self._jumped_at < reserved_ms:
             return steady_ms
@@ -95,9 +95,9 @@ def decide(
     is_manual: bool,
     steady_ms: int | None = None,
 ) -> Verdict:
-    """Apply the rules to what was seen.
+    """Apply the retention rules to a disk state.
 
-    `now_ms` is the wall clock, which tells the hour; files age by `steady_ms` where it is given.
+    `now_ms` is the wall clock, for the hour; `steady_ms`, if given, is the clock for file ages.
     """
     percent = max(state.log_ratio, state.queue_ratio) * 100
     refusal = None
@@ -122,13 +122,13 @@ def decide(
 
 
 def is_hour(hours: str, now_ms: int) -> bool:
-    """Tell whether the local hour is one of "04" or "04;16"."""
+    """Return whether the local hour is in a list such as "04" or "04;16"."""
     hour = time.localtime(now_ms / 1000).tm_hour
     return any(each.strip().isdecimal() and int(each) == hour for each in hours.split(";"))
 
 
 class Retention:
-    """Looks at the disks now and then, and deletes. Event loop only, except the jobs."""
+    """Checks the disks periodically, and deletes files. Event loop only, except the jobs."""
 
     def __init__(
         self,
@@ -152,23 +152,23 @@ class Retention:
         self._now_ms = 0
         self._warm = warm
         self._is_running = False
-        self._next_look_ms = 0
+        self._next_check_ms = 0
         self._next_unlink_ms = 0
         self._manual_rounds = 0
         self._to_trim: list[ConsumeQueue] = []
         self._to_unlink: deque[Path] = deque()
 
     def delete_now(self) -> None:
-        """Delete what is old enough at any hour, for some rounds."""
+        """Delete expired segments at any hour, for MANUAL_ROUNDS rounds."""
         self._manual_rounds = MANUAL_ROUNDS
-        self._next_look_ms = 0
+        self._next_check_ms = 0
 
     def tick(self, now_ms: int) -> None:
-        """Do a little of what there is to do; `now_ms` is the monotonic clock."""
+        """Do one step of the pending work; `now_ms` is the monotonic clock."""
         self._now_ms = now_ms
-        if now_ms >= self._next_look_ms and not self._is_running:
-            self._next_look_ms = now_ms + self._settings().clean_resource_interval
-            self._look()
+        if now_ms >= self._next_check_ms and not self._is_running:
+            self._next_check_ms = now_ms + self._settings().clean_resource_interval
+            self._check_disks()
         batch = self._to_trim[:QUEUES_PER_TICK]
         del self._to_trim[:QUEUES_PER_TICK]
         for queue in batch:
@@ -184,7 +184,7 @@ class Retention:
             self._executor.submit(lambda: self._files.remove_slowly(path), _report)
 
     def _trim(self, queue: ConsumeQueue) -> None:
-        """Let a queue begin behind the messages that are gone."""
+        """Advance a queue to the start of the log; queue its old files for deletion."""
         try:
             queue.advance_min(self._log.min_offset)
         except ColdRead as cold:
@@ -193,15 +193,15 @@ class Retention:
         self._to_unlink.extend(queue.forget(first) for first in queue.removable())
 
     def trash(self, folder: Path) -> None:
-        """Remove a folder that was moved out of the way."""
+        """Delete a folder in `trash`."""
         self._executor.submit(lambda: self._files.remove_tree(folder), _report)
 
-    def _look(self) -> None:
+    def _check_disks(self) -> None:
         self._is_running = True
         candidates = self._log.removable()[:BATCH_MAX]
         seen: list[DiskState] = []
 
-        def look() -> None:
+        def measure() -> None:
             seen.append(
                 DiskState(
                     self._files.usage(self._log.folder).ratio,
@@ -213,11 +213,11 @@ class Retention:
         def done(error: Exception | None) -> None:
             self._is_running = False
             if error is not None:
-                log.error("Cannot look at the disk of the store: %s", error)
+                log.error("Checking the disk of the store failed: %s", error)
                 return
             self._apply(seen[0])
 
-        self._executor.submit(look, done)
+        self._executor.submit(measure, done)
 
     def _apply(self, state: DiskState) -> None:
         self.log_ratio, self.queue_ratio = state.log_ratio, state.queue_ratio
@@ -236,11 +236,11 @@ class Retention:
             log.info("Deleting %s", path)
             self._to_unlink.append(path)
         if is_manual:
-            self._next_look_ms = 0
+            self._next_check_ms = 0
         self._to_unlink.extend(self._index.forget_before(self._log.min_offset))
         self._to_trim = list(self._queues)
 
 
 def _report(error: Exception | None) -> None:
     if error is not None:
-        log.error("Cannot delete a file of the store: %s", error)
+        log.error("Deleting a file of the store failed: %s", error)

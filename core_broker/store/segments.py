@@ -1,4 +1,4 @@
-"""Segment files: one long sequence of bytes, cut into files of equal size.
+"""Segment files: one sequence of bytes, split into files of equal size.
 
     folder/00000000000000000000   bytes 0 … size-1
     folder/00000000001073741824   bytes size … 2*size-1
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from core_broker.kernel.mapping import Mapping
 
 NAME_DIGITS = 20
-#: Offsets are signed 64-bit numbers; nobody will come near this one.
+#: Largest accepted offset; offsets are signed 64-bit numbers.
 OFFSET_MAX = 2**62
-#: The helper writes zeros in steps of this size; a writer that has caught up with it waits for one.
+#: Step of writing zeros ahead, bytes; a writer that catches up waits for one step.
 ZERO_STEP = 1024 * 1024
-#: It reserves blocks in larger ones: that writes nothing, and after each it asks for the
-#: interpreter, for which the event loop then waits.
+#: Step of reserving blocks ahead, bytes. fallocate() writes nothing, so the steps are large: each
+#: return re-acquires the GIL, and the event loop waits for it.
 ALLOCATED_STEP = 16 * 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
-#: Whatever a segment holds, its first bytes are not zeros then.
+#: First bytes of a segment, of which at least one is not zero in a used segment.
 _HEAD_BYTES = 8
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ def segment_path(folder: Path, start: int) -> Path:
 def list_segments(
     files: Files, folder: Path, size: int, setting: str, *, mends_last: bool = False
 ) -> list[int]:
-    """Return where the segments of a folder begin, in order and without a hole.
+    """Return the start offsets of the segments of a folder, in order and without gaps.
 
-    Removes an empty last file, which a crash may leave. With `mends_last` the last file that holds
-    anything gets its full size again if it was cut off. Raises StoreCorrupt when a file has not
-    exactly the size of the `setting`, or one is missing between two others.
+    Removes an empty last file, which a crash may leave. With `mends_last` the last used file is
+    extended to full size if truncated. Raises StoreCorrupt when the size of a file differs from
+    `setting`, or when a file between two others is missing.
     """
     names = [each for each in files.names(folder) if len(each) == NAME_DIGITS and each.isdecimal()]
     if names and files.size(folder / names[-1]) == 0:
@@ -75,7 +75,9 @@ def _mend_last(files: Files, paths: list[Path], size: int) -> None:
         file = files.open(path)
         try:
             if (actual := files.size(path)) < size:
-                log.warning("%s was cut off at %d; it gets %d bytes again", path, actual, size)
+                log.warning(
+                    "%s was truncated to %d bytes and is extended to %d bytes", path, actual, size
+                )
                 file.truncate(size)
             if any(file.pread(_HEAD_BYTES, 0)):
                 return
@@ -84,22 +86,22 @@ def _mend_last(files: Files, paths: list[Path], size: int) -> None:
 
 
 class OpenFiles:
-    """Open files by path, at most `limit`; the one not used for longest is closed first.
+    """Open files by path, at most `limit`; the least recently used file is closed first.
 
-    Event loop only. Other threads open files of their own.
+    Event loop only. Other threads open their own files.
     """
 
     def __init__(self, files: Files, limit: int) -> None:
-        #: While the broker serves, a read does not wait for the disk but raises ColdRead.
+        #: True while the broker serves: a read raises ColdRead instead of waiting for the disk.
         self.is_serving = False
         self._files = files
         self._limit = limit
         self._open: OrderedDict[Path, File] = OrderedDict()
-        #: Files that were opened before: opening them again does not wait for the disk.
+        #: Files opened before: reopening these files does not wait for the disk.
         self._known: set[Path] = set()
 
     def read(self, path: Path, size: int, offset: int) -> bytes | bytearray:
-        """Read from a file; fewer than `size` bytes only at its end."""
+        """Read from a file; fewer than `size` bytes only at the end of the file."""
         if not self.is_serving:
             return self.get(path).pread(size, offset)
         if path in self._known:
@@ -109,26 +111,28 @@ class OpenFiles:
         raise ColdRead(self._files, path, size, offset)
 
     def map(self, path: Path, offset: int, size: int, start: int) -> "Mapping | None":
-        """Map a piece of a file that was opened before; None where that is not possible."""
+        """Map a range of a file opened before; None where mapping fails."""
         return self.get(path).map(offset, size, start) if path in self._known else None
 
     def next_data(self, path: Path, offset: int) -> int:
-        """Return from where on a file may hold more than zeros."""
+        """Return the next position in a file that may hold non-zero bytes."""
         return self.get(path).next_data(offset)
 
     def warmed(self, cold: ColdRead) -> None:
-        """Take note that a cold read was done."""
+        """Record a finished cold read."""
         self._known.update(path for path, _, _ in cold.spans)
         if cold.is_in_vain:
-            log.warning("The file system does not tell what is in memory; reads may wait for it")
+            log.warning(
+                "The file system does not support RWF_NOWAIT reads; reads may block the event loop"
+            )
             self.is_serving = False
 
     def know(self, path: Path) -> None:
-        """Take note of a file that was just made."""
+        """Record a file that was just created."""
         self._known.add(path)
 
     def get(self, path: Path) -> File:
-        """Return the file, opened when needed; it stays valid until the next call."""
+        """Return the file, opened when needed; valid until the next call."""
         file = self._open.get(path)
         if file is not None:
             self._open.move_to_end(path)
@@ -142,14 +146,14 @@ class OpenFiles:
         return file
 
     def forget(self, path: Path) -> None:
-        """Close a file that is going to be removed or renamed."""
+        """Close a file before its removal or renaming."""
         self._known.discard(path)
         file = self._open.pop(path, None)
         if file is not None:
             file.close()
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all files."""
         while self._open:
             self._open.popitem()[1].close()
 
@@ -157,9 +161,9 @@ class OpenFiles:
 class Segment:
     """A commit log file that is being written.
 
-    A helper thread prepares it ahead of the writer, with zeros or with reserved blocks. `filled` is
-    where that ends: the helper only works behind it, and a writer that has caught up reserves space
-    and moves it, both under one lock.
+    An I/O thread preallocates space ahead of the writer, as zeros or reserved blocks. `filled` is
+    the end of the preallocated space: the I/O thread works behind `filled` only, and a writer that
+    catches up reserves space and advances `filled`; both hold one lock.
     """
 
     def __init__(self, path: Path, file: File, start: int, size: int, *, is_new: bool) -> None:
@@ -168,30 +172,30 @@ class Segment:
         self.start = start
         self.end = start + size
         self.filled = start
-        #: Blocks ahead may have been written; to write a part of one, the rest of it must be read.
+        #: True when pages ahead may be on the disk: a partial write must read the page first.
         self.has_zeros = not is_new
-        #: The name of a new file must reach the disk before anything in it counts as flushed.
+        #: True when the file's name is durable; before, none of its bytes counts as flushed.
         self.is_name_synced = not is_new
-        self._growing = threading.Lock()
+        self._fill_lock = threading.Lock()
 
     def reserve(self, end: int) -> None:
-        """Make sure that writing up to an absolute offset finds room; OSError when it does not."""
+        """Reserve space up to an absolute offset; raises OSError on a full disk."""
         if end > self.filled:
-            with self._growing:
+            with self._fill_lock:
                 if end > self.filled:
                     self.file.allocate(self.filled - self.start, end - self.filled)
                     self.filled = end
 
     def write(self, data: Buffer, offset: int) -> None:
-        """Write at an absolute offset what was reserved; all of it, or OSError."""
+        """Write to reserved space at an absolute offset; all of `data`, or OSError."""
         self.file.pwrite(data, offset - self.start)
 
     def fill_step(self, limit: int) -> bool:
-        """Write and sync the next zeros up to `limit`; False when there are none to do.
+        """Write and sync the next zeros up to `limit`; return False at the limit.
 
-        Runs off the loop. A failing sync may have lost messages, too.
+        Runs off the loop. A failed sync may lose messages, too.
         """
-        with self._growing:
+        with self._fill_lock:
             count = self._next_step(limit, ZERO_STEP)
             if count:
                 self._fill(count)
@@ -200,24 +204,24 @@ class Segment:
         return count > 0
 
     def allocate_step(self, limit: int) -> bool:
-        """Reserve the next blocks up to `limit`; False when there are none to do.
+        """Reserve the next blocks up to `limit`; return False at the limit.
 
-        Runs off the loop. Where a file system reserves none, zeros do.
+        Runs off the loop. On a file system without fallocate(), zeros are written.
         """
-        with self._growing:
+        with self._fill_lock:
             count = self._next_step(limit, ALLOCATED_STEP)
             if count:
                 self.filled += self._allocate(count)
         return count > 0
 
     def _allocate(self, count: int) -> int:
-        """Reserve some of the next `count` bytes; answers how many."""
+        """Reserve a part of the next `count` bytes; return its size."""
         at, least = self.filled - self.start, min(count, ZERO_STEP)
         try:
             if self.file.allocate(at, count):
                 return count
         except OSError:
-            # The last of a disk is taken in small steps.
+            # Near a full disk, reserve in small steps.
             if count == least:
                 raise
             if self.file.allocate(at, least):
@@ -233,21 +237,21 @@ class Segment:
         self.has_zeros = True
 
     def seal(self) -> None:
-        """Keep the helper out: nothing more will be written, and the file may be closed."""
-        with self._growing:
+        """Stop preallocation: the segment is complete, and the file may be closed."""
+        with self._fill_lock:
             self.filled = self.end
 
     def cut(self, offset: int) -> None:
-        """Make everything from an absolute offset on zeros, and that durable."""
+        """Zero and sync all bytes from an absolute offset on."""
         zero_from(self.file, offset - self.start, self.end - self.start)
         self.file.sync()
         self.filled = offset
 
 
 def zero_from(file: File, start: int, size: int) -> None:
-    """Overwrite a file of this size with zeros from `start` on, where it is anything else.
+    """Overwrite non-zero bytes of a file of `size` bytes with zeros from `start` on.
 
-    The size never changes, so that a crash in between leaves a file that is still a segment.
+    The size never changes, so that a crash in between leaves a valid segment.
     """
     while (start := file.next_data(start)) < size:
         zeros = _ZEROS[: min(ZERO_STEP, size - start)]
@@ -257,7 +261,7 @@ def zero_from(file: File, start: int, size: int) -> None:
 
 
 def create_segment(files: Files, folder: Path, start: int, size: int) -> Segment:
-    """Create a sparse file of full size; whatever a crash left under its name is replaced."""
+    """Create a sparse file of full size; a leftover file of a crash is replaced."""
     path = segment_path(folder, start)
     file = files.open(path, create=True)
     try:

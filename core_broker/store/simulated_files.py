@@ -1,9 +1,9 @@
-"""A disk in memory that behaves as badly as real ones may, on a seed.
+"""A simulated disk in memory with the faults of real disks, driven by a seed.
 
-The twin of `DiskFiles`. What was written and not synced survives a power cut sector by sector at
-random, so the last write may be torn anywhere; names that were created, renamed or removed without
-`sync_dir` survive in order up to a random point. A failed sync loses the data for good, as Linux
-does: the next sync succeeds without it. A full disk takes a part of a write and then fails.
+Has the interface of `DiskFiles`. After a power cut, each unsynced sector survives at random, so any
+write may be torn; unsynced creations, renames and removals survive in order up to a random point. A
+failed sync loses the data, as on Linux: the next sync succeeds without the data. A full disk
+accepts a part of a write and then fails.
 """
 
 import errno
@@ -19,13 +19,13 @@ SECTOR = 512
 BLOCK = 4096
 UNLIMITED = 1 << 60
 
-#: Called before each operation with its name and path; raises OSError to make the call fail.
+#: Called before each operation with name and path; raises OSError to inject a failure.
 Fault = Callable[[str, Path], None]
 
 
 @dataclass(slots=True)
 class _Node:
-    """One file: what programs read, what the platters hold, and which sectors differ."""
+    """One file: its cached content, its durable content, and the sectors that differ."""
 
     current: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
@@ -37,7 +37,7 @@ class _Node:
         self.dirty.update(range(start // SECTOR, -(-end // SECTOR)))
 
     def settle(self, sectors: set[int]) -> None:
-        """Carry these sectors and the size over to the platters."""
+        """Make these sectors and the size durable."""
         size = len(self.current)
         del self.durable[size:]
         self.durable.extend(bytes(size - len(self.durable)))
@@ -48,7 +48,7 @@ class _Node:
 
 
 class SimulatedFiles:
-    """A file system whose faults are commanded by a test and whose chances come from a seed."""
+    """A file system with faults injected by a test and random choices from a seed."""
 
     def __init__(
         self, seed: int = 0, *, capacity: int = UNLIMITED, clock_ms: Callable[[], int] = lambda: 0
@@ -65,10 +65,10 @@ class SimulatedFiles:
         self._folders: set[Path] = set()
         self._locked: set[Path] = set()
 
-    # -- what tests command --
+    # -- fault injection --
 
     def power_cut(self) -> None:
-        """Lose what a power cut may lose. Open files are dead; locks are free."""
+        """Simulate a power cut: lose unsynced data at random, invalidate open files, free locks."""
         self.life += 1
         self._boots += 1
         self._locked.clear()
@@ -89,12 +89,12 @@ class SimulatedFiles:
         self._unsynced_names.clear()
 
     def kill(self) -> None:
-        """End the process: the operating system keeps everything that was written."""
+        """Simulate the kill of the process: all written data survives."""
         self.life += 1
         self._locked.clear()
 
     def flip_bit(self, path: Path, offset: int, bit: int = 0) -> None:
-        """Let one bit rot, in memory and on the platters."""
+        """Flip one bit, in the cached and in the durable content."""
         node = self._node(path)
         node.current[offset] ^= 1 << bit
         if offset < len(node.durable):
@@ -112,7 +112,7 @@ class SimulatedFiles:
         return SimulatedFile(self, path, self._nodes[path])
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or folder of this name."""
+        """Return whether a file or folder of this name exists."""
         return path in self._nodes or path in self._folders
 
     def size(self, path: Path) -> int:
@@ -124,26 +124,26 @@ class SimulatedFiles:
         return self._node(path).modified_ms
 
     def names(self, folder: Path) -> list[str]:
-        """Return the sorted names in a folder; none when it does not exist."""
+        """Return the sorted names in a folder; an empty list without the folder."""
         inside = {path.name for path in self._nodes if path.parent == folder}
         return sorted(inside | {each.name for each in self._folders if each.parent == folder})
 
     def make_dir(self, folder: Path) -> None:
-        """Create a folder and its parents where missing; folders survive a power cut."""
+        """Create a folder and missing parents; folders survive a power cut."""
         self._folders.update((folder, *folder.parents))
 
     def remove(self, path: Path) -> None:
-        """Remove one file; it is no error when it is gone already."""
+        """Remove one file; a missing file is no error."""
         self.check("unlink", path)
         if path in self._nodes:
             self._rename_to(path, None)
 
     def remove_slowly(self, path: Path) -> None:
-        """Do as `remove` does."""
+        """Remove one file, as `remove` does."""
         self.remove(path)
 
     def remove_tree(self, folder: Path) -> None:
-        """Remove a folder with everything in it; it is no error when it is gone already."""
+        """Remove a folder with its contents; a missing folder is no error."""
         self.check("unlink", folder)
         for path in [each for each in self._nodes if folder in each.parents]:
             del self._nodes[path]
@@ -153,7 +153,7 @@ class SimulatedFiles:
         }
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename at once; an existing target file is replaced."""
+        """Rename atomically; an existing target file is replaced."""
         self.check("rename", source)
         if source in self._nodes:
             node = self._nodes[source]
@@ -181,12 +181,12 @@ class SimulatedFiles:
         self._unsynced_names = [each for each in waiting if each[0].parent != folder]
 
     def usage(self, folder: Path) -> DiskUsage:
-        """Return how full the disk under a folder is."""
+        """Return the usage of the simulated disk."""
         used = self.used
         return DiskUsage(used, max(0, self.capacity - used))
 
     def boot_id(self) -> str:
-        """Name this run of the operating system: a power cut begins another."""
+        """Return the boot id; a power cut changes it."""
         return f"boot {self._boots}"
 
     def lock(self, path: Path) -> "SimulatedLock":
@@ -200,16 +200,16 @@ class SimulatedFiles:
 
     @property
     def used(self) -> int:
-        """Bytes of all blocks that hold data."""
+        """Size of all allocated blocks, bytes."""
         return BLOCK * sum(len(node.blocks) for node in self._nodes.values())
 
     def check(self, operation: str, path: Path) -> None:
-        """Let the commanded fault strike."""
+        """Raise the injected fault, if any."""
         if self.fault is not None:
             self.fault(operation, path)
 
     def now_ms(self) -> int:
-        """The time that written files get."""
+        """The modification time for written files, ms."""
         return self._clock_ms()
 
     def _node(self, path: Path) -> _Node:
@@ -230,7 +230,7 @@ class SimulatedFiles:
 
 
 class SimulatedFile:
-    """An open file of the simulated disk; dead after a power cut or kill."""
+    """An open file of the simulated disk; invalid after a power cut or kill."""
 
     def __init__(self, files: SimulatedFiles, path: Path, node: _Node) -> None:
         self._files = files
@@ -244,30 +244,30 @@ class SimulatedFile:
         return bytes(self._node.current[offset : offset + size])
 
     def next_data(self, offset: int) -> int:
-        """Return `offset`: which parts were never written is not kept."""
+        """Return `offset`: the simulated disk has no sparse files."""
         return offset
 
     def pread_now(self, size: int, offset: int) -> bytes | None:
-        """Read as `pread` does: everything is in memory here."""
+        """Read as `pread` does: all data is in memory."""
         return self.pread(size, offset)
 
     def will_need(self, size: int, offset: int) -> None:
-        """Everything is in memory here."""
+        """Do nothing: all data is in memory."""
 
     def map(self, offset: int, size: int, start: int) -> None:
-        """There is nothing to map."""
+        """Return None: the simulated disk has no mappings."""
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all of `data`; when it fails, a random part of it has been written."""
+        """Write all of `data`; a failed call writes a random part of `data`."""
         try:
             self._begin("write")
         except OSError:
             self._put(data[: self._files.random.randint(0, len(data))], offset)
             raise
-        room = self._files.capacity - self._files.used
+        free = self._files.capacity - self._files.used
         fresh = [each for each in self._blocks(offset, len(data)) if each not in self._node.blocks]
-        if fresh and len(fresh) * BLOCK > room:
-            first = max(0, fresh[max(0, room) // BLOCK] * BLOCK - offset)
+        if fresh and len(fresh) * BLOCK > free:
+            first = max(0, fresh[max(0, free) // BLOCK] * BLOCK - offset)
             self._put(data[:first], offset)
             raise OSError(errno.ENOSPC, "no space left on device", str(self._path))
         self._put(data, offset)
@@ -277,7 +277,7 @@ class SimulatedFile:
         self.pwrite(bytes(size), offset)
 
     def sync(self) -> None:
-        """Carry the data to the platters; when it fails, the data is lost for good."""
+        """Make all writes durable; a failed call loses the unsynced data."""
         try:
             self._begin("sync")
         except OSError as error:
@@ -286,7 +286,7 @@ class SimulatedFile:
         self._node.settle(set(self._node.dirty))
 
     def truncate(self, size: int) -> None:
-        """Set the size; what is added reads as zeros, what is cut off is gone."""
+        """Set the size; added bytes read as zeros, bytes behind the new end are lost."""
         self._begin("truncate")
         node = self._node
         old = len(node.current)
@@ -305,7 +305,7 @@ class SimulatedFile:
         return True
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
 
     def _begin(self, operation: str) -> None:
         if self._life != self._files.life:
@@ -334,5 +334,5 @@ class SimulatedLock:
         self._path = path
 
     def release(self) -> None:
-        """Give the folder free for another store."""
+        """Release the lock."""
         self._locked.discard(self._path)

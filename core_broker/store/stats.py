@@ -1,6 +1,6 @@
-"""What the store did, as numbers: totals, and rates over ten seconds, one and ten minutes.
+"""Statistics of the store: totals, and rates over ten seconds, one and ten minutes.
 
-Compatible with RocketMQ's StoreStatsService, whose figures `mqadmin brokerStatus` shows.
+Compatible with RocketMQ's StoreStatsService, whose statistics `mqadmin brokerStatus` shows.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ Rates = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """The figures of one moment."""
+    """A snapshot of the statistics."""
 
     put_times_total: int
     put_size_total: int
@@ -38,13 +38,13 @@ class StoreStats:
     consume_queue_disk_ratio: float
     earliest_message_timestamp: int
     write_time_ms: int
-    #: Places that readers found damaged since the start, and reads that wait for the disk.
+    #: Damaged file offsets reported since the start, and pending cold reads.
     damaged_places: int = 0
     waiting_reads: int = 0
 
     @property
     def to_flush_bytes(self) -> int:
-        """Bytes of the log that are not on the disk yet."""
+        """Size of the unflushed part of the log, bytes."""
         return self.commit_log_max_offset - self.flushed_offset
 
     @property
@@ -55,7 +55,7 @@ class StoreStats:
 
 @dataclass(slots=True)
 class Counters:
-    """Totals since the start; each is raised where the thing happens."""
+    """Totals since the start."""
 
     put_times: int = 0
     put_bytes: int = 0
@@ -67,17 +67,17 @@ class Counters:
 
 
 class RateMeter:
-    """Samples the totals once a second and gives rates from the samples."""
+    """Samples the totals once a second and computes rates from the samples."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        #: Called before anybody looks: they add what was counted elsewhere.
+        #: Called before each read of the counters, to add counts of the fast path.
         self.suppliers: list[Callable[[Counters], None]] = []
         self._samples: deque[tuple[int, int, int, int, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
 
     @property
     def counters(self) -> Counters:
-        """The totals of this moment."""
+        """The current totals."""
         for supply in self.suppliers:
             supply(self._counters)
         return self._counters

@@ -1,6 +1,6 @@
-"""A thread that syncs files beside an executor, without ever waiting for the interpreter.
+"""A thread that syncs files without ever acquiring the GIL, next to an I/O thread.
 
-Linux only, and with the kernel; elsewhere executors sync as they run any other job.
+Linux with the compiled kernel only; elsewhere the I/O thread runs each sync as an ordinary job.
 """
 
 import asyncio
@@ -19,44 +19,44 @@ except ImportError:
 
 
 def can_sync(file: File) -> TypeGuard[DiskFile]:
-    """Whether such a thread can sync this file here."""
+    """Return whether a SyncThread can sync this file on this system."""
     return Syncer is not None and hasattr(os, "eventfd") and type(file) is DiskFile
 
 
 class SyncThread:
-    """Syncs one file at a time, and tells the event loop. Event loop only."""
+    """Syncs one file at a time and notifies the event loop. Event loop only."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._asked = os.eventfd(0, os.EFD_CLOEXEC)
+        self._request_fd = os.eventfd(0, os.EFD_CLOEXEC)
         try:
-            self._told = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._done_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except OSError:
-            os.close(self._asked)
+            os.close(self._request_fd)
             raise
-        self._syncer: Any = Syncer(self._asked, self._told)
+        self._syncer: Any = Syncer(self._request_fd, self._done_fd)
         self._done: Callable[[Exception | None], None] | None = None
         self._loop = loop
         self._thread = threading.Thread(target=self._syncer.run, name=name, daemon=True)
         self._thread.start()
-        loop.add_reader(self._told, self._deliver)
+        loop.add_reader(self._done_fd, self._deliver)
 
     def sync(self, file: DiskFile, done: Callable[[Exception | None], None]) -> None:
-        """Sync a file, which stays open meanwhile, then call `done` with SyncFailed or None."""
+        """Sync a file, then call `done` with SyncFailed or None; the file stays open until then."""
         self._done = done
         self._syncer.ask(file.descriptor)
 
     def close(self) -> None:
-        """Return when the sync under way, and those that follow from it, are done and told."""
-        self._loop.remove_reader(self._told)
+        """Return when the current sync, and syncs started by its callback, have finished."""
+        self._loop.remove_reader(self._done_fd)
         while self._done is not None:
-            told = select.poll()  # select knows the first thousand descriptors only
-            told.register(self._told, select.POLLIN)
-            told.poll()
+            poll = select.poll()  # select() supports the first 1024 descriptors only
+            poll.register(self._done_fd, select.POLLIN)
+            poll.poll()
             self._deliver()
         self._syncer.stop()
         self._thread.join()
-        os.close(self._asked)
-        os.close(self._told)
+        os.close(self._request_fd)
+        os.close(self._done_fd)
 
     def _deliver(self) -> None:
         number = self._syncer.outcome()

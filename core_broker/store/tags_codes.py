@@ -1,6 +1,6 @@
-"""The number that a consume-queue unit keeps for the tags of its message.
+"""The tags code of a consume-queue unit.
 
-The Java hash of TAGS, 0 without; in the topic of delayed messages the time of delivery in ms.
+The Java hash of TAGS, 0 without tags; in the schedule topic the delivery time, ms.
 Compatible with RocketMQ's MessageExtBrokerInner.tagsString2tagsCode and
 CommitLog.checkMessageAndReturnSize.
 """
@@ -9,21 +9,21 @@ from core_broker.message.hashing import tags_code
 from core_broker.message.properties import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TAGS
 from core_broker.message.topics import SCHEDULE_TOPIC
 
-#: Tags whose codes are kept; then all are forgotten.
+#: Maximum number of cached tags codes; beyond the maximum the cache is cleared.
 TAGS_MAX = 4096
-#: A level with more digits is none; Java reads it as a 32-bit number.
+#: Maximum digits of a valid delay level; Java parses a 32-bit number.
 LEVEL_DIGITS_MAX = 9
 
 
 class TagsCodes:
-    """Computes tags codes, remembering those of tags seen before."""
+    """Computes tags codes, with a cache."""
 
     def __init__(self, delay_levels_ms: tuple[int, ...]) -> None:
         self._delay_levels_ms = delay_levels_ms
         self._codes: dict[str, int] = {}
 
     def code(self, topic: str, properties: dict[str, str], stored_at: int) -> int:
-        """Return the code of a message that was stored at a time in ms."""
+        """Return the tags code of a message; `stored_at` is its store time, ms."""
         if topic == SCHEDULE_TOPIC:
             level = self._delay_level(properties)
             if level:
@@ -39,7 +39,7 @@ class TagsCodes:
         return code
 
     def _delay_level(self, properties: dict[str, str]) -> int:
-        """The level of a delayed message, 0 without one; too high ones count as the highest."""
+        """The delay level of a message, 0 without one; at most the highest level."""
         text = properties.get(PROPERTY_DELAY_TIME_LEVEL, "0")
         if not text.isdecimal() or len(text) > LEVEL_DIGITS_MAX:
             return 0

@@ -206,7 +206,7 @@ def test_a_file_system_that_cannot_tell_is_read_as_always(
 ) -> None:
     monkeypatch.setattr(files, "is_warm", lambda path, pages: False)
     assert warmed(bench.store, partial(ask_get, bench.store))[0] is GetStatus.FOUND
-    assert "does not tell what is in memory" in caplog.text
+    assert "does not support RWF_NOWAIT reads" in caplog.text
 
 
 class Answers:

@@ -81,10 +81,10 @@ def test_who_has_a_file_open_reads_it_while_it_is_removed_slowly(
 ) -> None:
     path = tmp_path / "a"
     file = files.open(path, create=True)
-    file.pwrite(b"x" * 100_000, module.FORGOTTEN_BYTES)
+    file.pwrite(b"x" * 100_000, module.EVICTED_BYTES)
     files.remove_slowly(path)
     assert not path.exists()
-    assert file.pread(10, module.FORGOTTEN_BYTES + 99_995) == b"xxxxx"
+    assert file.pread(10, module.EVICTED_BYTES + 99_995) == b"xxxxx"
     file.close()
     files.remove_slowly(path)  # no error when it is gone
 

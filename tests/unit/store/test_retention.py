@@ -167,5 +167,5 @@ def test_a_disk_that_cannot_be_looked_at_is_reported(
     bench = opened(Disk())
     monkeypatch.setattr(Disk, "usage", broken)
     bench.tick(10_000)
-    assert "Cannot look at the disk of the store: gone" in caplog.text
+    assert "Checking the disk of the store failed: gone" in caplog.text
     assert bench.store.writable

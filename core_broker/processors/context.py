@@ -189,7 +189,7 @@ class BrokerContext:
 
         def saved(error: Exception | None) -> None:
             if error is None:
-                response = settled(answer, request)
+                response = response_of(answer, request)
             else:
                 response = RemotingCommand.response(
                     ResponseCode.SYSTEM_ERROR, _unwritten(table, error)
@@ -212,14 +212,14 @@ class BrokerContext:
         """Call `answer` once the data of `cold` is in memory, and send its response."""
 
         def warmed(error: Exception | None) -> None:
-            response = settled(answer, request) if error is None else failure(error, request)
+            response = response_of(answer, request) if error is None else failure(error, request)
             if response is not None:
                 connection.answer(request, response)
 
         self.store.cold_reads.warm(cold, warmed)
 
 
-def settled(
+def response_of(
     answer: Callable[[], RemotingCommand | None], request: RemotingCommand
 ) -> RemotingCommand | None:
     """The response of a handler outside of the server's dispatch; an error becomes a response."""

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from core_broker.errors import RequestRefused
 from core_broker.message import sysflag
 from core_broker.processors.admission import check_foreign_group
-from core_broker.processors.context import BrokerContext, settled
+from core_broker.processors.context import BrokerContext, response_of
 from core_broker.processors.failed_messages import find_group
 from core_broker.processors.remarks import SEE_FAQ
 from core_broker.processors.subscriptions import Accept, MessageFilter, message_filter
@@ -135,7 +135,7 @@ class PullProcessor:
             question = pull.question
             # An error in one pull must not delay the pulls behind it.
             again = partial(self._answer_again, question, may_hold=may_hold)
-            response = settled(again, question.request)
+            response = response_of(again, question.request)
             if response is not None:
                 question.connection.answer(question.request, response)
 

@@ -22,8 +22,8 @@ Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 if TYPE_CHECKING:
     Boolean = bool
 else:
-    # msgspec reads "1" as true, so the decoder keeps the raw value and _settle() converts by Java's
-    # rule.
+    # msgspec reads "1" as true, so the decoder keeps the raw value, and _convert_booleans() applies
+    # Java's rule.
     Boolean = bool | int | float | str
 
 #: Exceptions of msgspec for malformed or unexpected JSON.
@@ -66,7 +66,7 @@ def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
     except DECODE_FAULTS:
         return None
     if plan.booleans:
-        _settle(header, plan.booleans)
+        _convert_booleans(header, plan.booleans)
     return header  # type: ignore[no-any-return]
 
 
@@ -77,7 +77,7 @@ def decode_fields(kind: type[H], fields: dict[str, str]) -> H:
         header = msgspec.convert(fields, kind, strict=False)
     except DECODE_FAULTS as fault:
         raise ProtocolError(f"{kind.__name__}: {fault}") from None
-    _settle(header, plan.booleans)
+    _convert_booleans(header, plan.booleans)
     return header
 
 
@@ -131,7 +131,7 @@ def _member_texts(members: dict[str, msgspec.Raw]) -> dict[str, str]:
     return texts
 
 
-def _settle(header: Header, booleans: tuple[str, ...]) -> None:
+def _convert_booleans(header: Header, booleans: tuple[str, ...]) -> None:
     """Convert the raw values of boolean fields by Java's rule."""
     for name in booleans:
         value = getattr(header, name)

@@ -10,7 +10,7 @@ from core_broker.remoting.bodies.enum_names import (
     ConsumeType,
     EnumName,
     MessageModel,
-    settle,
+    name_ordinals,
 )
 from core_broker.remoting.bodies.heartbeat import SubscriptionData
 from core_broker.remoting.bodies.route import MessageQueue
@@ -41,7 +41,7 @@ class ConsumerConnection(Struct, rename="camel", kw_only=True):
     consume_from_where: EnumName = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value
 
     def __post_init__(self) -> None:
-        settle(
+        name_ordinals(
             self,
             consume_type=ConsumeType,
             message_model=MessageModel,

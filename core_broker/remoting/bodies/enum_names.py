@@ -1,7 +1,6 @@
 """Enumerations in bodies: names on the wire, but ordinals from C++ clients.
 
-A struct with fields of the type EnumName calls `settle` in __post_init__ to convert ordinals to
-names.
+A struct with EnumName fields calls `name_ordinals` in __post_init__ to convert ordinals to names.
 """
 
 from enum import StrEnum
@@ -43,7 +42,7 @@ class ConsumeFromWhere(StrEnum):
     CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
-def settle(struct: msgspec.Struct, **fields: type[StrEnum]) -> None:
+def name_ordinals(struct: msgspec.Struct, **fields: type[StrEnum]) -> None:
     """Replace ordinals in the named fields by names; raises ValueError for a bad ordinal."""
     for attribute, kind in fields.items():
         value: object = getattr(struct, attribute)

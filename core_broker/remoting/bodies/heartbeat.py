@@ -10,7 +10,7 @@ from core_broker.remoting.bodies.enum_names import (
     ConsumeType,
     EnumName,
     MessageModel,
-    settle,
+    name_ordinals,
 )
 
 EXPRESSION_TAG = "TAG"
@@ -44,7 +44,7 @@ class ConsumerData(Struct, rename="camel", kw_only=True):
     unit_mode: bool = False
 
     def __post_init__(self) -> None:
-        settle(
+        name_ordinals(
             self,
             consume_type=ConsumeType,
             message_model=MessageModel,

@@ -29,7 +29,7 @@ class DeleteTopicRequestHeader(Header):
 
 
 class DeleteSubscriptionGroupRequestHeader(Header):
-    """Request of DELETE_SUBSCRIPTIONGROUP (207). 4.9 clients say removeOffset, 5.x cleanOffset."""
+    """Request of DELETE_SUBSCRIPTIONGROUP (207). 4.9 clients send removeOffset, 5.x cleanOffset."""
 
     group_name: str
     clean_offset: Boolean = False

@@ -65,7 +65,7 @@ class SendMessageResponseHeader(Header, gc=False):
 
 
 class ConsumerSendMsgBackRequestHeader(Header):
-    """Request of CONSUMER_SEND_MSG_BACK (36). Delay level 0 lets the broker choose, -1 gives up."""
+    """Request of CONSUMER_SEND_MSG_BACK (36). Delay level 0: broker's choice; -1: dead letter."""
 
     offset: Long
     group: str

@@ -1,11 +1,11 @@
-"""The end of a turn of the event loop: what was put becomes stored, seen, and answered.
+"""The broker's step at the end of an event-loop iteration (a turn): write, publish, wake pulls.
 
-    1. the store writes what the turn put             all of it, or none
-    2. producers that wait for the disk are lined up  SYNC_FLUSH only
-    3. pulls that the new messages satisfy are answered
+    1. the store writes the staged messages of the turn    all of them, or none
+    2. SYNC_FLUSH producers are queued for the flush       SYNC_FLUSH only
+    3. held pulls that the new messages satisfy are answered
 
-The server runs it before it sends the turn's answers, and sends none of them when it fails. One-way
-messages and answers that come later do not make the server do so; they ask for it with `end_soon`.
+The server calls `end` before the write of the turn's answers, and drops the answers after an error.
+One-way messages and later answers have no such call, so their handlers call `end_soon`.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from core_broker.store import MessageStore
 
 log = logging.getLogger(__name__)
 
-#: Hears whether a message is on disk.
+#: Callback with True once a message is on disk, or False after a failure.
 Flushed = Callable[[bool], None]
-#: That, and for how many producers.
+#: A callback and the number of producers behind the callback.
 _Wait = tuple[Flushed, int]
 
 
 class Turn:
-    """Ends turns. `wake` answers the held pulls that became ready."""
+    """Ends turns. `wake` answers ready pulls."""
 
     def __init__(self, store: MessageStore, wake: Callable[[], None]) -> None:
         self._store = store
         self._wake = wake
         self._flush_waits: list[_Wait] = []
-        #: Producers that wait for the disk.
+        #: Number of producers waiting for the disk.
         self.flush_waiters = 0
         self._is_ending_soon = False
         self._failure: StoreReadOnly | None = None
@@ -40,23 +40,23 @@ class Turn:
         self.last_write = (0.0, 0.0)
 
     def when_flushed(self, flushed: Flushed) -> None:
-        """Call back once what this turn put is on disk, or when that failed."""
+        """Call `flushed` once the messages of this turn are on disk, or after a failure."""
         self.line_up(flushed, 1)
         self.end_soon()
 
     def line_up(self, flushed: Flushed, producers: int) -> None:
-        """Do as `when_flushed` for several producers, of a turn that somebody ends."""
+        """Like `when_flushed`, for several producers; the caller makes sure that the turn ends."""
         self._flush_waits.append((flushed, producers))
         self.flush_waiters += producers
 
     def end_soon(self) -> None:
-        """See to it that this turn is ended, even if it has nothing to answer."""
+        """Schedule the end of this turn, for a turn without answers."""
         if not self._is_ending_soon:
             self._is_ending_soon = True
             asyncio.get_running_loop().call_soon(self._end_alone)
 
     def end(self) -> None:
-        """End the turn; raises StoreReadOnly when nothing of it is stored."""
+        """End the turn; raises StoreReadOnly when the messages of the turn are not stored."""
         if self._failure is not None:
             raise self._failure
         self._store.stage_pending()
@@ -83,8 +83,8 @@ class Turn:
         try:
             self.end()
         except StoreReadOnly as error:
-            log.error("messages of this turn are lost: %s", error)  # noqa: TRY400 - known cause
-            # The server may end the same turn right after this; it must not send its answers.
+            log.error("unwritten messages are lost: %s", error)  # noqa: TRY400 - known cause
+            # The server may end the same turn next, and must then drop the turn's answers.
             self._failure = error
             asyncio.get_running_loop().call_soon(self._forget_failure)
 

@@ -28,7 +28,8 @@ test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat
 
 must-beat: $(READY) ## what the console must do better than others: number, title, pass or fail
 	@tools/setup.sh browser
-	$(PYTEST) -q -p tests.support.must_beat -m must_beat tests/api tests/browser $(ARGS)
+	@tools/setup.sh clients
+	$(PYTEST) -q --must-beat -m must_beat tests/api tests/browser tests/compat $(ARGS)
 
 compat: $(READY) ## only the tests with foreign RocketMQ clients
 	@tools/setup.sh clients

@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from tests.support.cluster import Cluster
 
-pytest_plugins = ["tests.compat.summary", "tests.support.scheduling"]
+pytest_plugins = ["tests.compat.summary", "tests.support.must_beat", "tests.support.scheduling"]
 
 # A loaded machine is no failure.
 settings.register_profile("house", deadline=None)

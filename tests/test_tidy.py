@@ -311,9 +311,39 @@ def test_every_variable_of_the_console_is_documented() -> None:
 
 def test_every_make_target_explains_itself() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^([a-z]+):(.*)$", makefile, re.M)
+    targets = re.findall(r"^([a-z-]+):(.*)$", makefile, re.M)
     assert targets
     assert not [target for target, rest in targets if "## " not in rest]
+
+
+def test_every_make_target_in_the_documents_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    missing = {
+        f"{file}: make {target}"
+        for file, text in texts(".md")
+        for code in re.findall(r"`([^`\n]+)`|^    (.+)$", text, re.M)
+        for target in re.findall(r"(?:^|[\s;&])make ([a-z][a-z-]*)", " ".join(code))
+        if target not in targets
+    }
+    assert not missing
+
+
+def test_every_make_target_for_users_is_in_hacking() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    hacking = (ROOT / "HACKING.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):.*## ", makefile, re.M)
+    assert not [name for name in targets if name != "help" and f"make {name}" not in hacking]
+
+
+def test_every_module_that_the_documents_start_exists() -> None:
+    missing = {
+        f"{file}: python -m {module}"
+        for file, text in texts(".md")
+        for module in re.findall(r"python3? -m ([a-z][\w.]*)", text)
+        if find_spec(module) is None
+    }
+    assert not missing
 
 
 def test_units_start_programs_that_exist() -> None:

@@ -27,6 +27,7 @@ def rows(**wanted: Any) -> list[Any]:
     return list(AuditRow.objects.filter(**wanted).order_by("pk"))
 
 
+@pytest.mark.must_beat(18)
 def test_a_topic_deleted_by_two_users_one_of_them_denied(
     staff: User, operator: User, local: Cluster
 ) -> None:
@@ -112,6 +113,7 @@ def test_secrets_and_endless_states_are_not_kept(db: None) -> None:
     assert not re.search("AK|SK|pw", json.dumps([row.before, row.after]).replace("SecretKey", ""))
 
 
+@pytest.mark.must_beat(18)
 def test_nothing_edits_or_deletes_a_row(db: None) -> None:
     with audited_as(None, "topic.delete"):
         pass

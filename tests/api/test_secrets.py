@@ -33,6 +33,7 @@ def secrets(staff: User, operator: User, settings: Settings) -> list[str]:
     return [password, token, *hashes, *kept]
 
 
+@pytest.mark.must_beat(17)
 def test_no_get_answers_with_a_secret(
     staff: User, operator: User, secrets: list[str], local: Cluster
 ) -> None:

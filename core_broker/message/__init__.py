@@ -1,1 +1,1 @@
-"""Messages: what applications send, what a broker stores, and every text and byte form of them."""
+"""Messages of applications, stored messages, and their text and byte formats."""

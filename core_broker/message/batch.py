@@ -1,11 +1,11 @@
-"""The body of a batch request (320): messages of one topic, one after another.
+"""The body of a batch request (320): consecutive messages of a topic.
 
     4  total size        4    flag
     4  magic, 0          4+n  body length, body
     4  body CRC, 0       2+n  properties length, properties
 
-All integers are big-endian. Topic and queue are in the header of the request, whose properties the
-broker adds to each message's own. Compatible with RocketMQ's MessageDecoder.encodeMessages.
+All integers are big-endian. Topic and queue are in the header of the request; the broker adds the
+properties of the header to each message. Compatible with RocketMQ's MessageDecoder.encodeMessages.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from core_broker.message.layout import SHORT, Layout
 from core_broker.message.model import Message
 from core_broker.message.properties import decode_properties, encode_properties
 
-#: What stands before the body of each message.
+#: The fields before the body of each message.
 BATCHED_HEAD = Layout(
     ("size", "I"), ("magic", "I"), ("body_crc", "I"), ("flag", "i"), ("body_bytes", "I")
 )
@@ -52,7 +52,7 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
 
 
 def decode_batch(body: bytes) -> list[BatchedMessage]:
-    """Read the body of a batch request; raises ProtocolError when a length does not add up."""
+    """Decode the body of a batch request; raises ProtocolError for inconsistent lengths."""
     messages: list[BatchedMessage] = []
     at = 0
     try:

@@ -1,8 +1,8 @@
 """Compressed message bodies. Clients compress and decompress; a broker passes them through.
 
-The kind is in the system flag: 0x000 and 0x300 zlib stream (RFC 1950), 0x100 LZ4 frame, 0x200
-Zstandard frame. The size after unpacking is not on the wire, so it is bounded here. Compatible with
-RocketMQ's Compressor and CompressionType.
+The compression type is in the system flag: 0x000 and 0x300 zlib stream (RFC 1950), 0x100 LZ4 frame,
+0x200 Zstandard frame. The decompressed size is not on the wire, so decompression has a limit.
+Compatible with RocketMQ's Compressor and CompressionType.
 """
 
 import zlib
@@ -19,7 +19,7 @@ COMPRESS_LEVEL = 5
 def compress(
     body: bytes, kind: int = sysflag.COMPRESSION_ZLIB, level: int = COMPRESS_LEVEL
 ) -> bytes:
-    """Pack a body; the sender also sets `kind` and the compressed bit in the system flag."""
+    """Compress a body; the sender also sets `kind` and the compressed bit in the system flag."""
     packed: bytes
     if kind == sysflag.COMPRESSION_LZ4:
         packed = _lz4().compress(body)
@@ -31,7 +31,7 @@ def compress(
 
 
 def decompress(body: bytes, sys_flag: int, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """Unpack a body to at most `limit` bytes; raises ProtocolError when it is broken or larger."""
+    """Decompress a body to at most `limit` bytes; raises ProtocolError beyond, or for bad data."""
     decompressor, faults = _decompressor(sys_flag & sysflag.COMPRESSION_MASK)
     try:
         unpacked: bytes = decompressor.decompress(body, limit + 1)
@@ -45,7 +45,7 @@ def decompress(body: bytes, sys_flag: int, limit: int = DECOMPRESSED_BYTES_MAX) 
 
 
 def _decompressor(kind: int) -> tuple[Any, type[Exception]]:
-    """Something that unpacks with a bound, and what it raises for broken bytes."""
+    """Return a decompressor with a size limit, and the exception type for malformed data."""
     if kind in {0, sysflag.COMPRESSION_ZLIB}:
         return zlib.decompressobj(), zlib.error
     if kind == sysflag.COMPRESSION_LZ4:

@@ -1,6 +1,6 @@
 """Delay levels: `messageDelayLevel` names one delay per level, level 1 first.
 
-A delayed message waits in the topic SCHEDULE_TOPIC_XXXX, queue level - 1. Compatible with
+A delayed message is first stored in the topic SCHEDULE_TOPIC_XXXX, queue level - 1. Compatible with
 RocketMQ's ScheduleMessageService.
 """
 
@@ -8,7 +8,7 @@ UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Return the delay of each level in milliseconds; raises ValueError on any other text."""
+    """Return the delay of each level, ms; raises ValueError for malformed text."""
     return tuple(_delay_ms(each) for each in text.split())
 
 

@@ -1,4 +1,4 @@
-"""Java's String.hashCode, on which queues, indexes and tag filters of RocketMQ are built.
+"""Java's String.hashCode, the hash of RocketMQ's queue selection, index and tag filters.
 
 The hash of s is s[0]*31^(n-1) + … + s[n-1] over UTF-16 units, as a signed 32-bit number.
 """
@@ -23,7 +23,7 @@ _POWERS = tuple(_powers(count) for count in range(_CACHED_POWERS))
 
 
 def java_string_hash(text: str, seed: int = 0) -> int:
-    """Hash of `text`; `seed` is the hash of what stands before it, so that prefixes can be kept."""
+    """Hash of `text`; `seed` is the hash of a preceding prefix, for cached prefixes."""
     units: Sequence[int]
     if text.isascii():
         units = text.encode("ascii")
@@ -40,5 +40,5 @@ def java_string_hash(text: str, seed: int = 0) -> int:
 
 
 def tags_code(tags: str | None) -> int:
-    """The number that a consume-queue unit keeps for the tags of a message; 0 without tags."""
+    """The tags code of a consume-queue unit; 0 without tags."""
     return java_string_hash(tags) if tags else 0

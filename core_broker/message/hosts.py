@@ -1,4 +1,4 @@
-"""Internet addresses as 4 or 16 bytes, the form in which records and ids keep them."""
+"""Internet addresses as 4 or 16 bytes, as in records and message ids."""
 
 from functools import lru_cache
 from ipaddress import ip_address

@@ -1,10 +1,10 @@
-"""The two ids of a message, both upper-case hexadecimal.
+"""The two message ids, upper-case hexadecimal.
 
-Offset id, given by the broker that stores it (32 digits with IPv4, 56 with IPv6):
+Offset id, assigned by the storing broker (32 digits with IPv4, 56 with IPv6):
 
     4 or 16  address of the broker    4  port    8  offset_physical
 
-Unique key, given by the client that creates it (32 or 56 digits):
+Unique key, assigned by the sending client (32 or 56 digits):
 
     4 or 16  address of the client    2  process id, low bits    4  a number of the process
     4  milliseconds since the start of the month, local time     2  counter, low bits
@@ -34,7 +34,7 @@ def offset_msg_id(ip: str, port: int, offset_physical: int) -> str:
 
 
 def parse_offset_msg_id(text: str) -> tuple[str, int, int]:
-    """Address, port and offset_physical of an offset id; raises ClientError when it is none."""
+    """Address, port and offset_physical of an offset id; raises ClientError for malformed text."""
     data = _id_bytes(text)
     layout = _OFFSET_ID_V4 if len(text) == _V4_DIGITS else _OFFSET_ID_V6
     address, port, offset = layout.unpack(data)
@@ -53,7 +53,7 @@ def _id_bytes(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class UniqKey:
-    """What a unique key tells about its message."""
+    """The decoded fields of a unique key."""
 
     ip: str
     pid: int
@@ -83,7 +83,7 @@ class UniqKeyFactory:
 
 
 def parse_uniq_key(text: str, now_ms: int) -> UniqKey:
-    """Read a unique key; the month is the latest that does not put it into the future of now_ms."""
+    """Decode a unique key; assumes the latest month that keeps the key before `now_ms`."""
     data = _id_bytes(text)
     size = len(data) - _UNIQ_KEY_TAIL.size
     pid, _, elapsed, counter = _UNIQ_KEY_TAIL.unpack_from(data, size)
@@ -94,7 +94,7 @@ def parse_uniq_key(text: str, now_ms: int) -> UniqKey:
 
 
 def _month_around(moment_ms: int) -> tuple[int, int]:
-    """Start of the month that holds the moment, and of the next one, in local time."""
+    """Start of the month that contains the moment, and of the next month, local time, ms."""
     local = time.localtime(moment_ms // 1000)
     start = time.mktime((local.tm_year, local.tm_mon, 1, 0, 0, 0, 0, 0, -1))
     end = time.mktime((local.tm_year, local.tm_mon + 1, 1, 0, 0, 0, 0, 0, -1))

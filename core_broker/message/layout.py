@@ -1,14 +1,14 @@
 """Layouts: the fixed-size, big-endian parts of RocketMQ's formats, as tables of named fields.
 
 A layout is written once, as (name, format) pairs in the order of the bytes. Structs, offsets and
-numpy dtypes derive from the table, so no two modules can disagree about a format. Layouts and
+numpy dtypes derive from the table, so all modules use the same format. Layouts and
 their Structs are made when a module is imported; hot loops keep the bound `unpack_from`.
 """
 
 from struct import Struct, calcsize
 from typing import NamedTuple
 
-#: Length fields of variable parts, 2 and 4 bytes, and 8-byte numbers.
+#: Length fields of 2 and 4 bytes, and 8-byte numbers.
 SHORT = Struct(">H")
 INT = Struct(">I")
 LONG = Struct(">q")
@@ -17,7 +17,7 @@ _NUMPY_FORMATS = {"H": ">u2", "I": ">u4", "i": ">i4", "q": ">i8"}
 
 
 class Field(NamedTuple):
-    """One field: its name, its format for `struct`, and its offset in bytes."""
+    """A field: name, format code of `struct`, and offset, bytes."""
 
     name: str
     format: str
@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 class Layout:
-    """Named fields of fixed size, one behind the other without padding, big-endian."""
+    """Consecutive named fields of fixed size, without padding, big-endian."""
 
     __slots__ = ("_fields", "size", "struct")
 
@@ -68,7 +68,7 @@ class Layout:
         return Struct(">" + "".join(parts))
 
     def merge(self, name: str, first: str, last: str) -> "Layout":
-        """Return a layout in which the fields from `first` to `last` are one, of bytes."""
+        """Return a layout with the fields from `first` to `last` merged into one field of bytes."""
         fields = self.fields
         low, high = self.index(first), self.index(last)
         end = fields[high + 1].offset if high + 1 < len(fields) else self.size
@@ -77,7 +77,7 @@ class Layout:
         return Layout(*before, merged, *(field[:2] for field in fields[high + 1 :]))
 
     def numpy_fields(self) -> list[tuple[str, str]]:
-        """Return what `numpy.dtype` takes; fields of bytes become void fields."""
+        """Return the fields for `numpy.dtype`; fields of bytes become void fields."""
         return [
             (field.name, _NUMPY_FORMATS.get(field.format) or "V" + field.format.removesuffix("s"))
             for field in self.fields

@@ -1,8 +1,8 @@
-"""A message on its way: as the application makes it, into the store, and out of it again.
+"""The forms of a message: of the producer, of the broker before storing, and stored.
 
-    Message       what a producer sends: topic, body, properties
-    MessageInner  what a broker appends: also queue, times and hosts
-    MessageExt    what was stored: also its offsets; this is what consumers receive
+    Message       sent by a producer: topic, body, properties
+    MessageInner  appended by a broker: also queue, times and hosts
+    MessageExt    stored, and received by consumers: also offsets
 
 Compatible with RocketMQ's Message, MessageExtBrokerInner and MessageExt.
 """
@@ -32,7 +32,7 @@ NO_HOST: Host = ("0.0.0.0", 0)  # noqa: S104 - the absence of an address, nothin
 
 
 class Message:
-    """A message to send. Tags, keys and delay are properties with names of their own."""
+    """A message to send. Tags, keys and delay level are stored as properties."""
 
     __slots__ = ("body", "flag", "properties", "topic")
 
@@ -62,8 +62,11 @@ class Message:
         self.properties[PROPERTY_WAIT_STORE_MSG_OK] = "true" if wait_store_ok else "false"
 
     def put_user_property(self, name: str, value: str) -> None:
-        """Set a property of the application's own. Raises ClientError when the name is one of
-        RocketMQ's, or when it or the value is blank, for such a property would be lost."""
+        """Set a property of the application.
+
+        Raises ClientError for a reserved name, and for a blank name or value, since RocketMQ drops
+        such properties.
+        """
         if not name.strip() or not value.strip():
             raise ClientError("The name or value of a property is blank.")
         if name in RESERVED_PROPERTIES:
@@ -72,17 +75,17 @@ class Message:
 
     @property
     def tags(self) -> str | None:
-        """The tag that consumers filter by."""
+        """The tag for consumers' filters."""
         return self.properties.get(PROPERTY_TAGS)
 
     @property
     def keys(self) -> list[str]:
-        """The keys under which the message can be found."""
+        """The keys for queries by key."""
         return split_keys(self.properties.get(PROPERTY_KEYS))
 
     @property
     def msg_id(self) -> str | None:
-        """The unique key, when the message has one already; sending gives one to a copy."""
+        """The unique key, if set; sending sets a key on a copy of the message."""
         return self.properties.get(PROPERTY_UNIQ_KEY)
 
     def __repr__(self) -> str:
@@ -91,7 +94,7 @@ class Message:
 
 @dataclass(slots=True)
 class MessageInner:
-    """A message on its way into the log. The order of `properties` is the order on disk."""
+    """A message to append to the log. The order of `properties` is the order on disk."""
 
     topic: str
     queue_id: int
@@ -107,18 +110,18 @@ class MessageInner:
 
     @property
     def tags(self) -> str | None:
-        """The tag that consumers filter by."""
+        """The tag for consumers' filters."""
         return self.properties.get(PROPERTY_TAGS)
 
     @property
     def keys(self) -> list[str]:
-        """The keys under which the message can be found."""
+        """The keys for queries by key."""
         return split_keys(self.properties.get(PROPERTY_KEYS))
 
 
 @dataclass(slots=True)
 class MessageExt:
-    """A stored message. `body` is as stored, so it may be compressed."""
+    """A stored message. `body` has the stored bytes, which may be compressed."""
 
     topic: str
     body: bytes
@@ -136,31 +139,31 @@ class MessageExt:
     reconsume_times: int
     prepared_transaction_offset: int
     body_crc: int
-    #: Name of the broker that it was read from, set by the client.
+    #: Name of the broker, set by the receiving client.
     broker_name: str | None = None
 
     @property
     def msg_id(self) -> str:
-        """The unique key of the client that made it, or the offset id when it gave none."""
+        """The unique key of the sending client, or the offset id without a unique key."""
         return self.properties.get(PROPERTY_UNIQ_KEY) or self.offset_msg_id
 
     @property
     def offset_msg_id(self) -> str:
-        """The id that tells which broker stored it, and where."""
+        """The id with address and physical offset of the storing broker."""
         return offset_msg_id(*self.store_host, self.offset_physical)
 
     @property
     def tags(self) -> str | None:
-        """The tag that consumers filter by."""
+        """The tag for consumers' filters."""
         return self.properties.get(PROPERTY_TAGS)
 
     @property
     def keys(self) -> list[str]:
-        """The keys under which the message can be found."""
+        """The keys for queries by key."""
         return split_keys(self.properties.get(PROPERTY_KEYS))
 
     def decompressed_body(self) -> bytes:
-        """The body as the application sent it; raises ProtocolError when it does not unpack."""
+        """The decompressed body; raises ProtocolError for malformed data."""
         if not self.sys_flag & sysflag.COMPRESSED:
             return self.body
         return decompress(self.body, self.sys_flag)

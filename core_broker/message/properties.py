@@ -1,4 +1,4 @@
-"""Message properties: names with a meaning, and their text form.
+"""Message properties: reserved names, and the text form.
 
     name 0x01 value 0x02 name 0x01 value …
 
@@ -47,7 +47,7 @@ PROPERTY_PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
 PROPERTY_DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 PROPERTY_DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
 
-#: Names that RocketMQ keeps for itself; an application may not use them for its own properties.
+#: Names reserved by RocketMQ; applications may not set these properties.
 RESERVED_PROPERTIES = frozenset(
     {
         PROPERTY_KEYS,
@@ -79,23 +79,24 @@ RESERVED_PROPERTIES = frozenset(
     }
 )
 
+#: Minimum length of a property: name, separator and value.
 _SHORTEST = 3
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """The text form, in the order of the mapping; properties without a value are left out."""
+    """The text form, in the order of the mapping, without empty properties."""
     return PROPERTY_SEPARATOR.join(
         [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items() if value]
     )
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """The text form as it is stored."""
+    """The stored text form."""
     return properties_text(properties).encode("utf-8", "replace")
 
 
 def decode_properties(text: str | bytes) -> dict[str, str]:
-    """Read either form; whatever is not a property is passed over, as RocketMQ does."""
+    """Decode text or bytes; skips malformed properties, as RocketMQ does."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     properties: dict[str, str] = {}
@@ -108,5 +109,5 @@ def decode_properties(text: str | bytes) -> dict[str, str]:
 
 
 def split_keys(keys: str | None) -> list[str]:
-    """The single keys of a KEYS property."""
+    """The keys of a KEYS property."""
     return keys.split() if keys else []

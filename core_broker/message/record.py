@@ -1,6 +1,6 @@
-"""The stored message: one record of the commit log, and of every answer that carries messages.
+"""The codec of stored messages: records of the commit log and of responses with messages.
 
-Its layout is in record_layout.py. Compatible with RocketMQ's CommitLog and MessageDecoder.
+The layout is in record_layout.py. Compatible with RocketMQ's CommitLog and MessageDecoder.
 """
 
 from struct import error
@@ -36,7 +36,7 @@ pack_head_with_hosts = (
     .merge("from_store_host", "store_address", "prepared_transaction_offset")
     .struct.pack
 )
-#: Reconsume times and prepared transaction offset of a message that has neither.
+#: Zero reconsume times and prepared transaction offset, encoded.
 FIRST_DELIVERY = bytes(BODY_LENGTH_AT - RECONSUME_TIMES_AT)
 
 _START = HEAD.select("store_size", "magic", "sys_flag")
@@ -44,12 +44,12 @@ _BYTE = tuple(bytes((value,)) for value in range(256))
 
 
 def body_crc(body: bytes | memoryview) -> int:
-    """The checksum of a body as stored: CRC-32 without its sign bit."""
+    """The stored checksum of a body: CRC-32 without the sign bit."""
     return crc32(body) & CRC_MASK
 
 
 def host_flags(inner: MessageInner) -> int:
-    """The system flag of a message with the bits that its hosts demand."""
+    """The system flag of a message, with the bits for IPv6 hosts."""
     flag = inner.sys_flag & ~V6_HOSTS
     if ":" in inner.born_host[0]:
         flag |= sysflag.BORN_HOST_V6
@@ -61,7 +61,7 @@ def host_flags(inner: MessageInner) -> int:
 def encode_record(
     inner: MessageInner, *, queue_offset: int, physical_offset: int, store_timestamp: int
 ) -> bytes:
-    """The bytes to append. The caller has checked the sizes; this asserts what fits the fields."""
+    """Encode a record of checked size; raises struct.error beyond the range of a field."""
     topic = inner.topic.encode()
     properties = encode_properties(inner.properties)
     body = inner.body
@@ -70,7 +70,7 @@ def encode_record(
     if ":" in born or ":" in store or len(topic) > TOPIC_BYTES_V1_MAX:
         place = (queue_offset, physical_offset, store_timestamp)
         return _encode_wide(inner, topic, properties, place)
-    # Nearly every message comes this way, so it makes as few objects as it can.
+    # The common case: as few objects as possible.
     body_bytes, topic_bytes, properties_bytes = len(body), len(topic), len(properties)
     head = _pack_v4_head(
         RECORD_BYTES_MIN + body_bytes + topic_bytes + properties_bytes,
@@ -98,7 +98,7 @@ def encode_record(
 def _encode_wide(
     inner: MessageInner, topic: bytes, properties: bytes, place: tuple[int, int, int]
 ) -> bytes:
-    """Any record, also with IPv6 hosts or a long topic; `place` is queue offset, position, time."""
+    """Encode any record; `place` is queue offset, physical offset and store time."""
     queue_offset, physical_offset, store_timestamp = place
     body = inner.body
     flags = host_flags(inner)
@@ -138,7 +138,7 @@ def _encode_wide(
 def decode_record(
     buffer: bytes | bytearray | memoryview, offset: int = 0, *, check_crc: bool = False
 ) -> MessageExt:
-    """Read the record at `offset`; raises ProtocolError when there is none."""
+    """Decode the record at `offset`; raises ProtocolError without a valid record."""
     try:
         return _decode(memoryview(buffer), offset, check_crc)
     except (error, UnicodeDecodeError, IndexError) as fault:
@@ -146,7 +146,7 @@ def decode_record(
 
 
 def decode_records(buffer: bytes | bytearray | memoryview) -> list[MessageExt]:
-    """Read records that follow one another to the end of `buffer`, as answers carry them."""
+    """Decode consecutive records up to the end of `buffer`, as in responses."""
     view = memoryview(buffer)
     messages: list[MessageExt] = []
     offset = 0

@@ -1,4 +1,4 @@
-"""The layout of a stored record: the one table from which its Structs, dtypes and offsets derive.
+"""The layout of a stored record: the table from which Structs, dtypes and offsets derive.
 
     4  total size              8       store timestamp, ms
     4  magic                   4|16+4  store host: address, port
@@ -14,7 +14,7 @@
 All integers are big-endian. Host addresses have 16 bytes when bits of the system flag say so.
 Magic 2 is used for topics of more than 127 bytes only. The end of a log file is marked by a blank:
 the number of bytes left, and BLANK_MAGIC. The compiled kernel has its own copy of these numbers in
-core_broker/kernel/layout.pxd; tests/unit/kernel/test_layouts.py compares the two. Compatible with
+core_broker/kernel/layout.pxd; tests/unit/kernel/test_layouts.py compares both. Compatible with
 RocketMQ's CommitLog and MessageDecoder.
 """
 
@@ -59,13 +59,13 @@ def _head_layout(hosts: int) -> Layout:
     )
 
 
-#: The head of a record, all that stands before the body, by `sys_flag & V6_HOSTS`.
+#: Layouts of the head of a record, the fields before the body, by `sys_flag & V6_HOSTS`.
 HEADS = {hosts: _head_layout(hosts) for hosts in (0, BORN_HOST_V6, STORE_HOST_V6, V6_HOSTS)}
 #: The head of a record with IPv4 hosts.
 HEAD = HEADS[0]
-#: Total size and magic, as every record and every blank begins.
+#: Total size and magic, the first fields of records and blanks.
 RECORD_START = HEAD.select("store_size", "magic")
-#: Bytes that stay free at the end of a log file for the blank.
+#: Free bytes at the end of a log file, for the blank.
 BLANK_BYTES = RECORD_START.size
 #: Size of a record without body, topic and properties, with IPv4 hosts: the head and two lengths.
 RECORD_BYTES_MIN = HEAD.size + 1 + 2
@@ -79,7 +79,7 @@ PHYSICAL_OFFSET_AT = HEAD.at("physical_offset")
 SYS_FLAG_AT = HEAD.at("sys_flag")
 BORN_TIMESTAMP_AT = HEAD.at("born_timestamp")
 BORN_HOST_AT = HEAD.at("born_address")
-#: These offsets, and the following ones, hold with IPv4 hosts.
+#: This offset and the following ones are right with IPv4 hosts only.
 STORE_TIMESTAMP_AT = HEAD.at("store_timestamp")
 STORE_HOST_AT = HEAD.at("store_address")
 RECONSUME_TIMES_AT = HEAD.at("reconsume_times")

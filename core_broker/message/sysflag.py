@@ -1,4 +1,4 @@
-"""Bits of the system flag, one 32-bit field in every stored message, and of pull requests.
+"""Bits of the system flag, a 32-bit field of stored messages, and of pull requests.
 
     0x001 compressed body        0x00C transaction: 0 none, 4 prepared, 8 commit, C rollback
     0x002 several tags           0x010 born host is IPv6      0x020 store host is IPv6

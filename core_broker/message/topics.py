@@ -1,4 +1,4 @@
-"""Names of topics and groups: the system's own, the derived ones, and which are legal.
+"""Names of topics and groups: system names, derived names, and validation.
 
 Compatible with RocketMQ's TopicValidator, Validators and MixAll.
 """
@@ -7,8 +7,9 @@ import re
 
 from core_broker.errors import ClientError
 
+#: Maximum name lengths, bytes. Only retry and dead-letter topics exceed the 127 bytes of record
+#: magic 1.
 TOPIC_BYTES_MAX = 127
-#: A record keeps topics of up to 127 bytes in its first layout; only derived ones may be longer.
 DERIVED_TOPIC_BYTES_MAX = 255
 GROUP_BYTES_MAX = 255
 
@@ -18,7 +19,7 @@ SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 REPLY_TOPIC_SUFFIX = "_REPLY_TOPIC"
 
-#: The template from which topics are created on first use.
+#: The template of automatically created topics.
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 BENCHMARK_TOPIC = "BenchmarkTest"
@@ -42,7 +43,7 @@ SYSTEM_TOPICS = frozenset(
         OFFSET_MOVED_EVENT_TOPIC,
     }
 )
-#: System topics that only the broker itself may write to.
+#: System topics that clients may not write to.
 SEND_FORBIDDEN_TOPICS = frozenset(
     {
         SCHEDULE_TOPIC,
@@ -54,7 +55,7 @@ SEND_FORBIDDEN_TOPICS = frozenset(
     }
 )
 
-#: Under this name the broker keeps how far it has settled half messages.
+#: The consumer group of the broker's progress in settling half messages.
 TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 SELF_TEST_CONSUMER_GROUP = "SELF_TEST_C_GROUP"
@@ -76,32 +77,32 @@ _LEGAL_TEXT = "^[%|a-zA-Z0-9_-]+$"
 
 
 def retry_topic(group: str) -> str:
-    """The topic from which a group receives again what it failed to consume."""
+    """The topic that redelivers messages to a group after failed consumption."""
     return RETRY_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """The topic that keeps what a group failed to consume too often."""
+    """The topic of a group's dead letters."""
     return DLQ_PREFIX + group
 
 
 def reply_topic(cluster: str) -> str:
-    """The topic through which answers of request-reply travel in a cluster."""
+    """The topic of request-reply responses in a cluster."""
     return cluster + REPLY_TOPIC_SUFFIX
 
 
 def is_system_topic(topic: str) -> bool:
-    """True for the topics that the system keeps for itself."""
+    """True for reserved system topics."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """True for the groups that the system and its tools use."""
+    """True for groups of the system and its tools."""
     return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def validate_topic(topic: str) -> None:
-    """Raise ClientError with RocketMQ's words when the name cannot be a topic's."""
+    """Raise ClientError with RocketMQ's text for an illegal topic name."""
     if not topic.strip():
         raise ClientError("The specified topic is blank.")
     if not _LEGAL.fullmatch(topic):
@@ -115,7 +116,7 @@ def validate_topic(topic: str) -> None:
 
 
 def validate_group(group: str) -> None:
-    """Raise ClientError with RocketMQ's words when the name cannot be a group's."""
+    """Raise ClientError with RocketMQ's text for an illegal group name."""
     if not group.strip():
         raise ClientError("the specified group is blank")
     if not _LEGAL.fullmatch(group):

@@ -1,8 +1,8 @@
-"""kill -9 of a broker under load, at random moments, also while it starts, again and again.
+"""kill -9 of a broker under load, repeatedly, at random moments, also during the start.
 
 `RUNS` sets how many kills, `FIRST_SEED` where the random moments begin; a failure prints the
-command that repeats it. Under SYNC_FLUSH and ASYNC_FLUSH alike nothing that was acknowledged may be
-missing afterwards, since the operating system keeps what a process has written.
+command for a repetition. Under SYNC_FLUSH and ASYNC_FLUSH no acknowledged message may be missing
+afterwards, since the page cache survives the process.
 """
 
 import asyncio
@@ -31,14 +31,13 @@ pytestmark = pytest.mark.crash
 
 RUNS = int(os.environ.get("RUNS", "3"))
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
-#: So many lives share a store; then a fresh one is begun.
+#: Number of lives of one store.
 LIVES_PER_STORE = 20
 ACKNOWLEDGED_MAX = 1500
-#: One life in so many is ended while the broker starts.
+#: One of this number of lives ends during the start of the broker.
 EARLY_KILL_SHARE = 0.2
 START_S_MAX = 1.2
-#: Files so small that every life fills several of them, and checkpoints so frequent that kills hit
-#: them.
+#: Small files, so that every life fills several, and frequent checkpoints, so that kills hit some.
 SETTINGS = {
     "mapped_file_size_commit_log": 256 * 1024,
     "mapped_file_size_consume_queue": 20 * 500,
@@ -54,7 +53,7 @@ SETTINGS = {
 
 
 async def live_and_die(cluster: Cluster, history: History, generator: random.Random) -> None:
-    """Load the broker, and kill it at a moment that only the seed knows."""
+    """Load the broker, and kill the process at a moment determined by the seed."""
     load = Load(cluster.broker_addr, history, generator)
     sending = asyncio.create_task(load.run())
     await load.acknowledged(generator.randint(1, ACKNOWLEDGED_MAX))
@@ -70,7 +69,7 @@ def kill_while_starting(cluster: Cluster, generator: random.Random) -> None:
 
 
 async def check(cluster: Cluster, history: History) -> None:
-    """Everything in the queues against everything that was said; then the files themselves."""
+    """Compare the queues with the history; then verify the files."""
     verdict = history.check(await read_topic(cluster.broker_addr))
     assert verdict.is_clean, verdict.problems[:20]
     cluster.stop_broker()
@@ -86,7 +85,7 @@ def verify(folder: Path) -> None:
 
 @contextmanager
 def repeatable(seed: int, flush: str) -> Iterator[None]:
-    """Say how to repeat what fails: the lives of its store from the first on."""
+    """Print the command for a repetition: the lives of the store from the first on."""
     first = seed - (seed - FIRST_SEED) % LIVES_PER_STORE
     try:
         yield
@@ -125,12 +124,12 @@ async def test_reliability_01_kill_under_sync_flush(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(120 + 15 * RUNS)
 async def test_reliability_02_kill_under_async_flush(tmp_path: Path) -> None:
-    """Guards against acknowledging what is only in the memory of the process."""
+    """The test detects acknowledgements of messages in process memory."""
     await kill_again_and_again(tmp_path, "ASYNC_FLUSH")
 
 
 async def test_tables_survive_a_kill(tmp_path: Path) -> None:
-    """Topics are on disk before they are used; offsets at most one flush interval later."""
+    """Topics are on the disk before their first use; offsets at most one flush interval later."""
     with Cluster(tmp_path, flush_consumer_offset_interval=50) as cluster:
         client = RemotingClient(name="client")
         addr = cluster.broker_addr

@@ -1,7 +1,7 @@
 """A real broker on a small file system that fills up under load, and is freed again.
 
-Sends are refused with RocketMQ's code and remark, reading and deleting go on, and sends go on by
-themselves when there is room.
+Sends are refused with RocketMQ's code and remark, reading and deleting go on, and sends resume
+automatically with free space.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MIB = 1024 * 1024
 DISK_BYTES = 32 * MIB
 BALLAST_BYTES = 12 * MIB
 BODY_BYTES = (1_000, 20_000)
-#: No cleaning and no watermark: the file system itself says when it is full.
+#: No cleaning and no watermark: only ENOSPC of the file system refuses messages.
 SETTINGS = {
     "mapped_file_size_commit_log": MIB,
     "mapped_file_size_consume_queue": 20 * 200,
@@ -47,7 +47,7 @@ REMARK = (
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, in memory."""
+    """A separate file system in memory."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a file system")
     folder = tmp_path / "disk"
@@ -110,7 +110,7 @@ async def test_reliability_08_full_disk(
         # Reading and deleting go on.
         await check(cluster, history)
         await delete_topic(addr, "Unwanted")
-        # Freed, it goes on by itself.
+        # Free space ends the refusal automatically.
         ballast.unlink()
         await eventually(lambda: accepts(addr), 30)
         load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
@@ -131,7 +131,7 @@ async def accepts(addr: str) -> bool:
 async def test_reliability_08_forced_cleaning_at_the_watermark(
     tmp_path: Path, small_disk: Path
 ) -> None:
-    """Much more than the disk holds goes through it, since the oldest segments make way."""
+    """The broker stores many times the size of the disk, since the oldest segments are deleted."""
     settings = SETTINGS | {
         "store_path_root_dir": small_disk / "store",
         "disk_space_clean_forcibly_ratio": 60,
@@ -157,7 +157,8 @@ async def test_reliability_08_forced_cleaning_at_the_watermark(
 
 
 async def test_reliability_08_cleaning_by_age(tmp_path: Path) -> None:
-    """At the hour of deleteWhen what is older than fileReservedTime goes, whatever the disk."""
+    """In the hour of deleteWhen, segments older than fileReservedTime are deleted at any disk
+    usage."""
     settings = SETTINGS | {"file_reserved_time": 1}
     history = History()
     with Cluster(tmp_path, **settings) as cluster:

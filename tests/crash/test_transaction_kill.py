@@ -1,7 +1,7 @@
-"""kill -9 of a broker with open transactions: what was ended stays ended, the rest is asked about.
+"""kill -9 of a broker with open transactions: ended ones stay ended, the others are checked.
 
-A transaction that was ended in an answered request is never asked about again. Each is delivered
-exactly once or not at all, whenever the broker dies.
+A transaction ended by an answered request is never checked again. Each message is delivered exactly
+once or never, for any moment of the kill.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ ANSWER_TIMEOUT_MS = 10_000
 
 
 class Transactor:
-    """A producer on one connection, which commits whatever it is asked about."""
+    """A producer on one connection, which commits every checked transaction."""
 
     def __init__(self, addr: str) -> None:
         self.addr = addr
@@ -46,7 +46,7 @@ class Transactor:
         self._answers: set[asyncio.Task[None]] = set()
 
     async def beat(self) -> None:
-        """Tell the broker that this is a producer."""
+        """Register as a producer by a heartbeat."""
         beat = HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="PG")])
         await self.ask(RemotingCommand.request(RequestCode.HEART_BEAT, None, encode_body(beat)))
 
@@ -57,7 +57,7 @@ class Transactor:
         return (await self.ask(command)).header(SendMessageResponseHeader)
 
     async def end(self, offset: int, place: int, how: int) -> None:
-        """End a transaction, and wait until the broker says that it did."""
+        """End a transaction, and wait for the response."""
         header = EndTransactionRequestHeader(
             producer_group="PG",
             tran_state_table_offset=place,
@@ -111,7 +111,7 @@ async def delivered(addr: str) -> Counter[str]:
 
 
 async def all_settled(transactor: Transactor) -> bool:
-    """The broker has kept that no half message is open."""
+    """The broker has stored the progress: no half message is open."""
     end = RemotingCommand.request(
         RequestCode.GET_MAX_OFFSET, {"topic": TRANS_HALF_TOPIC, "queueId": "0"}
     )
@@ -126,7 +126,7 @@ async def all_settled(transactor: Transactor) -> bool:
 async def test_kills_between_and_within_transactions(tmp_path: Path, flush: str) -> None:
     settings = {"transaction_time_out": 300, "transaction_check_interval": 200}
     with Cluster(tmp_path, flush_disk_type=flush, **settings) as cluster:
-        # Nobody may be asked in the first life: as long as it lasts, no message is old enough.
+        # No check may come in the first life: no half message is old enough.
         cluster.restart_broker(transaction_time_out=3_600_000)
         first = Transactor(cluster.broker_addr)
         await first.beat()

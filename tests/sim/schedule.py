@@ -1,8 +1,7 @@
 """One seeded schedule: puts, flushes, faults, damage, cuts, kills and restarts of a store.
 
-After every restart the store must hold what the `History` demands: everything acknowledged,
-nothing that nobody sent, nothing twice, offsets without a hole, and of what a power cut took only a
-tail of the log.
+After every restart the store must satisfy the `History`: all acknowledged messages, no unsent
+message, no duplicate, no gap in offsets; and a power cut loses only a tail of the log.
 """
 
 import errno
@@ -38,15 +37,15 @@ LIVES = 5
 TURNS_PER_LIFE = 40
 TOPICS = ("TopicA", "TopicB")
 QUEUES = [(topic, queue_id) for topic in TOPICS for queue_id in (0, 1)]
-#: Bytes of a record whose damage can be noticed: size, magic, body checksum, queue offset,
-#: physical offset. What the body's checksum covers comes on top.
+#: Bytes of a record with detectable damage: size, magic, body checksum, queue offset, physical
+#: offset. The bytes under the body's checksum are detectable, too.
 NOTICED_BYTES = (*range(QUEUE_ID_AT), *range(QUEUE_OFFSET_AT, SYS_FLAG_AT))
 BODY_AT = HEAD.size
 FAULTS = ("write", "sync", "open", "truncate", "allocate", "sync_dir", "rename", "unlink")
 
 
 class Schedule:
-    """One run; everything that happens follows from the seed."""
+    """One run, determined by the seed."""
 
     def __init__(self, seed: int, flush: str) -> None:
         self.random = random.Random(seed)
@@ -76,7 +75,7 @@ class Schedule:
             self.bench = self._open()
             self._check()
 
-    # -- what happens --
+    # -- actions --
 
     def _turn(self) -> None:
         self.now_ms += self.random.choice((0, 1, 50, 700))
@@ -173,7 +172,7 @@ class Schedule:
     # -- damage --
 
     def _damage_derived_files(self) -> None:
-        """Remove, shorten or empty some of the files that can be built from the commit log."""
+        """Remove, shorten or empty files that are derived from the commit log."""
         files = self.files
         queues = ROOT / "consumequeue"
         folder = self.random.choice(
@@ -197,7 +196,7 @@ class Schedule:
             file.sync()
 
     def _damage_log(self) -> None:
-        """Flip a bit of one or two records, where it can be noticed."""
+        """Flip a detectable bit of one or two records."""
         for number, (start, end) in self.random.sample(
             sorted(self.history.spans.items()), min(2, len(self.history.spans))
         ):
@@ -208,7 +207,7 @@ class Schedule:
                 self.files.flip_bit(path, at % SEGMENT_BYTES, self.random.randrange(8))
                 self.history.damaged(number)
 
-    # -- what must hold --
+    # -- checks --
 
     def _check(self) -> None:
         store = self.bench.store
@@ -237,7 +236,7 @@ class Schedule:
         return warmed(store, partial(store.get, *queue, offset, 32))
 
     def _read(self, queue: Queue) -> list[MessageExt]:
-        """Read a whole queue, over places where nothing is readable any more."""
+        """Read a whole queue, skipping unreadable offsets."""
         store = self.bench.store
         offset, end = store.queue_range(*queue)
         found: list[MessageExt] = []
@@ -262,5 +261,5 @@ class Schedule:
 
 
 def number_of(found: MessageExt) -> int:
-    """The number that a message was sent with."""
+    """The number of a message."""
     return int(found.properties["UNIQ_KEY"][-12:], 16)

@@ -1,7 +1,7 @@
 """One flipped bit in each field of a record in the middle of the log.
 
-The broker starts and serves everything before and behind it; the record itself is reported and not
-served, and nothing is deleted.
+The broker starts and serves all other records; the damaged record is reported and not served, and
+no file is deleted.
 """
 
 from pathlib import Path
@@ -33,13 +33,13 @@ ROOT = Path("/store")
 LOG = ROOT / "commitlog" / f"{0:020d}"
 COUNT = 20
 ROTTEN = 10
-#: A queue of its own: damage there must not touch this one.
+#: Another queue: damage must not affect its messages.
 OTHER_QUEUE = 1
 BODY_AT = HEAD.size
 TOPIC_AT = BODY_AT + len(b"message 00")
 PROPERTIES_AT = TOPIC_AT + 1 + len("TopicTest")
-#: Name → bytes of the record, and whether its damage can be noticed: checksum and lengths cover
-#: these. A damaged store time or host looks like any other.
+#: Name → bytes of the record, and whether damage is detectable, by checksum or lengths. A damaged
+#: store time or host looks valid.
 FIELDS: dict[str, tuple[range, bool]] = {
     "size": (range(MAGIC_AT), True),
     "magic": (range(MAGIC_AT, BODY_CRC_AT), True),
@@ -58,12 +58,12 @@ FIELDS: dict[str, tuple[range, bool]] = {
     "topic": (range(TOPIC_AT + 1, PROPERTIES_AT), True),
     "properties length": (range(PROPERTIES_AT, PROPERTIES_AT + 2), True),
 }
-#: Of the system flag only the bits that say how long the hosts are.
+#: The bits of the system flag for the length of the hosts.
 HOST_KIND_BITS = (4, 5)
 
 
 def filled(end: str) -> tuple[SimulatedFiles, int]:
-    """A disk with a store that came to this end, and where the record lies that will rot."""
+    """A disk with a store that ended in the given way, and the offset of the record to damage."""
     files = SimulatedFiles(1)
     bench = Bench(ROOT, files, flush_disk_type="SYNC_FLUSH").open()
     at = 0
@@ -87,7 +87,7 @@ def filled(end: str) -> tuple[SimulatedFiles, int]:
 
 
 def read(bench: Bench, queue_id: int) -> list[MessageExt]:
-    """Read a queue over what is not readable, as a consumer does."""
+    """Read a queue as a consumer does, skipping unreadable offsets."""
     store = bench.store
     found: list[MessageExt] = []
     offset, end = store.queue_range("TopicTest", queue_id)

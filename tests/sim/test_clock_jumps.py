@@ -1,6 +1,6 @@
 """The wall clock jumps while messages are sent: offsets, store times and retention hold.
 
-Delays and leases under clock jumps are tested with their own machines.
+The tests of delays and leases cover clock jumps of their state machines.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ EVERY_HOUR = ";".join(str(hour) for hour in range(24))
 
 
 class JumpingBench(Bench):
-    """A bench whose wall clock jumps, while the monotonic one goes on."""
+    """A bench with a jumping wall clock and a steady monotonic clock."""
 
     def jump(self, by_ms: int) -> None:
         self.now_ms += by_ms
@@ -47,7 +47,7 @@ def test_reliability_11_offsets_and_store_times_survive_clock_jumps(jump: str) -
 
 
 def test_reliability_11_retention_does_not_believe_a_clock_that_jumps() -> None:
-    """Files age by the time that passes; a jump of ten years deletes nothing."""
+    """Files age by the monotonic clock; a jump of ten years deletes no file."""
     wall = [NOW_MS]
     files = SimulatedFiles(clock_ms=lambda: wall[0])
     bench = JumpingBench(ROOT, files, delete_when=EVERY_HOUR, file_reserved_time=72)

@@ -1,8 +1,8 @@
 """Consumers that join, leave, fail and are reset, on the real processors and a real store.
 
-Whatever happens in whatever order: a message is consumed, waits for a retry, is a dead letter, or
-an administrator skipped it; what lies below a committed offset was consumed; and an orderly queue
-has no two owners whose locks are alive. `SEEDS` sets how many schedules run.
+After any sequence of actions, each message is consumed, pending a retry, a dead letter, or skipped
+by an administrator; all messages below a committed offset are consumed; and an orderly queue has at
+most one owner with a valid lock. `SEEDS` sets how many schedules run.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.expression = "*"
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do something on the loop, and let the notices that come of it be sent."""
+        """Run an action on the loop, and send the resulting notices."""
 
         async def once() -> T:
             result = work()
@@ -79,7 +79,7 @@ class GroupMachine(RuleBasedStateMachine):
 
         return self.loop.run_until_complete(once())
 
-    # -- what happens --
+    # -- actions --
 
     @initialize(is_orderly=st.booleans(), expression=st.sampled_from(["*", FILTER]))
     def begin(self, is_orderly: bool, expression: str) -> None:
@@ -163,7 +163,7 @@ class GroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.members)
     @rule(count=st.integers(1, 5), waits=st.booleans(), fails=st.booleans())
     def everybody_works(self, count: int, waits: bool, fails: bool) -> None:
-        """New messages for everybody, who hears of everything and consumes some."""
+        """Send messages; each member is notified, and consumes some."""
         for queue in range(QUEUES):
             self.send(queue, 2)
         for at, member in enumerate(self.members):
@@ -191,7 +191,7 @@ class GroupMachine(RuleBasedStateMachine):
         for queue, offset in decode_body(ResetOffsetBody, answer.body).offset_table.items():
             committed = self.committed(queue)
             assert is_force or offset <= committed
-            # What an administrator skips by force is not lost.
+            # Messages skipped by an administrator are not lost.
             self.skipped.update(self.sent[queue][committed:offset])
         for member in self.members:
             assert any(told.code == 220 for told in member.peer.told)
@@ -208,7 +208,7 @@ class GroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.members)
     @rule(pick=PICKS)
     def fall_silent(self, pick: int) -> None:
-        """One member stops to send heartbeats; the broker closes its connection."""
+        """A member stops sending heartbeats; the broker closes the connection."""
         member = self.take(pick)
         for _ in range(2):
             self.broker.now_ms += CHANNEL_EXPIRED_MS // 2 + 1
@@ -220,7 +220,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.run(member.lose_connection)
         self.expect_notices(self.members)
 
-    # -- what is noted --
+    # -- records --
 
     def take(self, pick: int) -> Member:
         return self.members.pop(pick % len(self.members))
@@ -248,7 +248,7 @@ class GroupMachine(RuleBasedStateMachine):
         for member in members:
             assert any(told.code == 40 for told in member.peer.told), member.client_id
 
-    # -- what must hold --
+    # -- checks --
 
     @invariant()
     def nothing_below_a_committed_offset_is_unseen(self) -> None:
@@ -277,7 +277,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def drain(self) -> None:
-        """All members vanish, a last one consumes the rest: then nothing may be missing."""
+        """All members vanish, and a new member consumes the rest: no message may be missing."""
         while self.members:
             self.lose_connection(0)
         self.broker.now_ms += LOCK_LIVE_MS + 1

@@ -25,11 +25,11 @@ QUEUE = ("TopicTest", 0)
 
 
 class Died(BaseException):
-    """The process is gone; nobody catches it."""
+    """The process was killed; no handler catches the exception."""
 
 
 class Nth:
-    """A fault that strikes at the n-th call of an operation."""
+    """A fault at the n-th call of an operation."""
 
     def __init__(self, operation: str, number: int, strike: Callable[[], BaseException]) -> None:
         self.has_struck = False
@@ -63,7 +63,7 @@ def workload(files: SimulatedFiles, history: History) -> None:
             on_disk(bench, history, number, result.offset_logical, result.offset_end)
         bench.run_io()
         if turn % 20 == 15:
-            with suppress(OSError):  # whoever asked for it is told
+            with suppress(OSError):  # the caller is notified
                 bench.store.delete_topic(f"Short{turn - 10}")
         if turn % 10 == 9:
             bench.tick(61_000)
@@ -119,7 +119,7 @@ def test_reliability_10_fault_at_the_nth_call(operation: str, code: str) -> None
 @pytest.mark.parametrize("end", ["killed", "without power"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_reliability_10_death_at_the_nth_call(operation: str, end: str) -> None:
-    """The process dies right before the call, and again while it starts over what is left."""
+    """The process dies right before the call, and again during the restart."""
     for number in range(1, CALLS + 1):
         files, history = SimulatedFiles(number), History()
         has_struck = False

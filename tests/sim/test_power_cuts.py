@@ -1,7 +1,7 @@
-"""The store on a simulated disk: what was acknowledged survives kills, power cuts and faults.
+"""The store on a simulated disk: acknowledged messages survive kills, power cuts and faults.
 
-`SEEDS` sets how many schedules run, `FIRST_SEED` where they begin; a failure prints the command
-that repeats it.
+`SEEDS` sets how many schedules run, `FIRST_SEED` where they begin; a failure prints the command for
+a repetition.
 """
 
 import os
@@ -16,7 +16,7 @@ SEEDS = int(os.environ.get("SEEDS", "80"))
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS))
 def test_reliability_03_power_cut(seed: int) -> None:
-    """Even seeds run with SYNC_FLUSH, odd ones with ASYNC_FLUSH."""
+    """Even seeds run with SYNC_FLUSH, odd seeds with ASYNC_FLUSH."""
     flush = "ASYNC_FLUSH" if seed % 2 else "SYNC_FLUSH"
     try:
         Schedule(seed, flush).run()

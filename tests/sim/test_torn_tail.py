@@ -1,4 +1,4 @@
-"""A log whose end did not reach the disk, or was cut off, ends with its last whole record.
+"""A log with a lost or truncated end ends with the last whole record.
 
 `CUT_STRIDE=1` cuts at every byte instead of some.
 """
@@ -14,15 +14,15 @@ from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
 
 ROOT = Path("/store")
-#: A prime, so that sectors and records are hit everywhere.
+#: Distance of the cuts, bytes: a prime, so that cuts fall everywhere in sectors and records.
 STRIDE = int(os.environ.get("CUT_STRIDE", "397"))
-#: What a record says of topic and properties has no checksum: behind the body only what is no
-#: text, or is missing, is noticed.
+#: Topic and properties have no checksum: behind the body, only missing bytes and invalid text are
+#: detectable.
 PROPERTIES_AT = HEAD.size + len(b"message 19")
 
 
 def filled(count: int, body_bytes: int = 0) -> tuple[SimulatedFiles, list[tuple[int, int]]]:
-    """A disk with a store that was killed, and where its messages begin and end."""
+    """A disk with a killed store, and the start and end of each message."""
     files = SimulatedFiles()
     bench = Bench(ROOT, files).open()
     spans = []
@@ -37,7 +37,7 @@ def filled(count: int, body_bytes: int = 0) -> tuple[SimulatedFiles, list[tuple[
 
 
 def recovered(files: SimulatedFiles) -> tuple[int, int]:
-    """Start the store, stop its machine at once; where the log ends, and how many messages."""
+    """Start the store, and cut the power; return the end of the log and the number of messages."""
     bench = Bench(ROOT, files).open()
     count = sum(len(read_queue(bench.store, queue_id=each)) for each in (0, 1))
     end = bench.store.max_offset_physical
@@ -46,7 +46,7 @@ def recovered(files: SimulatedFiles) -> tuple[int, int]:
 
 
 def check_end(files: SimulatedFiles, end: int, count: int) -> None:
-    """The log ends there, durably, and goes on there."""
+    """The log ends at this offset, durably, and the next put continues from there."""
     assert recovered(files) == (end, count)
     assert recovered(files) == (end, count), "the cut is not durable"
     bench = Bench(ROOT, files).open()
@@ -71,7 +71,7 @@ def test_reliability_04_torn_last_record(rest: str) -> None:
         else:
             files.open(log_path(0)).pwrite(fill[length:], start + length)
         check_end(files, start, 19)
-        # What lay behind the cut is zeros now, but for the message that was added.
+        # The bytes behind the cut are zeros now, except the added message.
         assert not any(files.open(log_path(0)).pread(SEGMENT_BYTES, start + 2 * size))
 
 

@@ -1,4 +1,4 @@
-"""Damage to files, as disks, crashes and people cause it."""
+"""Damage to files, as by disks, crashes and people."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Stores for tests: small files, messages that can be recognised, executors that run on command."""
+"""Stores for tests: small files, numbered messages, executors driven by the test."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def store_config(root: Path, **changes: Any) -> BrokerConfig:
-    """Settings with files so small that every kind of roll-over happens within a test."""
+    """Settings with small files, so that a test rolls over files of every kind."""
     settings: dict[str, Any] = {
         "store_path_root_dir": str(root),
         "mapped_file_size_commit_log": SEGMENT_BYTES,
@@ -51,7 +51,7 @@ def message(
     body: bytes | None = None,
     properties: dict[str, str] | None = None,
 ) -> MessageInner:
-    """A message whose body, tag and keys tell its number."""
+    """A message with its number in body, tag and keys."""
     if properties is None:
         properties = {
             "KEYS": f"order-{number} customer-{number % 7}",
@@ -70,7 +70,7 @@ def message(
 
 
 class ManualExecutor:
-    """An executor whose jobs run when a test says so; those of cold reads run at once."""
+    """An executor driven by the test; jobs of cold reads run immediately."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class ManualExecutor:
         self._is_manual = not self.name.startswith("store-read")
 
     def hold(self) -> None:
-        """Keep the jobs from now on, whatever their kind."""
+        """Keep all jobs from now on."""
         self._is_manual = True
 
     def submit(self, job: Job, done: Done) -> None:
@@ -92,11 +92,11 @@ class ManualExecutor:
             self.run()
 
     def sync(self, file: File, done: Done) -> None:
-        """Keep it for `step`, too."""
+        """Keep the sync as a job for `step`."""
         self.submit(file.sync, done)
 
     def step(self) -> bool:
-        """Run the oldest job; False when there is none."""
+        """Run the oldest job; return False without one."""
         if not self.jobs:
             return False
         job, done = self.jobs.popleft()
@@ -109,29 +109,29 @@ class ManualExecutor:
         return True
 
     def run(self) -> None:
-        """Run all jobs, and those that come of them."""
+        """Run all jobs, including jobs submitted meanwhile."""
         while self.step():
             pass
 
     def close(self) -> None:
-        """Run what is left; later jobs run at once."""
+        """Run the pending jobs; later jobs run immediately."""
         self._is_manual = False
         self.run()
 
 
 class StillLoop:
-    """An event loop in which no time passes."""
+    """An event loop with a stopped clock."""
 
     def call_later(self, delay: float, callback: Callable[..., None], *args: object) -> "StillLoop":
-        """Return a handle; nothing is ever called."""
+        """Return a handle; never call back."""
         return self
 
     def cancel(self) -> None:
-        """Cancel the handle that this also is."""
+        """Cancel the handle."""
 
 
 class Bench:
-    """A store on a bench: its clock stands, its executors run on command."""
+    """A store with a manual clock and manual executors."""
 
     def __init__(
         self,
@@ -162,30 +162,30 @@ class Bench:
         return self
 
     def run_io(self) -> None:
-        """Run everything that waits in the executors."""
+        """Run all pending jobs of the executors."""
         while any(executor.step() for executor in self.executors.values()):
             pass
 
     def tick(self, ms: int = 1000) -> None:
-        """Let time pass, then do what is due."""
+        """Advance the clock, then tick."""
         self.now_ms += ms
         self.store.tick(self.now_ms)
         self.run_io()
 
     def put(self, *inners: MessageInner) -> list[PutResult]:
-        """Put messages one by one, in one turn of the loop."""
+        """Put messages one by one, in one event-loop iteration."""
         results = [self.store.put(each) for each in inners]
         assert [each.status for each in results] == [PutStatus.PUT_OK] * len(results)
         self.store.write_staged()
         return results
 
     def put_many(self, count: int, *, first: int = 0, **changes: Any) -> list[PutResult]:
-        """Put numbered messages, one a turn."""
+        """Put numbered messages, one per event-loop iteration."""
         return [self.put(message(number, **changes))[0] for number in range(first, first + count)]
 
 
 def warmed(store: MessageStore, ask: Callable[[], T]) -> T:
-    """Return what `ask` returns, after what it reads was brought into memory."""
+    """Return the result of `ask`, repeated after each cold read."""
     while True:
         try:
             return ask()
@@ -226,5 +226,5 @@ def read_queue(
 
 
 def chance(generator: random.Random, share: float) -> bool:
-    """Tell whether something happens that happens in this share of cases."""
+    """Return True with this probability."""
     return generator.random() < share

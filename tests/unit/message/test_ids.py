@@ -58,7 +58,7 @@ def test_keys_of_one_millisecond_differ_until_the_counter_wraps() -> None:
 
 def test_a_key_of_last_month_is_read_in_this_one() -> None:
     key = UniqKeyFactory("192.0.2.2", 1, 1).create(NOW_MS)
-    # Ten days into the next month lie before the nineteenth of this one.
+    # On the tenth, the nineteenth is in the future, so the key is from the previous month.
     assert parse_uniq_key(key, NOW_MS + 20 * DAY_MS).created_ms == NOW_MS
 
 

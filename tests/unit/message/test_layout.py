@@ -1,4 +1,4 @@
-"""Layouts: offsets, selections and dtypes that derive from one table."""
+"""Layouts: offsets, selections and dtypes derived from a table."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Messages as applications see them."""
+"""The message API of applications."""
 
 import zlib
 

@@ -37,7 +37,7 @@ def encoded(message: MessageInner) -> bytes:
 
 
 def test_known_length_and_checksum() -> None:
-    # 5.x writes a separator behind the last property, which makes 129 of the 128 bytes here.
+    # 5.x writes a separator behind the last property: 129 bytes instead of 128.
     assert record_size(14, 9, 15) == 129
     data = encoded(inner())
     assert len(data) == 128

@@ -1,4 +1,4 @@
-"""Unit tests end no power: what is written need not reach the disk."""
+"""Unit tests cause no power cuts, so writes need not reach the disk."""
 
 import os
 

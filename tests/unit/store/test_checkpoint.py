@@ -1,4 +1,4 @@
-"""Checkpoints: bytes, and what is made of damaged ones."""
+"""Checkpoints: their bytes, and damaged files."""
 
 import json
 from pathlib import Path

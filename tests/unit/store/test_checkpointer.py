@@ -1,4 +1,4 @@
-"""Checkpoints move behind the data, never before it."""
+"""Checkpoints advance after the data is synced, never before."""
 
 import errno
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_busy_queues_are_synced_between_checkpoints(files: SimulatedFiles) -> No
 
 @pytest.fixture
 def sliced(files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A store with 20 queues, of which a slice writes three."""
+    """A store with 20 queues and slices of three queues."""
     monkeypatch.setattr("core_broker.store.checkpointer.WRITES_PER_SLICE", 3 * MAKING_COST)
     monkeypatch.setattr("core_broker.store.message_store.WRITES_PER_TICK", 0)
     bench = Bench(ROOT, files).open()

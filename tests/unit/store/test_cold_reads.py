@@ -1,4 +1,4 @@
-"""Data that have left the memory: read in executors, never on the event loop."""
+"""Data outside the page cache is read in I/O threads, never on the event loop."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ def files() -> ColdFiles:
 
 @pytest.fixture
 def bench(tmp_path: Path, files: ColdFiles) -> Iterator[Bench]:
-    """A store with some segments and queue files, nothing of which is in memory."""
+    """A store with several segments and queue files, all evicted from memory."""
     bench = Bench(tmp_path, files).open()
     bench.put_many(200, body=b"x" * 500)
     bench.tick(60_000)
@@ -63,7 +63,7 @@ def test_a_cold_read_is_told_and_answered_when_it_was_warmed(
     assert reads > 0
     assert ask() == first
     assert files.reads == reads
-    bench.store.close()  # which waits for the disk
+    bench.store.close()  # the query waits for the disk
     again = Bench(Path(bench.store.config.store_path_root_dir)).open()
     assert warmed(again.store, partial(QUESTIONS[name], again.store)) == first
     again.store.close()
@@ -71,7 +71,7 @@ def test_a_cold_read_is_told_and_answered_when_it_was_warmed(
 
 def test_one_trip_brings_all_that_a_read_lacks(bench: Bench, files: ColdFiles) -> None:
     store = bench.store
-    for number in range(400):  # of one queue, messages lie far from each other
+    for number in range(400):  # messages of one queue are far apart
         bench.put(message(number, queue_id=1 + number % 40, body=b"x" * 500))
     files.evict()
     with pytest.raises(ColdRead) as cold:
@@ -82,7 +82,7 @@ def test_one_trip_brings_all_that_a_read_lacks(bench: Bench, files: ColdFiles) -
 
 
 def test_what_lies_behind_is_read_ahead(bench: Bench, files: ColdFiles) -> None:
-    """Once a trip, behind its last piece; nothing is for who only looks something up."""
+    """Readahead once per cold read, behind the last range; none for lookups."""
     with pytest.raises(ColdRead) as cold:
         bench.store.read_at(0)
     bench.store.cold_reads.warm(cold.value, lambda error: None)
@@ -210,7 +210,7 @@ def test_a_file_system_that_cannot_tell_is_read_as_always(
 
 
 class Answers:
-    """What os.preadv says, one answer a call: an error, or so many bytes."""
+    """Results of os.preadv, one per call: an error, or a number of bytes."""
 
     def __init__(self, *answers: OSError | int) -> None:
         self._answers = list(answers)

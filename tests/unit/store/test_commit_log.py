@@ -48,7 +48,7 @@ def test_a_segment_ends_with_a_blank_record_of_what_is_left(tmp_path: Path) -> N
     append(log, b"a" * 600)
     assert append(log, b"b" * 400) == SIZE
     write(log)
-    # int 400 bytes left, int blank magic; the rest stays as it is.
+    # int 400 bytes left, int blank magic; the following bytes are unchanged.
     assert log.read(600, SIZE) == bytes.fromhex("00000190 cbd43194") + bytes(392)
     assert log.read(SIZE, 400) == b"b" * 400
     assert (tmp_path / "00000000000000001000").stat().st_size == SIZE
@@ -168,7 +168,7 @@ def test_the_next_segment_is_prepared_when_the_end_comes_near(tmp_path: Path) ->
 
 
 def test_the_next_segment_is_full_before_its_turn(tmp_path: Path) -> None:
-    """So that nobody else writes to the file that messages go to."""
+    """Zeros and messages are never written to the same file."""
     size = 1024**3
     log = CommitLog(DiskFiles(), tmp_path, size, OpenFiles(DiskFiles(), 8))
     log.load()
@@ -197,7 +197,7 @@ def test_what_will_be_written_is_kept_in_memory(tmp_path: Path) -> None:
     log.open_at(0, synced_until=0, must_cut=False)
     assert log.to_warm() is None
     log.position = FILL_AHEAD_MAX // 2
-    assert log.to_warm() is None  # reserved blocks have nothing to read
+    assert log.to_warm() is None  # reserved blocks are not on the disk
     log.active.has_zeros = True
     log.position = FILL_AHEAD_MAX // 2
     assert log.to_warm() == (log.active, FILL_AHEAD_MAX // 2, FILL_AHEAD_MAX)

@@ -23,7 +23,7 @@ def new_queue(root: Path) -> ConsumeQueue:
 
 
 def filled(root: Path, count: int) -> ConsumeQueue:
-    """A queue whose message n lies at 100 * n, 90 bytes long."""
+    """A queue with message n at physical offset 100 * n, 90 bytes long."""
     queue = new_queue(root)
     for number in range(count):
         queue.append(100 * number, 90, number)

@@ -1,4 +1,4 @@
-"""Bits that rot in queues and index: a message may be missed, a wrong one is never given."""
+"""Bit rot in queues and index: a message may be missed, a wrong message is never delivered."""
 
 import logging
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.support.stores import Bench, message, query, warmed
 
 TOPIC = "TopicTest"
 COUNT = 64
-#: A power of two, so that one flipped bit leads from one record to the next.
+#: Record size, a power of two: one flipped bit of an offset points to another record.
 RECORD_BYTES = 256
 
 
@@ -49,7 +49,7 @@ def flip(path: Path, at: int, bit: int) -> None:
 
 
 def consumed(bench: Bench) -> list[int]:
-    """The numbers of the messages that a consumer of the queue gets, all checked to be its own."""
+    """The numbers of the messages of a queue, checked to belong to the queue."""
     store = bench.store
     offset, end = store.queue_range(TOPIC, 0)
     numbers = []
@@ -83,7 +83,7 @@ def test_the_report_names_file_and_offset_of_a_unit_that_leads_astray(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = Path(bench.store.config.store_path_root_dir, "consumequeue", TOPIC, "0", "0" * 20)
-    flip(path, 7 * UNIT_BYTES + 6, 0)  # the offset moves by 256 bytes, to the other topic
+    flip(path, 7 * UNIT_BYTES + 6, 0)  # 256 bytes further is a record of the other topic
     consumed(bench)
     assert f"{path} is damaged at {7 * UNIT_BYTES}: the record at" in caplog.text
 
@@ -91,7 +91,7 @@ def test_the_report_names_file_and_offset_of_a_unit_that_leads_astray(
 def test_a_flipped_bit_in_an_index_item_brings_no_wrong_message(bench: Bench) -> None:
     layout = IndexLayout(64, 1000)
     (path,) = Path(bench.store.config.store_path_root_dir, "index").iterdir()
-    keys = [f"k{number:03d}" for number in range(17, 22)]  # that of item 40 is among them
+    keys = [f"k{number:03d}" for number in range(17, 22)]  # item 40 is found
     for bit in range(8 * ITEM.size):
         flip(path, layout.item_at(40), bit)
         for key in keys:
@@ -105,7 +105,7 @@ def test_damage_of_the_index_is_reported(bench: Bench, caplog: pytest.LogCapture
     layout = IndexLayout(64, 1000)
     (path,) = Path(bench.store.config.store_path_root_dir, "index").iterdir()
     at = layout.item_at(40)
-    flip(path, at + 4 + 6, 0)  # the item points to the record behind its own
+    flip(path, at + 4 + 6, 0)  # the item points to the next record
     flip(path, layout.item_at(60) + 16, 7)  # an impossible item before it
     for number in range(COUNT):
         query(bench.store, f"k{number:03d}")

@@ -21,7 +21,7 @@ FOREVER = (0, 1 << 62, 64)
 
 
 class Parts:
-    """A dispatcher with what it writes to."""
+    """A dispatcher with its queues and index."""
 
     def __init__(self, root: Path, *, is_indexing: bool = True) -> None:
         self.files = files = DiskFiles()
@@ -129,7 +129,7 @@ def test_the_last_message_of_a_queue_may_follow_a_gap_that_has_room_for_what_is_
     parts.dispatch(5)
     queue = parts.queues.get("T", 0)
     assert queue is not None
-    assert queue.max_offset == 1  # not yet: nothing confirms it
+    assert queue.max_offset == 1  # unconfirmed
     parts.dispatcher.decide_doubtful()
     assert queue.max_offset == 6
 
@@ -149,7 +149,7 @@ def test_one_damaged_offset_hides_no_other_message(
 
 
 def places_of(parts: Parts) -> dict[int, int]:
-    """Offset in the queue → where that message lies, without the gaps."""
+    """Queue offset → physical offset, without gaps."""
     queue = parts.queues.get("T", 0)
     assert queue is not None
     units = enumerate(queue.units(0, 99))
@@ -160,14 +160,14 @@ def test_damage_explains_a_gap_only_where_it_lies(parts: Parts) -> None:
     parts.dispatcher.lost(0, 1000)
     parts.dispatch(10, queue_offset=0)
     parts.dispatch(11, queue_offset=3)
-    assert places_of(parts) == {0: 1000}  # nothing explains it, nothing confirms it yet
+    assert places_of(parts) == {0: 1000}  # unexplained and unconfirmed
     parts.dispatcher.lost(1200, 1500)
     parts.dispatch(15, queue_offset=5)
     assert places_of(parts) == {0: 1000, 3: 1100, 5: 1500}
 
 
 def test_a_gap_and_a_wrong_offset_behind_it(parts: Parts) -> None:
-    """The wrong one tells the same offset as the right one before it."""
+    """The damaged record repeats the offset of the record before."""
     parts.dispatch(0)
     parts.dispatcher.lost(100, 200)
     parts.dispatch(2)

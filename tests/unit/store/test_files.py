@@ -86,7 +86,7 @@ def test_who_has_a_file_open_reads_it_while_it_is_removed_slowly(
     assert not path.exists()
     assert file.pread(10, module.EVICTED_BYTES + 99_995) == b"xxxxx"
     file.close()
-    files.remove_slowly(path)  # no error when it is gone
+    files.remove_slowly(path)  # a missing file is no error
 
 
 def test_a_failing_sync_is_told_apart(

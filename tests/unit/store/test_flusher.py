@@ -1,4 +1,4 @@
-"""Flushing: one flush for many, time limits, and no way back after a failure."""
+"""Flushing: group commit, timeouts, and read-only after a failure."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Key hashes are those of Java."""
+"""Key hashes equal Java's."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The key index: bytes of its files, chains, ranges, rolling over, rebuilding."""
+"""The key index: file bytes, chains, time ranges, new files, rebuilding."""
 
 import struct
 from array import array
@@ -121,7 +121,7 @@ def test_a_cut_builds_the_slots_anew_from_the_items(tmp_path: Path) -> None:
     flush(index)
     index.close()
     (path,) = tmp_path.iterdir()
-    with path.open("r+b") as file:  # what a crash may leave in the slots
+    with path.open("r+b") as file:  # slots as a crash may leave them
         file.seek(40)
         file.write(b"\x7f" * 4 * 16)
     index = reloaded(tmp_path)

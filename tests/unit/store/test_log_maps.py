@@ -1,4 +1,4 @@
-"""Mappings of the log: kept while they are used, let go piece by piece."""
+"""Mappings of the log: kept while used, unmapped piece by piece."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Scanning the commit log: what counts as a record, and what does not."""
+"""Scanning the commit log: valid and invalid records."""
 
 import struct
 from collections.abc import Iterator

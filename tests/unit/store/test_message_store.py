@@ -1,4 +1,4 @@
-"""The store as the broker uses it: putting, refusing, starting, stopping, deleting."""
+"""The store's interface for the broker: put, refuse, start, stop, delete."""
 
 import asyncio
 import subprocess
@@ -167,7 +167,7 @@ def test_a_batch_with_one_bad_message_stores_nothing(bench: Bench) -> None:
 
 
 def test_a_batch_is_no_larger_than_a_message_may_be(big: Bench) -> None:
-    """Their bodies are measured; what each record has besides does not count."""
+    """The limit covers the bodies, not the other fields of the records."""
     half = [message(number, body=b"x" * (2 * MIB + number)) for number in range(2)]
     assert {each.status for each in big.store.put_batch(half)} == {PutStatus.MESSAGE_ILLEGAL}
     less = [message(number, body=b"x" * 2 * MIB) for number in range(2)]

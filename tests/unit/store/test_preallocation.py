@@ -1,4 +1,4 @@
-"""A full disk: refused before it hurts, read on, and taken again when there is room."""
+"""A full disk: messages are refused early, reads continue, free space ends the refusal."""
 
 import errno
 import re

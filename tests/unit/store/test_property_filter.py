@@ -1,4 +1,4 @@
-"""store/property_filter.py: a read that wants messages by their properties."""
+"""store/property_filter.py: reads filtered by properties."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial

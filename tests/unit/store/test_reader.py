@@ -1,4 +1,4 @@
-"""Reading: the rules of one pull, by time, by key."""
+"""Reading: limits of one pull, by time, by key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_filter_passes_over_what_does_not_match(benches: Any) -> None:
     assert numbers(bench.store, 0, 5, accept=lambda code: code == wanted) == [1, 4, 7, 10, 13]
     assert pulled(bench.store, 0, 5, accept=lambda code: code == wanted) == (GetStatus.FOUND, 14)
     nothing = pulled(bench.store, 0, 5, accept=lambda code: False)
-    # As many units as lie in one file of the queue, or in memory, are looked at.
+    # One read scans units of one queue file, or of memory, only.
     assert nothing[0] is GetStatus.NO_MATCHED_MESSAGE
     assert 0 < nothing[1] <= 90
 

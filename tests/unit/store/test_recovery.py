@@ -20,7 +20,7 @@ ROOT = Path("/store")
 
 
 def crashed(root: Path, count: int = 60, **changes: Any) -> Bench:
-    """A store that was killed: nothing of it is closed, only its lock is free again."""
+    """A killed store: no file is closed, and the lock is free."""
     bench = Bench(root, **changes).open()
     for number in range(count):
         bench.put(message(number, queue_id=number % 2))
@@ -47,7 +47,7 @@ def crashed_not_yet(root: Path, count: int, **changes: Any) -> Bench:
 
 
 def contents(root: Path, files: Files | None = None) -> dict[str, Any]:
-    """Start a store, take down all that it serves, and stop it."""
+    """Start a store, record all served messages, and stop the store."""
     bench = Bench(root, files).open()
     store = bench.store
     keys = [f"order-{number}" for number in range(0, 60, 7)]
@@ -116,7 +116,7 @@ def test_offsets_and_times_go_on_after_a_restart(tmp_path: Path) -> None:
 
 
 def lose_power(root: Path, start: int, end: int) -> None:
-    """Make a part of the log zeros, as a power cut leaves it."""
+    """Zero a part of the log, as after a power cut."""
     (root / "abort").write_text("another boot")
     with log_path(root).open("r+b") as file:
         file.seek(start)
@@ -126,11 +126,11 @@ def lose_power(root: Path, start: int, end: int) -> None:
 def test_new_messages_follow_a_cut_and_old_ones_do_not_come_back(tmp_path: Path) -> None:
     bench = crashed(tmp_path, 20)
     unit = bench.store.queue_units("TopicTest", 0, 5, 1)[0]
-    # The sector did not reach the disk, although those behind it did.
+    # One sector did not reach the disk; later sectors did.
     lose_power(tmp_path, unit.offset_physical, 2048)
     bench = Bench(tmp_path).open()
     assert bench.store.max_offset_physical == unit.offset_physical
-    (result,) = bench.put(message(10))  # as long as the one that was cut off
+    (result,) = bench.put(message(10))  # of the size of the dropped record
     assert (result.offset_physical, result.offset_logical) == (unit.offset_physical, 5)
     abandon(bench)
     assert bodies(contents(tmp_path)) == expected(11)

@@ -1,4 +1,4 @@
-"""What may be deleted when, and that queues and index follow."""
+"""Rules of deletion; queues and index follow the log."""
 
 import time
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_hours_that_are_none_never_come(hours: str) -> None:
 
 
 class Disk(SimulatedFiles):
-    """A simulated disk whose fullness a test sets."""
+    """A simulated disk with a usage set by the test."""
 
     share = 0.1
 

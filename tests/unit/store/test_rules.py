@@ -1,4 +1,4 @@
-"""Rules of RocketMQ's store that no other file tests, one by one, with known answers."""
+"""Rules of RocketMQ's store without tests elsewhere, with known answers."""
 
 import struct
 from array import array
@@ -102,7 +102,7 @@ def test_a_record_tells_its_queue(
 
 
 def usual_records(topic: str = "T") -> tuple[bytes, list[Wanted]]:
-    """Three records of one queue that follow each other, and how they are asked for."""
+    """Three consecutive records of one queue, and the request for them."""
     data, wanted = b"", []
     for logical in range(5, 8):
         offset = 700 + len(data)

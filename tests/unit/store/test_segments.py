@@ -68,7 +68,7 @@ def test_at_most_so_many_files_are_open(tmp_path: Path) -> None:
     first = pool.get(paths[0])
     assert pool.get(paths[1]) is not first
     assert pool.get(paths[0]) is first
-    pool.get(paths[2])  # closes the second, which was used longest ago
+    pool.get(paths[2])  # closes the second, the least recently used
     assert pool.get(paths[0]) is first
     pool.forget(paths[0])
     assert pool.get(paths[0]) is not first
@@ -98,10 +98,10 @@ def test_blocks_are_reserved_or_filled(
     steps = 0
     while segment.allocate_step(ZERO_STEP + 500):
         steps += 1
-    # Zeros are written under a lock that the writer may wait for.
+    # The writer may wait for the lock of a zero-writing step.
     assert steps == (1 if can_allocate else 2)
     assert segment.filled == ZERO_STEP + 500
-    # Whether blocks were reserved or written is seen on the disk; the file has its size at once.
+    # st_blocks shows reserved or written blocks; the file size is constant.
     assert segment.path.stat().st_blocks * 512 >= ZERO_STEP + 500
     assert segment.has_zeros is not can_allocate
     assert segment.file.pread(2 * ZERO_STEP, 0) == bytes(2 * ZERO_STEP)

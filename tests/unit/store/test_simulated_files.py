@@ -1,4 +1,4 @@
-"""The simulated disk must be as bad as it says, or the tests on it prove nothing."""
+"""The simulated disk must have the documented faults, or the simulations prove nothing."""
 
 import errno
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_full_disk_takes_a_part_and_is_free_again_after_a_removal() -> None:
     assert raised.value.errno == errno.ENOSPC
     assert files.size(PATH) == 2 * BLOCK
     assert files.usage(FOLDER).ratio == 1.0
-    file.pwrite(b"y", 0)  # what is there can be overwritten
+    file.pwrite(b"y", 0)  # existing blocks can be overwritten
     files.remove(PATH)
     files.open(PATH, create=True).allocate(0, 2 * BLOCK)
 

@@ -1,4 +1,4 @@
-"""Whatever lies in the folder, a start comes up and serves, or refuses and names the file."""
+"""With any content of the folder, a start serves, or refuses and names the file."""
 
 import random
 import shutil
@@ -17,7 +17,7 @@ QUEUES = (("TopicTest", 0), ("Other", 3))
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that was stopped in order."""
+    """A cleanly stopped store."""
     root = tmp_path_factory.mktemp("filled") / "store"
     bench = Bench(root).open()
     bench.put_many(40)
@@ -27,12 +27,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def serve(root: Path) -> None:
-    """Start, read all that is offered, take messages, stop."""
+    """Start, read all messages, put messages, stop."""
     bench = Bench(root)
     refusal = ""
     try:
         bench.open()
-    except (StoreCorrupt, OSError) as error:  # the broker shows either in one sentence
+    except (StoreCorrupt, OSError) as error:  # the broker prints either as one sentence
         refusal = str(error)
     if refusal:
         assert str(root) in refusal
@@ -44,7 +44,7 @@ def serve(root: Path) -> None:
 
 
 def read_all(store: MessageStore) -> None:
-    """Pull as a consumer does: it must get on, whatever is damaged."""
+    """Pull as a consumer does; damage must never block the progress."""
     for topic, queue_id in QUEUES:
         offset, end = store.queue_range(topic, queue_id)
         while offset < end:

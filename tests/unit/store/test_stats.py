@@ -15,7 +15,7 @@ def test_rates_are_over_ten_seconds_one_and_ten_minutes() -> None:
         counters.get_found += 1
         counters.get_messages += 32
         meter.tick(second * 1000)
-        meter.tick(second * 1000 + 400)  # too early for another sample
+        meter.tick(second * 1000 + 400)  # too early for the next sample
     put, found, missed, messages = meter.rates()
     assert put == (20.0, 20.0, pytest.approx(10 + 10 / 6))
     assert found == (1.0, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""An executor syncs files without the interpreter where it can, and as any other job elsewhere."""
+"""An I/O thread syncs files without the GIL where possible, and as an ordinary job elsewhere."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ from core_broker.store.files import DiskFile, DiskFiles, SyncFailed
 from core_broker.store.io_threads import IoThread
 
 WITHIN_S = 20
-#: Not the one of the other tests here, which do not wait for a disk.
+#: Real syncs, unlike in the other store tests.
 fdatasync = os.fdatasync
 
 

@@ -1,4 +1,4 @@
-"""Codes of tags, and times of delivery in their place."""
+"""Tags codes, and delivery times of delayed messages."""
 
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store.tags_codes import TAGS_MAX, TagsCodes

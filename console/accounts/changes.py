@@ -19,7 +19,7 @@ from knox.models import AuthToken
 from console.accounts.models import SignIn, TokenFacts
 from console.accounts.sessions import end
 from console.frame.access import Role, role_of
-from console.gateway import AlreadyThere, NotAllowedNow, NotThere, Unusable
+from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
 
 PASSWORD_BYTES = 15
 USERS_MAX = 1_000
@@ -37,7 +37,7 @@ def create_user(name: str, role: Role) -> tuple[User, str]:
     if User.objects.count() >= USERS_MAX:
         raise NotAllowedNow(format_lazy(_("There are {count} accounts already."), count=USERS_MAX))
     password = new_password()
-    taken = AlreadyThere(format_lazy(_("There is an account “{name}”."), name=name))
+    taken = AlreadyExists(format_lazy(_("There is an account “{name}”."), name=name))
     if User.objects.filter(username__iexact=name).exists():
         raise taken
     try:
@@ -50,12 +50,12 @@ def create_user(name: str, role: Role) -> tuple[User, str]:
 
 
 def user_of(number: int) -> User:
-    """One account; NotThere when there is none."""
+    """One account; NotFound when there is none."""
     found = (
         User.objects.select_related("profile").filter(pk=number).first() if number < 2**63 else None
     )
     if found is None:
-        raise NotThere(_("There is no such account."))
+        raise NotFound(_("There is no such account."))
     return found
 
 
@@ -108,11 +108,11 @@ def issue_token(
 
 
 def token_of(key: str, user: User | None = None) -> AuthToken:
-    """A token by its public key, of one user or of anybody; NotThere when there is none."""
+    """A token by its public key, of one user or of anybody; NotFound when there is none."""
     tokens = AuthToken.objects.select_related("user", "facts").filter(token_key=key)
     found = (tokens if user is None else tokens.filter(user=user)).first()
     if found is None:
-        raise NotThere(_("There is no such token."))
+        raise NotFound(_("There is no such token."))
     return found
 
 

@@ -17,7 +17,7 @@ from console.accounts.sessions import end, sessions_of
 from console.audit.recording import audited
 from console.frame.access import Need, Role, needs, role_of
 from console.frame.pages import Crumb, Page
-from console.gateway import AlreadyThere, Unusable
+from console.gateway import AlreadyExists, Unusable
 
 PAGE_USERS = 50
 SEARCH_CHARS_MAX = 150
@@ -54,7 +54,7 @@ class UserCreatePage(Page):
             with audited(request, "user.create", target=name) as entry:
                 user, password = changes.create_user(name, role)
                 entry.after = {"role": role}
-        except (AlreadyThere, Unusable) as refusal:
+        except (AlreadyExists, Unusable) as refusal:
             form.add_error("username", str(refusal.detail))
             return self.form(form, status=refusal.status)
         return shown_once(self, request, user, password)

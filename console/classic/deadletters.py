@@ -15,7 +15,7 @@ from console.audit.views import csv_cell
 from console.classic.base import ClassicCall, told
 from console.classic.messages import message_view, one_message, page_of, read_body
 from console.frame.access import Need, needs
-from console.gateway import GatewayError, NotThere, Unusable
+from console.gateway import GatewayError, NotFound, Unusable
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Outcome, Plan, Result
 from core_broker.message.topics import dlq_topic
 
@@ -35,7 +35,7 @@ class DeadLetterPage(ClassicCall):
         topic = str(asked.get("topic") or dlq_topic(str(asked.get("consumerGroup", ""))))
         try:
             return told(page_of(self.cluster, topic, asked))
-        except NotThere:
+        except NotFound:
             page = {"content": [], "totalElements": 0, "totalPages": 0, "number": 0}
             return told({"page": page, "taskId": None})
 
@@ -88,7 +88,7 @@ class Export(ClassicCall):
         group, msg_id = self.text("consumerGroup"), self.text("msgId")
         message = one_message(self.cluster, msg_id, dlq_topic(group)).message
         if message.topic != dlq_topic(group):
-            raise NotThere(_("The group has no such dead letter."))
+            raise NotFound(_("The group has no such dead letter."))
         view = message_view(message)
         buffer = StringIO()
         writer = csv.writer(buffer)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from console.classic.base import ClassicCall, told
 from console.frame.access import Need, needs
-from console.gateway import Cluster, NotThere, Unusable
+from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
 from console.gateway.messages.deliveries import Delivery, deliveries
 from console.gateway.messages.lookup import by_key, find
@@ -147,7 +147,7 @@ def one_message(cluster: Cluster, msg_id: str, topic: str) -> MessageRef:
     """The message of an id of any kind; the first stored one where retries share it."""
     refs = cluster.ask(find, msg_id, topic[:255]).value.refs
     if not refs:
-        raise NotThere(_("There is no message with the id “%(id)s”.") % {"id": msg_id})
+        raise NotFound(_("There is no message with the id “%(id)s”.") % {"id": msg_id})
     return min(refs, key=lambda ref: ref.message.store_timestamp)
 
 

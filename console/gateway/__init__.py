@@ -16,12 +16,12 @@ When some brokers fail and others answer, `Answer.failures` names the failed bro
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures, now_ms
 from console.gateway.engine.clusters import Cluster, Gateway, gateway
 from console.gateway.engine.errors import (
-    AlreadyThere,
-    Changed,
+    AlreadyExists,
     ClusterUnreachable,
+    Conflict,
     GatewayError,
     NotAllowedNow,
-    NotThere,
+    NotFound,
     Refused,
     TooSlow,
     UnknownCluster,
@@ -31,18 +31,18 @@ from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
 __all__ = [
-    "AlreadyThere",
+    "AlreadyExists",
     "Answer",
     "BrokerFailure",
     "BrokerRef",
-    "Changed",
     "Cluster",
     "ClusterSession",
     "ClusterUnreachable",
+    "Conflict",
     "Gateway",
     "GatewayError",
     "NotAllowedNow",
-    "NotThere",
+    "NotFound",
     "Partial",
     "Refused",
     "TooSlow",

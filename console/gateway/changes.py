@@ -11,7 +11,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.answers import BrokerFailure
-from console.gateway.engine.errors import Changed, NotThere
+from console.gateway.engine.errors import Conflict, NotFound
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def brokers_named(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> li
     known = {ref.name: ref for ref in refs}
     missing = [name for name in wanted if name not in known]
     if missing:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("The cluster has no broker named {names}."), names=", ".join(missing)),
             hint=format_lazy(_("It has: {names}."), names=", ".join(known) or "—"),
         )
@@ -90,9 +90,9 @@ def states(configs: Iterable[tuple[BrokerRef, Any]]) -> dict[str, Any]:
 
 
 def check_unchanged(expected: str | None, found: str) -> None:
-    """Raise Changed when the caller's etag is out of date; None skips the check."""
+    """Raise Conflict when the caller's etag is out of date; None skips the check."""
     if expected is not None and expected != found:
-        raise Changed(
+        raise Conflict(
             _("Somebody changed this since you read it."),
             hint=_("Read it again, and repeat your change if it is still right."),
         )

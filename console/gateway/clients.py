@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import group_configs
@@ -118,7 +118,7 @@ async def clients_with_id(
     answer = await session.ask(all_clients)
     found = tuple(client for client in answer.value.clients if client.client_id == client_id)
     if not found:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("No client “{client}” is connected."), client=client_id),
             hint=_("Brokers drop a client when its connection ends."),
             failures=answer.failures,

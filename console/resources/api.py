@@ -266,7 +266,7 @@ class BulkUpdate(KindResource):
         return Response(bulk.body(results), bulk.status(results))
 
     def check(self, name: str) -> Sequence[BrokerOutcome]:
-        """Nothing is changed; NotThere without the resource."""
+        """Nothing is changed; NotFound without the resource."""
         self.resource.configs(self.cluster, name)
         return ()
 

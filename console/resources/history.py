@@ -12,7 +12,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway import NotAllowedNow, NotThere
+from console.gateway import NotAllowedNow, NotFound
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.resources.models import Change, Kind
 
@@ -57,10 +57,10 @@ def lines_of(change: Change) -> list[FieldChange]:
 
 
 def undoable(cluster: str, kind: Kind, name: str, number: int) -> Change:
-    """The change of that number; NotThere without it, NotAllowedNow when it was undone already."""
+    """The change of that number; NotFound without it, NotAllowedNow when it was undone already."""
     change = _of(cluster, kind, name).filter(pk=number).first()
     if change is None:
-        raise NotThere(_("There is no such change."))
+        raise NotFound(_("There is no such change."))
     if change.undone_by:
         raise NotAllowedNow(
             format_lazy(_("{user} has undone this change already."), user=change.undone_by)

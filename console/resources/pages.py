@@ -18,7 +18,7 @@ from console.frame.access import Need, needs
 from console.frame.forms import TypedNameForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import AlreadyThere, Changed
+from console.gateway import AlreadyExists, Conflict
 from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
@@ -73,7 +73,7 @@ class CreatePage(ResourcePage):
                 outcomes = self.cluster.do(resource.create, name, settings, brokers)
                 entry.after = settings
                 entry.outcomes(outcomes)
-        except AlreadyThere as taken:
+        except AlreadyExists as taken:
             form.add_error("name", str(taken.detail))
             return self.form(form, status=409)
         tell_outcomes(request, outcomes, str(resource.texts.created) % name)
@@ -95,7 +95,7 @@ class OneResourcePage(ResourcePage):
         return str(self.kwargs[self.resource.argument])
 
     def configs(self) -> Configs:
-        """The present configuration on each broker; raises NotThere without the resource."""
+        """The present configuration on each broker; raises NotFound without the resource."""
         return self.resource.configs(self.cluster, self.name)
 
     def crumbs(self, last: str) -> list[Crumb]:
@@ -134,7 +134,7 @@ class EditPage(OneResourcePage):
                 outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
                 entry.after = settings
                 entry.outcomes(outcomes)
-        except Changed as changed:
+        except Conflict as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect(resource.url(cluster, name, "edit"))
         history.keep(request.user, cluster, resource.kind, name, changes, outcomes)

@@ -51,7 +51,7 @@ class Resource:
 
     kind: Kind
     texts: Texts
-    #: The configuration on each broker; raises NotThere when no broker has the resource.
+    #: The configuration on each broker; raises NotFound when no broker has the resource.
     configs: Callable[[Cluster, str], Configs]
     #: What a deletion takes with it; `.clients` counts the connected clients.
     impact: Question[[str], Any]

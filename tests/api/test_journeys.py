@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.gateway import NotThere
+from console.gateway import NotFound
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.queue_slices import topic_queues
 from console.gateway.traces import journey as questions
@@ -222,7 +222,7 @@ def test_four_causes_have_four_texts_and_four_codes(
 
     async def no_topic(session: ClusterSession, name: str) -> Any:
         if name == TRACE_TOPIC:
-            raise NotThere("no such topic")
+            raise NotFound("no such topic")
         return await topic_queues(session, name)
 
     look("client_off", "This message was not traced")

@@ -23,7 +23,7 @@ from console.areas.deadletters.sending import RESEND_ACTION, count_results, told
 from console.areas.deadletters.views import export_response
 from console.areas.deadletters.wishes import filter_of, plan_of
 from console.audit.recording import audited
-from console.gateway import Cluster, NotThere, Unusable
+from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
@@ -92,7 +92,7 @@ class DeadLetterGroupOne(ClusterResource):
         """How many dead letters a group has; 404 when it has none."""
         answer = self.cluster.ask(questions.summary, group)
         if answer.value is None:
-            raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
+            raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
         clients = self.cluster.ask(clients_of, (group,)).value
         dealt = dealt_with(self.cluster, [answer.value])[group]
         row = group_row(answer.value, dealt, clients, self.cluster.ask(newest_cause, group).value)

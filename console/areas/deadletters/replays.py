@@ -26,7 +26,7 @@ from console.areas.deadletters.ledger import (
 )
 from console.areas.deadletters.models import Replay, Resend
 from console.areas.deadletters.wishes import filter_of, plan_of
-from console.gateway import Cluster, GatewayError, NotThere, gateway
+from console.gateway import Cluster, GatewayError, NotFound, gateway
 from console.gateway.dead_letters.resend import Outcome, Plan, Result
 from console.gateway.dead_letters.search import (
     REPLAY_CHUNK_MAX,
@@ -54,14 +54,14 @@ def begin(
 ) -> tuple[Replay, Job]:
     """Fix what is to be replayed, and put the job into the queue.
 
-    Raises NotThere when there is nothing to replay, Unusable for a wish that cannot be carried out,
+    Raises NotFound when there is nothing to replay, Unusable for a wish that cannot be carried out,
     and what `tasks.start` raises.
     """
     plan_of(wish)
     wanted = filter_of(cluster.name, group, wish.get("filter") or {})
     found = cluster.ask(replay_ranges, group, wanted).value
     if not found:
-        raise NotThere(format_lazy(_("Group “{group}” has no dead letters."), group=group))
+        raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
     replay = Replay.objects.create(
         cluster=cluster.name,
         group=group,
@@ -174,8 +174,8 @@ class Pace:
         return max(0.0, self._due - now)
 
 
-def no_such_replay(number: int) -> NotThere:
-    return NotThere(
+def no_such_replay(number: int) -> NotFound:
+    return NotFound(
         format_lazy(_("There is no replay {number} of this group."), number=number),
         hint=_("Only the newest replays are kept."),
     )

@@ -23,7 +23,7 @@ from console.areas.messages.properties import property_rows
 from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.areas.traces.drawing import Step, steps
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import NotThere, Unusable, merge_failures
+from console.gateway import NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
 from console.gateway.dead_letters.resend import origin_topic
@@ -108,7 +108,7 @@ class LetterListPage(ClusterPage):
         crumbs = letter_crumbs(self.cluster.name, group)
         try:
             answer, is_first = self._search(group, wanted, request.GET.get("cursor", ""))
-        except NotThere:
+        except NotFound:
             return self.show(title=group, crumbs=crumbs, group=group, filter_form=form)
         following = answer.value.next_cursor
         query = {name: request.GET[name] for name in form.fields if request.GET.get(name)}

@@ -31,7 +31,7 @@ NAME_CHARS_MAX: Final = 80
 def begin(
     cluster: Cluster, wish: dict[str, Any], *, by: AbstractBaseUser | AnonymousUser | None
 ) -> Job:
-    """Start an export; `wish` is what `ExportForm` asks for. Raises NotThere for a topic that is
+    """Start an export; `wish` is what `ExportForm` asks for. Raises NotFound for a topic that is
     none, FilterError for a filter that cannot be used, AlreadyActive while the topic has one."""
     _page(cluster, wish, None, 1)
     return tasks.start(cluster.name, KIND, scope=wish["topic"], inputs=wish, by=by)

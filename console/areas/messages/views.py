@@ -18,7 +18,7 @@ from console.areas.messages.body import BodyForm, preview, sent_body, view_body
 from console.areas.messages.forms import SPANS, BrowseForm, FindForm
 from console.areas.messages.properties import property_rows
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotThere
+from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotFound
 from console.gateway.messages.browse import browse, queue_names
 from console.gateway.messages.deliveries import deliveries
 from console.gateway.messages.filters import BodyTest
@@ -247,22 +247,22 @@ class BodyDownload(ClusterPage):
 
 
 def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
-    """The message at an offset id; raises NotThere with what may have happened to it."""
+    """The message at an offset id; raises NotFound with what may have happened to it."""
     return found_message(page.cluster.ask(view, offset_msg_id), offset_msg_id)
 
 
 def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> MessageRef:
-    """The message of an answer; raises NotThere when it has none."""
+    """The message of an answer; raises NotFound when it has none."""
     if answer.value is None:
         raise no_such_message(offset_msg_id, answer.failures)
     return answer.value
 
 
-def no_such_message(offset_msg_id: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+def no_such_message(offset_msg_id: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFound:
     hint = gettext_lazy(
         "It may have passed its retention time (fileReservedTime), or its broker is gone."
     )
-    return NotThere(
+    return NotFound(
         format_lazy(gettext_lazy("The cluster has no message at “{id}”."), id=offset_msg_id[:64]),
         hint=gettext_lazy("A broker that did not answer may have it.") if failures else hint,
         failures=failures,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from console.areas.offsets.models import RESETS_KEPT, OffsetReset
 from console.audit.recording import audited
-from console.gateway import Answer, Cluster, NotAllowedNow, NotThere
+from console.gateway import Answer, Cluster, NotAllowedNow, NotFound
 from console.gateway.changes import BrokerOutcome
 from console.gateway.offsets.plan import Key, Plan, ResetRequest, ResetTarget
 from console.gateway.offsets.positions import client_offsets, positions
@@ -100,10 +100,10 @@ def checked(cluster: Cluster, row: OffsetReset) -> Answer[list[Check]]:
 
 
 def reset_of(cluster: str, group: str, number: int) -> OffsetReset:
-    """One reset of a group; NotThere when it is not kept (any more)."""
+    """One reset of a group; NotFound when it is not kept (any more)."""
     found = OffsetReset.objects.filter(cluster=cluster, group=group, pk=number).first()
     if found is None:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("There is no reset {number} of this group."), number=number),
             hint=_("Only the newest resets are kept."),
         )

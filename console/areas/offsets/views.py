@@ -19,7 +19,7 @@ from console.areas.offsets.resets import (
     undo_wish,
 )
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import NotAllowedNow, NotThere, Unusable
+from console.gateway import NotAllowedNow, NotFound, Unusable
 from console.gateway.groups.listing import group_settings
 from console.gateway.groups.members import group_clients
 from console.gateway.groups.progress import queue_progress
@@ -47,7 +47,7 @@ class OffsetsPage(ClusterPage):
             return self._show(group, topics, form, status=400)
         try:
             answer = self.cluster.ask(plan, group, form.wish)
-        except (NotThere, NotAllowedNow, Unusable) as fault:
+        except (NotFound, NotAllowedNow, Unusable) as fault:
             form.add_error(None, f"{fault.detail} {fault.hint}".strip())
             return self._show(group, topics, form, status=fault.status)
         return self._show(group, topics, form, answer=answer, each=confirmed(answer.value))

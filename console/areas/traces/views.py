@@ -13,7 +13,7 @@ from console.areas.messages.views import rows
 from console.areas.traces.drawing import draw, steps
 from console.areas.traces.seen import letter_ids, seen_of
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import NotThere, now_ms
+from console.gateway import NotFound, now_ms
 from console.gateway.messages.lookup import find
 from console.gateway.traces.evidence import GroupDeliveryState
 from console.gateway.traces.journey import Journey, journey
@@ -32,7 +32,7 @@ class FindJourneyPage(ClusterPage):
         text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
         try:
             answer = self.cluster.ask(find, text, topic)
-        except NotThere:
+        except NotFound:
             return self._to_journey(text, topic)  # the topic is gone, its traces may be there
         # Copies of one message share its id; the oldest of them is what the producer sent.
         first = {ref.message.msg_id: ref for ref in answer.value.refs}

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.brokers import runtime
 from console.gateway.brokers.secrets import shown
 from console.gateway.engine.answers import Partial, now_ms
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.remoting.bodies import ClusterInfo
@@ -95,8 +95,8 @@ async def broker_names(session: ClusterSession) -> Partial[tuple[str, ...]]:
     return Partial(tuple(ref.name for ref in await masters(session)))
 
 
-def no_such_broker(name: str) -> NotThere:
-    return NotThere(
+def no_such_broker(name: str) -> NotFound:
+    return NotFound(
         format_lazy(_("The name server lists no broker named “{name}”."), name=name),
         hint=_("A broker that stopped is forgotten after two minutes."),
     )

@@ -23,7 +23,7 @@ from console.gateway.changes import (
     outcomes,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial
-from console.gateway.engine.errors import NotAllowedNow, NotThere
+from console.gateway.engine.errors import NotAllowedNow, NotFound
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.config import BrokerConfig, property_text
@@ -151,11 +151,11 @@ def check_changeable(wanted: Mapping[str, str]) -> None:
 def differences(
     state: ClusterSettings, wanted: Mapping[str, str], brokers: Sequence[str] | None
 ) -> tuple[FieldChange, ...]:
-    """Return the changes that the new values would make; NotThere for an unreachable broker."""
+    """Return the changes that the new values would make; NotFound for an unreachable broker."""
     names = list(brokers or state.brokers)
     missing = [name for name in names if name not in state.brokers]
     if missing:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("The cluster has no broker named {names}."), names=", ".join(missing))
         )
     known = {setting.name: setting for setting in state.settings}

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from console.gateway.dead_letters.search import search
 from console.gateway.engine.answers import Answer, Partial, merge_failures
-from console.gateway.engine.errors import GatewayError, NotThere
+from console.gateway.engine.errors import GatewayError, NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.traces.records import records_of
@@ -51,7 +51,7 @@ async def newest_cause(session: ClusterSession, group: str) -> Partial[DeadLette
     """The cause of the group's newest dead letter; None without dead letters."""
     try:
         answer = await session.ask(search, group, limit=1)
-    except NotThere:
+    except NotFound:
         return Partial(None)
     if not answer.value.rows:
         return Partial(None, answer.failures)

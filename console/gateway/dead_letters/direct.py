@@ -12,7 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import masters
-from console.gateway.engine.errors import NotAllowedNow, NotThere
+from console.gateway.engine.errors import NotAllowedNow, NotFound
 from console.gateway.engine.questions import command
 from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.members import group_clients
@@ -59,12 +59,12 @@ class DirectResult:
 async def deliver_directly(session: ClusterSession, group: str, offset_msg_id: str) -> DirectResult:
     """Deliver a dead letter of the group to one of its consumers.
 
-    Raises NotThere for a message that is no dead letter of the group, NotAllowedNow without an
+    Raises NotFound for a message that is no dead letter of the group, NotAllowedNow without an
     online consumer.
     """
     ref = (await session.ask(view, offset_msg_id)).value
     if ref is None or ref.message.topic != dlq_topic(group):
-        raise NotThere(format_lazy(_("“{group}” has no such dead letter any more."), group=group))
+        raise NotFound(format_lazy(_("“{group}” has no such dead letter any more."), group=group))
     members = (await session.ask(group_clients, group)).value.clients
     addrs = {each.name: each.addr for each in await masters(session)}
     # A broker relays only to consumers that are connected to this broker.

@@ -15,7 +15,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.dead_letters.edits import NO_EDIT, Edit, checked
-from console.gateway.engine.errors import GatewayError, NotThere, Unusable
+from console.gateway.engine.errors import GatewayError, NotFound, Unusable
 from console.gateway.engine.questions import command
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.queue_slices import MASTER_ID
@@ -211,7 +211,7 @@ class _Sender:
             return self._outcome(ref, Result.FAILED, "", reason)
         try:
             addr, queue_id = _target_queue(await self._route(topic), topic, ref)
-        except NotThere as missing:
+        except NotFound as missing:
             return self._outcome(ref, Result.FAILED, topic, missing.detail)
         revival = message_to_resend(message, topic, plan.target, plan.edit)
         if plan.dry_run:
@@ -297,7 +297,7 @@ def _target_queue(route: TopicRouteData, topic: str, ref: MessageRef) -> tuple[s
         for queue_id in range(data.write_queue_nums)
     ]
     if not queues:
-        raise NotThere(format_lazy(_("No broker takes messages for topic “{topic}”."), topic=topic))
+        raise NotFound(format_lazy(_("No broker takes messages for topic “{topic}”."), topic=topic))
     near = [each for each in queues if each[0] == ref.broker.name] or queues
     _broker, addr, queue_id = near[ref.message.queue_offset % len(near)]
     return addr, queue_id

@@ -111,7 +111,7 @@ async def search(
 ) -> Partial[DeadLetterPage]:
     """A page of a group's matching dead letters.
 
-    Raises CursorError for an invalid cursor, NotThere for a group without a DLQ topic.
+    Raises CursorError for an invalid cursor, NotFound for a group without a DLQ topic.
     """
     ends = decode_cursor(cursor) if cursor else None
     windows, failures = await _windows(session, group, wanted)

@@ -3,10 +3,10 @@
 GatewayError
 ├── Unusable            400  the request is invalid, for example an illegal name
 ├── UnknownCluster      404  the console's settings list no such cluster
-├── NotThere            404  the cluster has no such broker, topic, group or client
-├── AlreadyThere        409  the name is taken
+├── NotFound            404  the cluster has no such broker, topic, group or client
+├── AlreadyExists       409  the name is taken
 ├── NotAllowedNow       409  the state of the object forbids it
-├── Changed             412  the object changed after the caller read it
+├── Conflict            412  the object changed after the caller read it
 ├── Refused             502  the cluster answered with an error code
 ├── ClusterUnreachable  503  the name server or all brokers do not answer
 └── TooSlow             504  no answer within the deadline
@@ -62,13 +62,13 @@ class UnknownCluster(GatewayError):
         )
 
 
-class NotThere(GatewayError):
+class NotFound(GatewayError):
     status = 404
     kind = "not-found"
     title = _("Not found")
 
 
-class AlreadyThere(GatewayError):
+class AlreadyExists(GatewayError):
     status = 409
     kind = "already-exists"
     title = _("The name is taken")
@@ -80,7 +80,7 @@ class NotAllowedNow(GatewayError):
     title = _("Not possible now")
 
 
-class Changed(GatewayError):
+class Conflict(GatewayError):
     status = 412
     kind = "changed"
     title = _("Changed in the meantime")

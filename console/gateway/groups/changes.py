@@ -17,7 +17,7 @@ from console.gateway.changes import (
     etag_of,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
+from console.gateway.engine.errors import AlreadyExists, NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import no_such_group
@@ -95,14 +95,14 @@ async def create_group(
     settings: GroupSettings,
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the group on the named brokers (default: all); AlreadyThere when it exists there."""
+    """Create the group on the named brokers (default: all); AlreadyExists when it exists there."""
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
     taken = [ref.name for ref in refs if ref in held]
     if taken:
-        raise AlreadyThere(
+        raise AlreadyExists(
             format_lazy(
                 _("The group “{group}” is already on {brokers}."),
                 group=name,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.message.topics import is_system_group
@@ -62,7 +62,7 @@ def _rows(tables: Configs) -> tuple[GroupRow, ...]:
 async def group_settings(
     session: ClusterSession, group: str
 ) -> Partial[tuple[tuple[BrokerRef, SubscriptionGroupConfig], ...]]:
-    """The group's settings by broker; NotThere when no broker has the group."""
+    """The group's settings by broker; NotFound when no broker has the group."""
     answer = await session.ask(group_configs)
     held = tuple((ref, table[group]) for ref, table in answer.value.items() if group in table)
     if not held:
@@ -70,9 +70,9 @@ async def group_settings(
     return Partial(held, answer.failures)
 
 
-def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+def no_such_group(group: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFound:
     hint = _("A broker that did not answer may have it.") if failures else ""
-    return NotThere(
+    return NotFound(
         format_lazy(_("No broker of the cluster has a group “{group}”."), group=group),
         hint=hint,
         failures=failures,

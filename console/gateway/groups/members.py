@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import GatewayError, NotThere
+from console.gateway.engine.errors import GatewayError, NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.errors import GantryError, RequestRefused
@@ -119,7 +119,7 @@ async def running_info(
     members = (await session.ask(group_clients, group)).value.clients
     client = next((member for member in members if member.client_id == client_id), None)
     if client is None:
-        raise NotThere(
+        raise NotFound(
             format_lazy(
                 _("No client “{client}” of group “{group}” is connected."),
                 client=client_id,

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.answers import Partial
 from console.gateway.engine.concurrency import gather_limited
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.filters import MessageFilter
@@ -77,7 +77,7 @@ async def browse(
 
     `queue` selects one queue (`broker-a:3`) or one broker (`broker-a`). With a filter, a page ends
     when the page is full or the scan budget (SCAN_…) is spent; the cursor continues from there.
-    Raises CursorError for an invalid cursor, NotThere for an unknown topic or queue, and
+    Raises CursorError for an invalid cursor, NotFound for an unknown topic or queue, and
     FilterError for an invalid filter.
     """
     ends = decode_cursor(cursor) if cursor else None
@@ -119,7 +119,7 @@ def chosen_queues(queues: tuple[QueueRef, ...], queue: str) -> tuple[QueueRef, .
     """Return the queues for `broker-a:3` or `broker-a`; for an empty text, all queues."""
     chosen = tuple(each for each in queues if queue in {"", each.key, each.broker.name})
     if queue and not chosen:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("The topic has no queue “{queue}”."), queue=queue),
             hint=format_lazy(
                 _("It has: {names}."),

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.queue_slices import brokers_of, read_slice, topic_queues
@@ -203,7 +203,7 @@ async def _at_queue_offset(
     """Return the messages at an offset of a queue, on the named broker or on all brokers."""
     try:
         known = await topic_queues(session, topic)
-    except NotThere:
+    except NotFound:
         known = ()  # no queue and offset, but possibly a key
     queues = {
         each.broker: each

@@ -54,7 +54,7 @@ def brokers_of(queues: Iterable[QueueRef]) -> list[BrokerRef]:
 
 
 async def topic_queues(session: ClusterSession, topic: str) -> tuple[QueueRef, ...]:
-    """Return all queues of a topic on masters; raise NotThere when no broker has the topic."""
+    """Return all queues of a topic on masters; raise NotFound when no broker has the topic."""
     try:
         route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.brokers.listing import masters
 from console.gateway.brokers.runtime import version
 from console.gateway.engine.answers import Partial
-from console.gateway.engine.errors import NotAllowedNow, NotThere, Unusable
+from console.gateway.engine.errors import NotAllowedNow, NotFound, Unusable
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.queue_slices import MASTER_ID
@@ -273,7 +273,7 @@ def _chosen(draft: Draft, queues: Sequence[MessageQueue]) -> MessageQueue | None
     for queue in queues:
         if draft.queue == f"{queue.broker_name}:{queue.queue_id}":
             return queue
-    raise NotThere(
+    raise NotFound(
         format_lazy(_("The topic has no queue “{queue}” to write to."), queue=draft.queue)
     )
 

@@ -27,7 +27,7 @@ PLAN_DEADLINE_MS = 20_000
 async def positions(
     session: ClusterSession, group: str, topic: str
 ) -> Partial[tuple[QueuePosition, ...]]:
-    """The group's position in each queue of a topic; NotThere for an unknown topic."""
+    """The group's position in each queue of a topic; NotFound for an unknown topic."""
     queues = await topic_queues(session, topic)
     if len(queues) > QUEUES_MAX:
         raise Unusable(format_lazy(_("The topic has more than {most} queues."), most=QUEUES_MAX))

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.changes import BrokerOutcome, check_unchanged, outcomes
 from console.gateway.engine.answers import Partial
-from console.gateway.engine.errors import NotAllowedNow, NotThere, Unusable
+from console.gateway.engine.errors import NotAllowedNow, NotFound, Unusable
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
@@ -166,7 +166,7 @@ async def _targets(
 
 
 def _chosen(request: ResetRequest, held: Sequence[QueuePosition]) -> list[QueuePosition]:
-    """Return the selected queues; NotThere for a queue that the topic does not have."""
+    """Return the selected queues; NotFound for a queue that the topic does not have."""
     named = (
         [key for key, _offset in request.each]
         if request.goal is ResetTarget.EACH
@@ -177,7 +177,7 @@ def _chosen(request: ResetRequest, held: Sequence[QueuePosition]) -> list[QueueP
         f"{broker}:{queue_id}" for broker, queue_id in named if (broker, queue_id) not in known
     ]
     if missing:
-        raise NotThere(
+        raise NotFound(
             format_lazy(_("The topic has no queue {names}."), names=", ".join(missing[:10]))
         )
     return [known[key] for key in dict.fromkeys(named)] if named else list(held)
@@ -226,7 +226,7 @@ async def _of_group(
         if (other := others.get(each.key)) is not None and (offset := other.offset) is not None
     }
     if not found:
-        raise NotThere(
+        raise NotFound(
             format_lazy(
                 _("Group “{group}” has no offset in topic “{topic}”."),
                 group=request.group,

@@ -18,7 +18,7 @@ from console.gateway.changes import (
     outcomes,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import AlreadyThere, NotAllowedNow
+from console.gateway.engine.errors import AlreadyExists, NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
@@ -105,14 +105,14 @@ async def create_topic(
     settings: TopicSettings,
     brokers: Sequence[str] | None = None,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the topic on the named brokers (default: all); AlreadyThere when it exists there."""
+    """Create the topic on the named brokers (default: all); AlreadyExists when it exists there."""
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
     taken = [ref.name for ref in refs if ref in held]
     if taken:
-        raise AlreadyThere(
+        raise AlreadyExists(
             format_lazy(
                 _("The topic “{topic}” is already on {brokers}."),
                 topic=name,

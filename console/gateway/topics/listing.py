@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers.listing import cluster_map, masters
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.message import topics as names
@@ -112,9 +112,9 @@ async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDeta
     )
 
 
-def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotThere:
+def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFound:
     hint = _("A broker that did not answer may have it.") if failures else ""
-    return NotThere(
+    return NotFound(
         format_lazy(_("No broker of the cluster has a topic “{topic}”."), topic=topic),
         hint=hint,
         failures=failures,

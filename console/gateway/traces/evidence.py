@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from console.gateway.brokers.listing import SETTINGS_FRESH_MS
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import GatewayError, NotThere
+from console.gateway.engine.errors import GatewayError, NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.deliveries import Delivery, deliveries
@@ -147,7 +147,7 @@ async def copies(
     async def search(topic: str) -> Partial[tuple[MessageRef, ...]]:
         try:
             answer = await session.ask(by_key, topic, msg_id)
-        except NotThere:
+        except NotFound:
             return Partial(())
         except GatewayError as failure:
             return Partial((), failure.failures)

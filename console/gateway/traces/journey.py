@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.lookup import find
@@ -101,7 +101,7 @@ async def _original_of(
         return original, failures
     try:
         answer = await session.ask(find, msg_id)
-    except NotThere:
+    except NotFound:
         return None, failures
     same = [each for each in answer.value.refs if each.message.msg_id == msg_id]
     return _original(same), merge_failures(failures, answer.failures)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from console.gateway.engine.answers import BrokerFailure, now_ms
-from console.gateway.engine.errors import NotThere
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.lookup import KEY_MESSAGES_MAX, TIMESTAMP_MAX
 from console.gateway.messages.paging import Window
@@ -31,7 +31,7 @@ class TraceQuery:
 async def query_traces(session: ClusterSession, msg_id: str, trace_topic: str) -> TraceQuery:
     try:
         queues = await topic_queues(session, trace_topic)
-    except NotThere:
+    except NotFound:
         return TraceQuery()
     found, failures = await session.fan_out(
         brokers_of(queues),

@@ -17,7 +17,7 @@ from console.frame.access import Need, needs
 from console.frame.forms import BrokersForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import Changed, GatewayError, NotThere
+from console.gateway import Conflict, GatewayError, NotFound
 from console.gateway.brokers.settings import (
     VALUE_CHARS_MAX,
     ClusterSettings,
@@ -124,7 +124,7 @@ class SettingPage(ClusterPage):
                 outcomes = self.cluster.do(change_settings, wanted, brokers, etag)
                 entry.after = wanted
                 entry.outcomes(outcomes)
-        except Changed as changed:
+        except Conflict as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect("clusters:setting", cluster, key)
         except GatewayError as refused:
@@ -138,7 +138,7 @@ class SettingPage(ClusterPage):
         state = self.cluster.ask(broker_settings).value
         setting = next((one for one in state.settings if one.name == key), None)
         if setting is None:
-            raise NotThere(_("No broker has a setting “%s”.") % key)
+            raise NotFound(_("No broker has a setting “%s”.") % key)
         check_changeable({key: ""})
         return state, setting
 

@@ -16,7 +16,7 @@ from console.frame.access import Need, needs
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import SEARCH_CHARS_MAX, TableQuery
-from console.gateway import NotThere
+from console.gateway import NotFound
 from console.services.exports import tables, work
 from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 from console.services.exports.tables import Asked, Found, Table
@@ -135,7 +135,7 @@ class TablePage(ClusterPage):
 def table_named(name: str) -> Table:
     table = tables.find(name)
     if table is None:
-        raise NotThere(format_lazy(gettext_lazy("There is no list “{name}”."), name=name))
+        raise NotFound(format_lazy(gettext_lazy("There is no list “{name}”."), name=name))
     return table
 
 

@@ -3,7 +3,7 @@
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway import GatewayError, NotAllowedNow, NotThere
+from console.gateway import GatewayError, NotAllowedNow, NotFound
 from console.services.jobs.models import Job
 
 
@@ -45,7 +45,7 @@ class NotContinuable(NotAllowedNow):
         )
 
 
-class NoSuchFile(NotThere):
+class NoSuchFile(NotFound):
     def __init__(self, name: str) -> None:
         super().__init__(
             format_lazy(_("The job has no file “{name}”."), name=name),
@@ -53,7 +53,7 @@ class NoSuchFile(NotThere):
         )
 
 
-class NoSuchJob(NotThere):
+class NoSuchJob(NotFound):
     def __init__(self, number: int) -> None:
         super().__init__(
             format_lazy(_("There is no job {number}."), number=number),

@@ -22,7 +22,7 @@ from console.audit.recording import audited
 from console.frame.access import Need, may, needs
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
-from console.gateway import NotAllowedNow, NotThere
+from console.gateway import NotAllowedNow, NotFound
 from console.services.search.models import (
     ADDRESS_CHARS_MAX,
     NAME_CHARS_MAX,
@@ -77,7 +77,7 @@ def removable(user: Any, cluster: str, pk: int) -> SavedView:
         views = views.filter(owner=user)
     found = views.filter(pk=pk).first()
     if found is None:
-        raise NotThere(gettext_lazy("There is no such saved view of yours."))
+        raise NotFound(gettext_lazy("There is no such saved view of yours."))
     return found
 
 

@@ -19,15 +19,6 @@ from core_broker.remoting.frame_layout import (
 CUT_BYTES_MAX = 128 * 1024
 
 
-def is_short_begin(data: memoryview) -> bool:
-    """True when `data` is an incomplete frame of at most CUT_BYTES_MAX bytes."""
-    count = len(data)
-    if count < LENGTH_BYTES:
-        return True
-    needed = int.from_bytes(data[:LENGTH_BYTES], "big") + LENGTH_BYTES
-    return count < needed <= CUT_BYTES_MAX
-
-
 class FrameSplitter:
     """Splits received bytes of any chunking into commands.
 

@@ -24,11 +24,6 @@ class Health:
         """The disk failed; the store stays read-only until a restart."""
         return self._failure is not None
 
-    @property
-    def is_lagging(self) -> bool:
-        """Queues or index could not be written and are behind the log."""
-        return self._lag is not None
-
     def set_open(self, is_open: bool) -> None:
         """Set whether the store runs: True between start and stop."""
         self._is_open = is_open

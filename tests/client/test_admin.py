@@ -181,10 +181,20 @@ async def test_statistics(admin: AdminClient, addr: str, new_topic: NewTopic) ->
         await admin.broker_stats(addr, "TOPIC_PUT_NUMS", "no such topic")
 
 
-async def test_cleaning(admin: AdminClient, addr: str) -> None:
+async def test_cleaning_keeps_messages_and_removes_queues_of_deleted_topics(
+    admin: AdminClient, addr: str, new_topic: NewTopic
+) -> None:
+    kept, deleted = await new_topic(1), await new_topic(1)
+    for topic in (kept, deleted):
+        await admin.send(addr, Message(topic, b"hi"), 0)
+    await admin.delete_topic_in_broker(addr, deleted)
     await admin.clean_expired_consume_queue(addr)
     await admin.clean_unused_topic(addr)
     await admin.delete_expired_commit_log(addr)
+    await admin.create_topic(addr, TopicConfig(topic_name=deleted))
+    assert await admin.max_offset(addr, deleted, 0) == 0
+    assert await admin.min_offset(addr, kept, 0) == 0
+    assert await admin.max_offset(addr, kept, 0) == 1
 
 
 async def test_the_name_server(admin: AdminClient, group: str) -> None:

@@ -75,10 +75,6 @@ class MessageFilter:
     def __bool__(self) -> bool:
         return bool(self.tags or self.sql or self.body)
 
-    @property
-    def reads_bodies(self) -> bool:
-        return bool(self.body)
-
     def compiled(self) -> Test:
         """Return the test of one message; raise FilterError for an invalid part."""
         return _compiled(self)

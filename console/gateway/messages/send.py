@@ -48,7 +48,6 @@ BODY_BYTES_MAX = 2 * 1024 * 1024
 TOTAL_BYTES_MAX = 64 * 1024 * 1024
 PROPERTIES_MAX = 100
 SEND_DEADLINE_MS = 30_000
-DELAY_DAYS_MAX = 3
 PRODUCER_GROUP = "console_producer"
 #: Delivery time of a message, for 5.x brokers with the timer wheel enabled (the default).
 PROPERTY_TIMER_DELIVER_MS = "TIMER_DELIVER_MS"

@@ -1,7 +1,8 @@
 """The import graph of a package, read from its source, and the circles in the graph.
 
-Imports below `if TYPE_CHECKING` are left out: they exist for the type checker only. An import of
-`a.b.c` counts for `a.b.c` alone, not for the parent packages.
+Imports inside functions count: a deferred import only hides a circle. Imports below
+`if TYPE_CHECKING` are left out, because only the type checker reads them. An import of `a.b.c` is
+an import of `a.b.c` alone, not of the parent packages.
 """
 
 import ast
@@ -11,23 +12,20 @@ from pathlib import Path
 Graph = dict[str, set[str]]
 
 
-def import_graph(root: Path, package: str, *, with_deferred: bool) -> Graph:
-    """Map each module of the package to the modules of the package that the module imports.
-
-    `with_deferred` includes imports inside functions.
-    """
+def import_graph(root: Path, package: str) -> Graph:
+    """Map each module of the package to the imported modules of the same package."""
     files = {_module_name(path.relative_to(root)): path for path in (root / package).rglob("*.py")}
     graph: Graph = {}
     for module, path in files.items():
         graph[module] = set()
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for statement in _imports(tree, with_deferred=with_deferred):
+        for statement in _imports(tree):
             graph[module] |= {name for name in _targets(statement, files) if name != module}
     return graph
 
 
 def import_circles(graph: Graph) -> list[list[str]]:
-    """Return the groups of modules that import each other, directly or by way of others."""
+    """Return the groups of modules that import each other, directly or indirectly."""
     reachable = {module: _reachable(graph, module) for module in graph}
     circles: list[list[str]] = []
     for module in sorted(graph):
@@ -42,17 +40,15 @@ def _module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(node: ast.AST, *, with_deferred: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+def _imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield node
-        return
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not with_deferred:
         return
     children: list[ast.AST] = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         children = [*node.orelse]
     for child in children:
-        yield from _imports(child, with_deferred=with_deferred)
+        yield from _imports(child)
 
 
 def _targets(statement: ast.Import | ast.ImportFrom, files: dict[str, Path]) -> set[str]:

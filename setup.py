@@ -7,11 +7,20 @@ Each module is optional: where there is no C compiler or no zlib header, the pac
 without, and the broker takes the plain path.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 KERNEL = Path("core_broker") / "kernel"
+#: Also used as plain Python; core_broker/kernel has its C types.
+SHARED = Path("core_broker") / "remoting" / "connection_state.py"
+
+
+def sources() -> Iterator[Path]:
+    """The files that are compiled into core_broker.kernel."""
+    yield from sorted(KERNEL.glob("[!_]*.py"))
+    yield SHARED
 
 
 def kernel_modules() -> list[Extension]:
@@ -28,8 +37,7 @@ def kernel_modules() -> list[Extension]:
             extra_compile_args=["-O2"],
             optional=True,
         )
-        for source in sorted(KERNEL.glob("*.py"))
-        if source.stem != "__init__"
+        for source in sources()
     ]
     return cythonize(modules, build_dir="build/kernel", quiet=True)
 

@@ -86,14 +86,6 @@ class Shell:
         return Queue()
 
 
-class Endpoint:
-    """The interface of a server for the kernel."""
-
-    def __init__(self) -> None:
-        self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
-        self.dirty: list[Any] = []
-
-
 def compile_loop() -> Any:
     """Compile the loop, unless the binary is newer than the source, and import it."""
     from Cython.Build import cythonize
@@ -120,12 +112,13 @@ def compile_loop() -> Any:
 def serve(folder: Path) -> None:
     """Run the bare loop until the process is killed; prints the port first."""
     from core_broker.config import BrokerConfig
+    from core_broker.fastpath.contracts import SendSettings
+    from core_broker.fastpath.templates import send_template
     from core_broker.kernel.fast_path import FastPath
     from core_broker.kernel.queues import SendTopic
     from core_broker.kernel.sends import CompiledSends
     from core_broker.message.properties import encode_properties
     from core_broker.processors.added_properties import added_properties
-    from core_broker.processors.put_answers import answer_parts
 
     log_fd = os.open(folder / "log", os.O_RDWR | os.O_CREAT)
     for offset in range(0, LOG_BYTES + len(ZEROS), len(ZEROS)):
@@ -133,15 +126,17 @@ def serve(folder: Path) -> None:
     shell = Shell(SendTopic)
     kernel = CompiledSends(shell)
     kernel.configure(
-        host=HOST,
-        id_prefix=HOST.hex().upper().encode(),
-        added=encode_properties(added_properties(BrokerConfig())),
-        answer_parts=answer_parts(BrokerConfig()),
-        is_indexing=True,
-        is_sync=False,
-        body_max=MESSAGE_BYTES_MAX,
+        SendSettings(
+            host=HOST,
+            id_prefix=HOST.hex().upper().encode(),
+            added_properties=encode_properties(added_properties(BrokerConfig())),
+            answer_template=send_template(BrokerConfig()),
+            is_indexing=True,
+            is_sync=False,
+            body_bytes_max=MESSAGE_BYTES_MAX,
+        )
     )
-    path = FastPath(Endpoint(), {310: kernel, 320: kernel})
+    path = FastPath(memoryview(bytearray(READ_BUFFER_BYTES)), {310: kernel, 320: kernel})
     loop = compile_loop()
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")

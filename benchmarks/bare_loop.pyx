@@ -15,7 +15,8 @@ from posix.unistd cimport pwrite
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 
-from core_broker.kernel.fast_path cimport FastLine, FastPath
+from core_broker.kernel.connection_state cimport ConnectionState
+from core_broker.kernel.fast_path cimport FastPath, FastProtocol
 from core_broker.kernel.index_items import add_items
 
 cdef extern from "sys/epoll.h" nogil:
@@ -39,22 +40,33 @@ SLOTS = 5_000_000
 ITEMS_MAX = 4_000_000
 
 
-cdef class BareLine(FastLine):
+cdef class BareProtocol(FastProtocol):
     """A connection: a descriptor and an incomplete frame."""
     cdef int fd
+
+    def __init__(self, FastPath path, list dirty, int fd, bytes peer):
+        self.state = ConnectionState()
+        self.fd = fd
+        self.peer_record = peer
+        self._path = path
+        self._dirty = dirty
+        self._high_water_bytes = 1 << 30
+        self._in_flight_max = 1 << 30
+        self._begin = b""
 
 
 def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
     """Serve forever. `shell` has `position`; its queues implement `take(units)`."""
     cdef epoll_event events[EVENTS_MAX]
     cdef epoll_event event
-    cdef BareLine line
+    cdef BareProtocol protocol
+    cdef list dirty = []
     cdef int poll_fd = epoll_create1(0), count, i, fd, listen_fd = listener.fileno()
     cdef int64_t used, end, cut
     cdef ssize_t got
     cdef bytes numbers, answers
     cdef const unsigned char[::1] records
-    lines = {}
+    protocols = {}
     sockets = []
     slots = memoryview(bytearray(4 * SLOTS)).cast("i")
     changed = bytearray(SLOTS // 1024 + 1)
@@ -63,47 +75,40 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
     event.events = EPOLLIN
     event.data.fd = listen_fd
     epoll_ctl(poll_fd, EPOLL_CTL_ADD, listen_fd, &event)
-    path._turn_began = 1.0
+    path._began = 1.0
     while True:
         with nogil:
             count = epoll_wait(poll_fd, events, EVENTS_MAX, -1)
-        path.turn += 1
+        path.iteration += 1
         for i in range(count):
             fd = events[i].data.fd
             if fd == listen_fd:
                 connection, _ = listener.accept()
                 connection.setblocking(False)
                 sockets.append(connection)
-                line = BareLine()
-                line.fd = connection.fileno()
-                line._path = path
-                line._high_water_bytes = 1 << 30
-                line._in_flight_max = 1 << 30
-                line._out = []
-                line._cut = b""
-                line.peer_record = peer
-                lines[line.fd] = line
-                event.data.fd = line.fd
-                epoll_ctl(poll_fd, EPOLL_CTL_ADD, line.fd, &event)
+                protocol = BareProtocol(path, dirty, connection.fileno(), peer)
+                protocols[protocol.fd] = protocol
+                event.data.fd = protocol.fd
+                epoll_ctl(poll_fd, EPOLL_CTL_ADD, protocol.fd, &event)
                 continue
-            line = lines[fd]
-            cut = PyBytes_GET_SIZE(line._cut)
+            protocol = protocols[fd]
+            cut = PyBytes_GET_SIZE(protocol._begin)
             if cut:
-                memcpy(path._buffer, PyBytes_AS_STRING(line._cut), cut)
+                memcpy(path._buffer, PyBytes_AS_STRING(protocol._begin), cut)
             got = recv(fd, path._buffer + cut, path._buffer_bytes - cut, 0)
             if got <= 0:
                 epoll_ctl(poll_fd, EPOLL_CTL_DEL, fd, NULL)
-                del lines[fd]
+                del protocols[fd]
                 continue
-            line.arrived = time.monotonic()
+            protocol.state.arrived = time.monotonic()
             end = cut + got
-            used = path.take(line, 0, end, 0)
-            line._cut = PyBytes_FromStringAndSize(<char *>path._buffer + used, end - used)
+            used = path.take(protocol, 0, end, 0)
+            protocol._begin = PyBytes_FromStringAndSize(<char *>path._buffer + used, end - used)
         touched = kernel.touched
         if touched:
             for hot in touched:
                 hot.queue.take(hot.take_units())
-            records, numbers = kernel.take_records()
+            records, numbers = kernel.take_records(), kernel.take_entries()
             pwrite(log_fd, &records[0], records.shape[0], shell.position % log_bytes)
             shell.position += records.shape[0]
             records = None
@@ -113,11 +118,7 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
             if item > ITEMS_MAX:
                 item = 1
             tail.clear()
-        for each in path._dirty:
-            line = each
-            line._is_dirty = False
-            line._out_bytes = 0
-            for answers in line._out:
-                send(line.fd, PyBytes_AS_STRING(answers), PyBytes_GET_SIZE(answers), MSG_NOSIGNAL)
-            line._out.clear()
-        path._dirty.clear()
+        for protocol in dirty:
+            answers = protocol.state.take_answers()
+            send(protocol.fd, PyBytes_AS_STRING(answers), PyBytes_GET_SIZE(answers), MSG_NOSIGNAL)
+        dirty.clear()

@@ -4,15 +4,23 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
 from core_broker.config import BrokerConfig
+from core_broker.fastpath import has_kernel
+from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
 from core_broker.processors.transaction_checks import TransactionChecks
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Limits
+from core_broker.remoting.intake import Intake
+from core_broker.remoting.iteration import IterationEnd, flush_each
+from core_broker.remoting.server import RemotingServer
 from core_broker.state.config_files import read_config
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.delay_levels import DelayLevels
@@ -23,6 +31,9 @@ from core_broker.state.topics import TopicTable, system_topics
 from core_broker.store import MessageStore
 from core_broker.store.io_threads import IoThread
 
+if TYPE_CHECKING:
+    from core_broker.fastpath.compiled import CompiledFastPath
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -30,6 +41,9 @@ class Parts:
 
     ctx: BrokerContext
     requests: RequestTable
+    #: None where the kernel is not compiled.
+    compiled: "CompiledFastPath | None"
+    server: RemotingServer
     registration: Registration
     jobs: Jobs
     delays: DelayDelivery
@@ -99,7 +113,66 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     requests = RequestTable(ctx)
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
-    return Parts(ctx, requests, registration, Jobs(ctx, requests), delays, checks, saver, executor)
+    compiled = compiled_fast_path(ctx, requests)
+    return Parts(
+        ctx=ctx,
+        requests=requests,
+        compiled=compiled,
+        server=broker_server(ctx, requests, compiled, PythonFastPath(ctx, requests.turn)),
+        registration=registration,
+        jobs=Jobs(ctx, requests),
+        delays=delays,
+        checks=checks,
+        saver=saver,
+        executor=executor,
+    )
+
+
+def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
+    """Make the compiled fast path; None where the kernel is not compiled."""
+    if not has_kernel():
+        return None
+    from core_broker.fastpath.compiled import CompiledFastPath
+
+    return CompiledFastPath(ctx, requests)
+
+
+def broker_server(
+    ctx: BrokerContext,
+    requests: RequestTable,
+    compiled: "CompiledFastPath | None",
+    python: PythonFastPath | None,
+    limits: Limits | None = None,
+) -> RemotingServer:
+    """Make a server from its two pipelines: intake of a connection, end of an iteration.
+
+    Either fast path may be absent; the slow path, `requests.dispatch`, is complete.
+    """
+
+    def lost(connection: Connection) -> None:
+        requests.held_pulls.drop_owner(connection)
+        requests.clients.disconnected(connection)
+
+    fast_paths = [each for each in (python, compiled) if each is not None]
+    return RemotingServer(
+        name="broker",
+        limits=limits or Limits(idle_close_s=ctx.config.server_channel_max_idle_time_seconds),
+        # A connection tries these paths, in this order. Each leaves requests to the next one.
+        intake=Intake(compiled=compiled, python=python),
+        dispatch=requests.dispatch,
+        # An iteration of the event loop ends with these steps, in this order.
+        iteration_end=IterationEnd(
+            # Fast paths ask the broker again before their next request.
+            always=tuple(each.end_iteration for each in fast_paths),
+            # The turn: fast paths hand over · one write to the log · flush waiters · held pulls.
+            before_write=(requests.turn.end,),
+            # One write per connection, by the writer thread where many answers are long.
+            write=flush_each if compiled is None else compiled.write,
+        ),
+        on_resume=requests.pulls.resumed,
+        on_close=lost,
+        on_stopped=None if compiled is None else compiled.stop,
+    )
 
 
 def load_tables(parts: Parts) -> None:

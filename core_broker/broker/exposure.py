@@ -6,15 +6,17 @@ Metrics carry the names of RocketMQ 5, so that existing boards work.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.compiled import CompiledFastPath
 from core_broker.monitoring.metrics import Family, Metrics, remoting_families
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
 from core_broker.state import statistics as names
+
+if TYPE_CHECKING:
+    from core_broker.fastpath.compiled import CompiledFastPath
 
 Samples = list[tuple[dict[str, str], float]]
 
@@ -27,7 +29,7 @@ class Exposure:
         ctx: BrokerContext,
         requests: RequestTable,
         server: RemotingServer,
-        compiled: CompiledFastPath,
+        compiled: "CompiledFastPath | None",
     ) -> None:
         self._ctx = ctx
         self._compiled = compiled
@@ -47,7 +49,7 @@ class Exposure:
 
     def varz(self) -> dict[str, Any]:
         """The internal counters and tables, for people."""
-        ctx = self._ctx
+        ctx, compiled = self._ctx, self._compiled
         return {
             "broker": {"name": ctx.config.broker_name, "addr": ctx.addr, "boot_ms": ctx.boot_ms},
             "store": asdict(ctx.store.stats())
@@ -60,8 +62,8 @@ class Exposure:
             },
             "kernel": {
                 "is_compiled": has_kernel(),
-                "messages_sent": self._compiled.messages_sent,
-                "messages_pulled": self._compiled.messages_pulled,
+                "messages_sent": compiled.sends.messages if compiled else 0,
+                "messages_pulled": compiled.pulls.taker.messages if compiled else 0,
             },
             "flow_control": dict(self._requests.flow.refused),
             "held_pulls": len(self._requests.held_pulls),

@@ -16,14 +16,10 @@ from core_broker.broker.assembly import Parts, assemble, load_tables
 from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
-from core_broker.fastpath.compiled import CompiledFastPath
 from core_broker.monitoring.metrics import Metrics
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
-from core_broker.remoting.connection import Connection
-from core_broker.remoting.endpoint import Limits
-from core_broker.remoting.server import RemotingServer
 from core_broker.store.consume_queues import ArrivalListener
 
 log = logging.getLogger(__name__)
@@ -45,16 +41,10 @@ class Broker:
         self.side_port: SidePort | None = None
         self._parts: Parts = assemble(config, settings_file)
         self._ctx: BrokerContext = self._parts.ctx
-        self._server = RemotingServer(
-            self._parts.requests.dispatch,
-            name="broker",
-            limits=Limits(idle_close_s=config.server_channel_max_idle_time_seconds),
-            before_write=self._parts.requests.turn.end,
-            on_close=self._lost,
+        self._server = self._parts.server
+        self._exposure = Exposure(
+            self._ctx, self._parts.requests, self._server, self._parts.compiled
         )
-        self._server.on_resume = self._parts.requests.pulls.resumed
-        hot = CompiledFastPath(self._ctx, self._parts.requests, self._server)
-        self._exposure = Exposure(self._ctx, self._parts.requests, self._server, hot)
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []
         self._has_tables = False
@@ -180,10 +170,6 @@ class Broker:
 
     def _varz(self) -> Mapping[str, Any]:
         return self._exposure.varz() if self._ctx.vip_port else self.readiness.report()
-
-    def _lost(self, connection: Connection) -> None:
-        self._parts.requests.held_pulls.drop_owner(connection)
-        self._parts.requests.clients.disconnected(connection)
 
 
 async def _address_of(host: str) -> str:

@@ -1,91 +1,102 @@
-"""Usual sends, straight from the read buffer: the shell around the kernel that takes them.
+"""The shell around a taker of sends: the compiled one (kernel/sends.py) or python_sends.py.
 
-The kernel (core_broker/kernel/sends.py, or express_sends.py in plain Python) asks once a turn
-whether it may, and keeps what it makes until the turn ends or the store wants it. This hands it on
-then: records, units and index entries to the store, counts to the statistics, answers that wait for
-the disk to the turn. Whatever is unusual, in a request or in the broker's state, goes the plain way
-(send.py), which decides alone what is refused.
+The taker calls `begin` once per iteration, and keeps records, units, index entries and answers
+until the end of the iteration or until the store asks. `hand_over` then gives them to the store, to
+the statistics and, for answers that wait for the disk, to the turn. The slow path
+(processors/send.py) takes every other request, and alone refuses requests.
 """
 
 from array import array
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from core_broker.config import BrokerConfig
-from core_broker.fastpath.python_sends import PythonSends, PythonTopic
+from core_broker.fastpath.contracts import (
+    HeldAnswers,
+    IsEnabled,
+    SendSettings,
+    SendShell,
+    SendTaker,
+    SendTopic,
+    SendWindow,
+)
+from core_broker.fastpath.templates import send_template
 from core_broker.message.hosts import packed_address
 from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.put_answers import answer_parts, message_id, unflushed_answer
+from core_broker.processors.put_answers import message_id, unflushed_answer
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG
-from core_broker.remoting.connection import Connection
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.consume_queue import ConsumeQueue
 
-try:
-    from core_broker.kernel.queues import SendTopic
-    from core_broker.kernel.sends import CompiledSends
-except ImportError:
-    CompiledSends = SendTopic = None
-
 _ID_DIGITS = 16
 
-#: A connection, answers to it, and to how many requests.
-_Waiting = tuple[Connection, bytes, int]
-#: Where the first record goes, bytes that have room there, the store time in ms, how long a send
-#: may have waited in ms, and how many may wait for the disk.
-Place = tuple[int, int, int, float, int]
+
+class SendClasses(NamedTuple):
+    """The classes of a taker: compiled, or in Python."""
+
+    taker: Callable[[SendShell], SendTaker]
+    #: Makes a topic from its name and its number of write queues.
+    topic: Callable[[bytes, int], SendTopic]
 
 
 class FastSends:
-    """Sends of one server that need no second look."""
+    """Sends of one server that need no check by the slow path."""
 
-    def __init__(self, ctx: BrokerContext, turn: Turn, *, is_compiled: bool) -> None:
-        self.kernel: Any = CompiledSends(self) if is_compiled else PythonSends(self)
-        self._make_topic: Any = SendTopic if is_compiled else PythonTopic
-        #: Messages that came this way.
+    def __init__(
+        self, ctx: BrokerContext, turn: Turn, classes: SendClasses, is_enabled: IsEnabled
+    ) -> None:
+        self.taker = classes.taker(self)
+        #: Messages taken since the start.
         self.messages = 0
         self._ctx = ctx
         self._turn = turn
-        self._is_compiled = is_compiled
-        #: The store decides about the index when it starts, whatever the setting becomes.
+        self._make_topic = classes.topic
+        self._is_enabled = is_enabled
+        #: The store reads the setting once, when it starts.
         self._is_indexing = ctx.config.message_index_enable
         self._config: BrokerConfig | None = None
         self._is_closed = True
         self._is_sync = False
-        self._seen: tuple[object, int] = (None, 0)
-        # One object, which the store can compare.
+        #: Versions of the tables that the taker's topics and queues were checked against.
+        self._checked_versions: tuple[object, int] = (None, 0)
+        # One bound method, which the store compares by identity.
         self._hand_over = self.hand_over
         ctx.statistics.suppliers.append(self.count_puts)
 
-    # -- what the kernel asks for --
+    # Called by the taker
 
-    def begin(self) -> Place | None:
-        """Where sends go in this turn; None when something about the broker needs a second look."""
-        ctx, turn, made = self._ctx, self._turn, self._ctx.store.fast_writes
-        made.settle()
+    def begin(self) -> SendWindow | None:
+        """Return the window of this iteration; None when the slow path must take all sends."""
+        ctx, turn, writes = self._ctx, self._turn, self._ctx.store.fast_writes
+        writes.settle()
         config = ctx.config
         if config is not self._config:
             self._configure(config)
         if self._is_closed or not ctx.is_accepting or ctx.unsaved_topics:
             return None
-        seen = (ctx.topics.version, made.queue_removals)
-        if seen != self._seen:
+        versions = (ctx.topics.version, writes.queue_removals)
+        if versions != self._checked_versions:
             self.count_puts()
-            self.kernel.forget()
-            self._seen = seen
+            self.taker.forget()
+            self._checked_versions = versions
         began, ended = turn.last_write
         if (ended - began) * 1000 > config.os_page_cache_busy_time_out_mills:
             return None
         if self._is_sync:
             turn.end_soon()
-        made.keep(self._hand_over)
-        waiters_max = config.send_thread_pool_queue_capacity - turn.flush_waiters
-        waited_max_ms = config.wait_time_mills_in_send_queue
-        return made.position, made.capacity_bytes(), made.now_ms(), waited_max_ms, waiters_max
+        writes.keep(self._hand_over)
+        return SendWindow(
+            writes.position,
+            writes.capacity_bytes(),
+            writes.now_ms(),
+            config.wait_time_mills_in_send_queue,
+            config.send_thread_pool_queue_capacity - turn.flush_waiters,
+        )
 
     def _configure(self, config: BrokerConfig) -> None:
         host, port = self._ctx.host
@@ -93,22 +104,24 @@ class FastSends:
         self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
         self._is_closed = (
             bool(config.start_accept_send_request_time_stamp)
-            or not (config.kernel_enable or not self._is_compiled)
+            or not self._is_enabled(config)
             or ":" in host
         )
         if not self._is_closed:
-            self.kernel.configure(
-                host=packed_address(host) + port.to_bytes(4, "big"),
-                id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
-                added=encode_properties(added_properties(config)),
-                answer_parts=answer_parts(config),
-                is_indexing=self._is_indexing,
-                is_sync=self._is_sync,
-                body_max=config.max_message_size,
+            self.taker.configure(
+                SendSettings(
+                    host=packed_address(host) + port.to_bytes(4, "big"),
+                    id_prefix=message_id((host, port), 0)[:_ID_DIGITS].encode(),
+                    added_properties=encode_properties(added_properties(config)),
+                    answer_template=send_template(config),
+                    is_indexing=self._is_indexing,
+                    is_sync=self._is_sync,
+                    body_bytes_max=config.max_message_size,
+                )
             )
 
-    def topic(self, name: bytes) -> "SendTopic | PythonTopic | None":
-        """The topic, when sending to it needs no second look."""
+    def topic(self, name: bytes) -> SendTopic | None:
+        """Return a topic; None when the slow path must take its sends."""
         text = name.decode()
         topic = self._ctx.topics.get(text)
         if topic is None or topic.order or topic.topic_filter_type == FILTER_MULTI_TAG:
@@ -118,51 +131,51 @@ class FastSends:
         return self._make_topic(name, topic.write_queue_nums)
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
-        """Where the units of a queue go."""
+        """Return a queue of the store, made when it does not exist."""
         return self._ctx.store.fast_writes.queue(name.decode(), queue_id)
 
-    # -- what the kernel made --
+    # From the taker to the broker
 
     def hand_over(self) -> None:
-        """Stage what the kernel keeps, if anything; in either case it begins anew then."""
-        kernel = self.kernel
-        if not kernel.messages:
-            kernel.look_again()
+        """Stage what the taker keeps; the taker calls `begin` again before the next send."""
+        taker = self.taker
+        if not taker.messages:
+            taker.ask_again()
             return
-        messages, newest, now = kernel.messages, kernel.newest, kernel.now
+        messages, newest, now = taker.messages, taker.newest, taker.now
         self.messages += messages
-        queues = kernel.take_queues()
-        records, numbers = kernel.take_records()
-        entries = array("q", numbers)
-        self._ctx.store.fast_writes.stage(records, newest, messages, queues, entries, now)
-        if kernel.waiting:
-            count = kernel.waiting_count
-            self._turn.line_up(partial(self._flushed, kernel.take_waiting()), count)
+        queues, records, entries = taker.touched, taker.take_records(), taker.take_entries()
+        self._ctx.store.fast_writes.stage(
+            records, newest, messages, queues, array("q", entries), now
+        )
+        if taker.held_count:
+            count = taker.held_count
+            self._turn.line_up(partial(self._flushed, taker.take_held()), count)
 
     def count_puts(self) -> None:
-        """Add to the statistics what was made since the last time."""
+        """Add the messages since the last call to the statistics."""
         self.hand_over()
-        for hot in self.kernel.queues():
-            count, stored_bytes = hot.take_counts()
-            if count:
-                puts = self._ctx.statistics.puts_of(hot.queue.topic)
-                puts.count_of[hot.queue_id] += count
-                puts.bytes_of[hot.queue_id] += stored_bytes
+        for each in self.taker.queues():
+            if each.messages:
+                puts = self._ctx.statistics.puts_of(each.queue.topic)
+                puts.count_of[each.queue_id] += each.messages
+                puts.bytes_of[each.queue_id] += each.stored_bytes
+                each.forget_counts()
 
-    def _flushed(self, waiting: list[_Waiting], is_on_disk: bool) -> None:
-        if is_on_disk and self._is_compiled:
-            self.kernel.release(waiting)
+    def _flushed(self, held: Sequence[HeldAnswers], is_on_disk: bool) -> None:
+        if is_on_disk:
+            self.taker.release(held)
             return
-        for connection, answers, count in waiting:
-            connection.answers_made(answers if is_on_disk else self._unflushed(answers), count)
+        for each in held:
+            each.connection.answer_frames(self._unflushed(each.answers), each.answer_count)
 
     def _unflushed(self, answers: bytes) -> bytes:
-        """What is said instead when the disk did not confirm."""
+        """Return the answers for the case that the disk did not confirm."""
         config, is_writable = self._ctx.config, self._ctx.store.writable
-        said = []
+        frames = []
         for stored in FrameSplitter().feed(answers):
             opaque = stored.opaque
             unflushed = unflushed_answer(config, stored, is_writable)
             unflushed.opaque = opaque
-            said.append(unflushed.encode())
-        return b"".join(said)
+            frames.append(unflushed.encode())
+        return b"".join(frames)

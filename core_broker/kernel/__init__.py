@@ -1,8 +1,8 @@
-"""The measured hot loops, compiled with Cython's pure-Python mode.
+"""The compiled fast path and other measured hot loops, in Cython's pure-Python mode.
 
-Nothing here is needed. What the kernel does not take, or everything where it is not compiled, the
-plain path handles; both give the same bytes. GANTRY_KERNEL=off switches it off for a whole
-process, as the tests of the plain path do.
+The kernel is optional: every caller has a form in Python with the same bytes. The names of the
+paths are defined in core_broker/fastpath. GANTRY_KERNEL=off switches the kernel off for a whole
+process; tests of the fast path in Python and of the slow path use the switch.
 """
 
 import os
@@ -12,11 +12,14 @@ from pathlib import Path
 if os.environ.get("GANTRY_KERNEL") == "off":
     raise ImportError("the kernel is switched off by GANTRY_KERNEL=off")
 
+_HERE = Path(__file__).parent
+
 
 def _is_compiled(source: Path) -> bool:
     return any(source.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
 
 
-# The sources are Python to read, but only what Cython makes of them can be run: of all, or none.
-if not all(_is_compiled(each) for each in Path(__file__).parent.glob("[!_]*.py")):
-    raise ImportError("the kernel is not compiled: setup.py build_ext --inplace does it")
+# The sources read as Python, but only compiled modules run. If one is missing, the kernel is off.
+# connection_state has its source in core_broker/remoting.
+if not all(map(_is_compiled, (*_HERE.glob("[!_]*.py"), _HERE / "connection_state.py"))):
+    raise ImportError("the kernel is not compiled: setup.py build_ext --inplace compiles it")

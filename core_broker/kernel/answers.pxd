@@ -1,4 +1,4 @@
-# What answers.py offers to the other modules of the kernel.
+# Interface of answers.py for the other modules of the kernel.
 from libc.stdint cimport int64_t
 
 from core_broker.kernel.memory cimport Memory

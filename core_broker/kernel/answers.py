@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The answers to sends, one frame after another, as a connection writes them.
+"""The answers to sends as frames, one behind the other.
 
     parts[0] opaque parts[1] ids parts[2] queue id parts[3] queue offset parts[4]
 
-The parts are cut out of an answer of the plain path, so that both are the same.
+The parts are a template of the slow path's answer (fastpath/templates.py).
 """
 
 import cython
@@ -13,16 +13,16 @@ from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
 FRAME_HEAD = cython.declare(cython.int, 8)
-#: The three numbers of an answer and its frame head take no more.
+#: Maximum size of the three numbers of an answer and its frame head, bytes.
 NUMBERS_BYTES = cython.declare(cython.int, 72)
-#: An id and the comma before it.
+#: Size of a message id and the comma before the id, bytes.
 ID_BYTES = cython.declare(cython.int, 33)
 COMMA = cython.declare(cython.int, 44)
 
 
 @cython.cclass
 class Answers:
-    """After `reserve` one answer is made: `begin`, `add_id` for each message, `end`."""
+    """Writes answers: `reserve`, `begin`, `add_id` for each message, `end`."""
 
     def __init__(self, parts: tuple, id_prefix: bytes):
         self._parts = parts
@@ -30,13 +30,13 @@ class Answers:
         self._longest = sum(map(len, parts)) + NUMBERS_BYTES
 
     def reserve(self, out, ids):
-        """Make room for one answer."""
+        """Reserve memory for one answer with `ids` message ids."""
         self._out = out
         out.reserve(self._longest + ids * ID_BYTES)
         return 0
 
     def begin(self, opaque):
-        """Write an answer up to its ids."""
+        """Write an answer up to the message ids."""
         self._began_at = self._out.count
         self._has_id = False
         self._out.count += FRAME_HEAD
@@ -45,7 +45,7 @@ class Answers:
         self._put(self._parts[1])
 
     def add_id(self, offset_physical):
-        """Write the offset id of a message."""
+        """Write the id of a message, which is its commit log offset."""
         out: Memory = self._out
         if self._has_id:
             out.start[out.count] = COMMA
@@ -55,7 +55,7 @@ class Answers:
         out.count = put_hex16(out.start + out.count, offset_physical) - out.start
 
     def end(self, queue_id, queue_offset):
-        """Write what is behind the ids, and the lengths in front of it all."""
+        """Write the fields behind the message ids, then the two lengths of the frame."""
         self._put(self._parts[2])
         self._put_number(queue_id)
         self._put(self._parts[3])

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Commits of offsets (code 15), which consumers mostly send as notices that nobody answers."""
+"""Offset commits (code 15), which consumers mostly send as one-way notices, without an answer."""
 
 import cython
 from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
@@ -11,34 +11,34 @@ from cython.cimports.libc.stdint import uint8_t, uint32_t
 ONEWAY = cython.declare(cython.int, 2)
 FRAME_HEAD = cython.declare(cython.int, 8)
 NUMBERS_BYTES = cython.declare(cython.int, 32)
-#: Targets that are kept; one more, and all are asked for again.
+#: Maximum number of kept targets; one more, and all are dropped.
 TARGETS_MAX = cython.declare(cython.int, 20000)
 
 
 @cython.cclass
 class CompiledCommits(FastHandler):
-    """Takes commits that are usual.
+    """Takes offset commits.
 
-    `shell.target(group, topic, queue_id) -> tuple | None` says whether offsets may be committed
-    there, once and for all; `shell.commit(target, offset)` commits, and is false when that needs a
-    second look. `answer_parts` stand in an answer before and behind its opaque.
+    `shell.target(group, topic, queue_id)` returns a CommitTarget, which is kept for ever, or None
+    when the slow path must refuse the commit. `shell.commit(target, offset)` commits; false when
+    the slow path must decide. `answer_template` is cut at the opaque.
     """
 
     _shell: object
     _parts: tuple
     _targets: dict
 
-    def __init__(self, shell: object, answer_parts: tuple) -> None:
+    def __init__(self, shell: object, answer_template: tuple) -> None:
         self._shell = shell
-        self._parts = answer_parts
+        self._parts = answer_template
         self._targets = {}
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, path: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
-        header: NamedHeader = cython.cast(NamedHeader, asked.header)
+        header: NamedHeader = cython.cast(NamedHeader, path.header)
         first: cython.pointer(uint8_t)
         at: cython.pointer(uint8_t)
         if (header.flag and header.flag != ONEWAY) or not header.read_commit():
@@ -46,14 +46,14 @@ class CompiledCommits(FastHandler):
         target = self._target(header)
         if target is None:
             return False
-        first = asked.out.reserve(len(self._parts[0]) + len(self._parts[1]) + NUMBERS_BYTES)
+        first = path.out.reserve(len(self._parts[0]) + len(self._parts[1]) + NUMBERS_BYTES)
         if not self._shell.commit(target, header.commit):
             return False
         if not header.flag:
             at = put_text(first + FRAME_HEAD, self._parts[0])
             at = put_text(put_decimal(at, header.opaque), self._parts[1])
             put_lengths(first, at - first, 0)
-            asked.out.count += at - first
+            path.out.count += at - first
         return True
 
     @cython.cfunc

@@ -1,8 +1,8 @@
-# CRC-32 as zlib has it, by carry-less multiplication where the processor can: four to six times as
-# fast. A send counts the body it takes, a pull each body it hands out. The method is that of Intel's
-# white paper "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"; the numbers
-# are powers of x modulo the polynomial, bit-reflected. Elsewhere, and for what is left over, zlib
-# counts.
+# CRC-32 with zlib's polynomial, by carry-less multiplication on processors with the instruction: four
+# to six times as fast as zlib. Sends compute the CRC of each body, pulls check it. The method is in
+# Intel's white paper "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"; the
+# constants are powers of x modulo the polynomial, bit-reflected. zlib computes the remaining bytes,
+# and everything on other processors.
 from libc.stdint cimport uint8_t, uint32_t
 
 cdef extern from *:

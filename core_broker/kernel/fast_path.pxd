@@ -1,68 +1,68 @@
-# What hot_path.py offers to the other modules of the kernel.
+# Interface of fast_path.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from core_broker.kernel.connection_state cimport ConnectionState
 from core_broker.kernel.memory cimport Memory
 from core_broker.kernel.scan cimport Header
 from core_broker.kernel.writer cimport Writer
 
 cdef enum:
-    KINDS_MAX = 16
+    HANDLERS_MAX = 16
 
 cdef class FastHandler:
-    # Its answers are sent when the disk has what the turn stored, not at the end of the turn.
+    # Answers are held until the disk has the messages; otherwise until the end of the iteration.
     cdef readonly bint waits_for_disk
-    # It hands its answers to the connection by itself.
-    cdef readonly bint answers_alone
-    cdef bint take(self, FastPath asked, uint8_t *body, uint32_t body_bytes) except -1
-    cdef int hold_back(self, object line, bytes answers, int count) except -1
+    # The handler gives its answers to the connection itself, in place of writing to `path.out`.
+    cdef readonly bint answers_directly
+    cdef bint take(self, FastPath path, uint8_t *body, uint32_t body_bytes) except -1
+    cdef int hold_answers(self, FastProtocol protocol, bytes answers, int count) except -1
 
 cdef class FastPath:
-    # The request under way: its header, who asks, and where the answer goes.
+    # Header and connection of the request in hand, and memory for the answer.
     cdef Header header
-    cdef FastLine line
+    cdef FastProtocol protocol
     cdef Memory out
-    # Grows with each turn, and within a turn whenever the plain path has run.
-    cdef int64_t turn
-    # How long the requests of this read have waited at least, in ms.
+    # Iteration number; grows also within an iteration whenever the slow path has run.
+    cdef int64_t iteration
+    # Time that the requests of this read have waited at least, in ms.
     cdef double waited_ms
-    # The last `take` stopped half-way.
+    # True when the last `take` stopped half-way on purpose.
     cdef bint is_paused
-    cdef object _endpoint
     cdef object _view
     cdef uint8_t *_buffer
     cdef unsigned char[::1] _bytes
     cdef int64_t _buffer_bytes
-    # One list of codes and one of kinds; there are no more than KINDS_MAX.
-    cdef int64_t _codes[KINDS_MAX]
-    cdef int _kind_count
-    cdef list _kinds
-    cdef double _turn_began
-    cdef list _dirty
-    # Sends the answers of busy turns, if there is one.
+    # Request codes and their handlers, side by side; at most HANDLERS_MAX.
+    cdef int64_t _codes[HANDLERS_MAX]
+    cdef int _handler_count
+    cdef list _handlers
+    # Begin of the iteration, in s of the monotonic clock; 0 outside of an iteration.
+    cdef double _began
+    # Thread that sends the answers of busy iterations, or None.
     cdef Writer _writer
-    cdef bint _settles_soon
+    cdef bint _is_settling_scheduled
     cdef int _settle(self) except -1
-    cdef int64_t take(self, FastLine line, int64_t start, int64_t end, int64_t pause_at) except -1
-    cdef FastHandler _kind_of(self, int64_t code)
-    cdef int _deliver(self, FastHandler kind, int count) except -1
+    cdef int64_t take(self, FastProtocol protocol, int64_t start, int64_t end, int64_t pause_at) except -1
+    cdef FastHandler _handler_of(self, int64_t code)
+    cdef int _deliver(self, FastHandler handler, int count) except -1
 
-cdef class FastLine:
-    cdef public bint closed, _is_dirty, _stalled, _write_paused, _has_backlog, _is_collecting
-    cdef public double arrived
-    cdef public str _closing
-    cdef public bytes peer_record
-    # The heartbeat that came last, when it changed nothing (beats.py).
-    cdef public object beat
-    cdef public bytes _cut
-    cdef public list _out
-    cdef public int64_t _out_bytes, _held, _looks, _unfinished
-    cdef public object _endpoint
+cdef class FastProtocol:
+    cdef readonly ConnectionState state
+    # remoting.Connection: gets all callbacks but reads and common writes.
+    cdef readonly object connection
+    cdef readonly bytes peer_record
+    cdef readonly int local_port
+    # The last heartbeat of the connection, if it changed nothing (heartbeats.py).
+    cdef public object kept_heartbeat
     cdef FastPath _path
-    cdef object _wire
+    # remoting.Iteration, and its list of connections with answers.
+    cdef object _iteration
+    cdef list _dirty
+    cdef object _transport
     cdef int _socket
-    # The writer has answers of it.
-    cdef bint _in_flight
+    # The beginning of a frame, which goes before the bytes of the next read.
+    cdef bytes _begin
     cdef int64_t _in_flight_max, _high_water_bytes
-    cdef int answer_made(self, bytes answers) except -1
-    cdef bint _may_send(self) except -1
-    cdef int _sent(self, bytes rest) except -1
+    cdef int add_answers(self, bytes answers) except -1
+    cdef bint _may_lend(self) except -1
+    cdef int _write_rest(self, bytes rest) except -1

@@ -1,19 +1,20 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""From a read to answers without the plain path: what runs for each read and each write.
+"""The compiled fast path: from received bytes to answers, one call per read and one per write.
 
-    FastLine    of each connection: the read, the frames cut in two, the write
-    FastPath    of an endpoint: finds for each frame the kind of request that takes it
-    FastHandler    one for each kind of request: sends (sends.py) and others
+    FastProtocol   one per connection: asyncio's protocol for reads, and common writes
+    FastPath       one per server: finds the handler of each frame in a read
+    FastHandler    one per kind of request: sends (sends.py), pulls, commits, heartbeats
 
-A kind takes a request whole or leaves it as it is. The frames of a read are taken from the first
-on, up to one that nobody takes; that one and the rest go the plain way (remoting/connection.py),
-so that answers keep their order.
+A handler takes a request whole or leaves the request untouched. FastPath takes the frames of a read
+from the first one up to a frame that no handler takes. That frame and all frames behind it go to
+the connection (remoting/connection.py), so that answers keep the order of their requests.
 """
 
 import asyncio
 
 import cython
+from cython.cimports.core_broker.kernel.connection_state import ConnectionState
 from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import get32
@@ -27,115 +28,118 @@ from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 FRAME_HEAD = cython.declare(cython.int, 8)
 FRAME_MAX = cython.declare(uint32_t, 16 << 20)
 LENGTH_BYTES = cython.declare(cython.int, 4)
-#: A writer is woken for so many connections, with so many bytes for each in the mean: shorter
-#: answers are sent by the loop before it is awake.
-LINES_MIN = cython.declare(cython.int, 4)
-MEAN_BYTES_MIN = cython.declare(cython.int, 512)
-#: What a writer has is looked at after so long at the latest; each busy turn does so before.
+#: Minimum connections with answers, and minimum mean bytes of answers, for the writer thread: the
+#: event loop sends shorter answers before the thread is awake.
+LENT_CONNECTIONS_MIN = cython.declare(cython.int, 4)
+LENT_MEAN_BYTES_MIN = cython.declare(cython.int, 512)
+#: Maximum delay until the event loop collects a batch of the writer thread, s; each busy iteration
+#: collects the previous batch.
 SETTLED_S = cython.declare(cython.double, 0.002)
-#: A read of so many bytes is two turns, if its first half has so many requests.
+#: Minimum size of a read that is split into two iterations, bytes, and minimum requests in a half.
 PAUSE_BYTES_MIN = cython.declare(cython.int, 32 * 1024)
 PAUSE_COUNT_MIN = cython.declare(cython.int, 16)
-#: The beginning of a frame is put before the bytes of the next read when it is so short.
+#: Maximum size of a frame whose beginning is put before the next read, bytes; the frame splitter
+#: collects longer frames.
 CUT_BYTES_MAX = cython.declare(cython.int, 128 * 1024)
 
 
 @cython.cclass
 class FastHandler:
-    """Takes one kind of request. What it may find out once a turn it finds out when `turn` grew."""
+    """Takes one kind of request.
 
-    def take(self, asked, body, body_bytes):
-        """Handle the request and write its answer to `asked.out`; false, and nothing done, if not.
+    A handler may keep facts about the broker as long as `path.iteration` is the same.
+    """
 
-        A kind that answers alone gives its answer to `asked.line` instead.
+    def take(self, path, body, body_bytes):
+        """Handle the request in hand and write the answer to `path.out`; false leaves it untouched.
 
-        Whatever may fail comes before whatever is done.
+        A handler with `answers_directly` gives the answer to `path.protocol` instead. Steps that
+        may fail come before the first step with an effect.
         """
         return False
 
-    def hold_back(self, line, answers, count):
-        """Keep so many answers to a connection until the disk has what was stored."""
+    def hold_answers(self, protocol, answers, count):
+        """Keep `count` answers to a connection until the disk has the messages."""
         raise NotImplementedError
 
 
 @cython.cclass
 class FastPath:
-    """What takes requests from the read buffer of one endpoint."""
+    """Takes requests from the read buffer of one server; `handlers` are by request code."""
 
-    def __init__(self, endpoint: object, kinds: dict):
-        self._endpoint = endpoint
-        self._dirty = endpoint.dirty
-        self._view = endpoint.read_buffer
-        self._bytes = endpoint.read_buffer
+    def __init__(self, read_buffer: object, handlers: dict):
+        self._view = read_buffer
+        self._bytes = read_buffer
         self._buffer = cython.cast(cython.pointer(uint8_t), cython.address(self._bytes[0]))
         self._buffer_bytes = self._bytes.shape[0]
         code: cython.int
-        if len(kinds) > KINDS_MAX:
-            raise ValueError("more kinds of requests than the kernel has room for")
-        for code in kinds:
-            self._codes[self._kind_count] = code
-            self._kind_count += 1
-        self._kinds = list(kinds.values())
+        if len(handlers) > HANDLERS_MAX:
+            raise ValueError(f"the kernel has handlers for {HANDLERS_MAX} request codes at most")
+        for code in handlers:
+            self._codes[self._handler_count] = code
+            self._handler_count += 1
+        self._handlers = list(handlers.values())
         self.header = NamedHeader()
         self.out = Memory()
 
-    def end_turn(self):
-        """The turn of the event loop is over."""
-        self._turn_began = 0.0
+    def end_iteration(self) -> None:
+        """End the event-loop iteration; the next read begins another."""
+        self._began = 0.0
 
-    def write_with(self, writer: Writer | None) -> None:
-        """Have a writer send the answers of busy turns from now on, or none."""
+    def lend_to(self, writer: Writer | None) -> None:
+        """Let a writer thread send the answers of busy iterations from now on, or none."""
         self._settle()
         self._writer = writer
 
     def flush(self, dirty: list) -> None:
-        """Write to all connections that have answers."""
+        """Write to all dirty connections, by the writer thread when they are many."""
         writer: Writer = self._writer
-        line: FastLine
+        protocol: FastProtocol
+        state: ConnectionState
         self._settle()
-        if writer is None or not _is_worth_a_writer(dirty):
-            for connection in dirty:
-                connection.flush()
+        if writer is None or not _is_worth_lending(dirty):
+            for each in dirty:
+                each.flush()
             return
         try:
-            for connection in dirty:
-                if isinstance(connection, FastLine):
-                    line = connection
-                    if not writer.is_full and line._may_send():
-                        line._is_dirty = False
-                        line._out_bytes = 0
-                        line._looks = 0
-                        line._in_flight = True
-                        writer.add(line, line._socket, line._out.pop())
+            for each in dirty:
+                if isinstance(each, FastProtocol):
+                    protocol = each
+                    if not writer.is_full and protocol._may_lend():
+                        state = protocol.state
+                        state.idle_checks = 0
+                        state.is_lent = True
+                        writer.add(protocol, protocol._socket, state.take_answers())
                         continue
-                connection.flush()
+                each.flush()
         finally:
             writer.begin()
-        if not self._settles_soon:
-            self._settles_soon = True
-            asyncio.get_running_loop().call_later(SETTLED_S, self._settle_at_last)
+        if not self._is_settling_scheduled:
+            self._is_settling_scheduled = True
+            asyncio.get_running_loop().call_later(SETTLED_S, self._settle_as_scheduled)
 
-    def _settle_at_last(self) -> None:
-        """Even when nothing more happens, who reads slowly gets the rest of an answer."""
-        self._settles_soon = False
+    def _settle_as_scheduled(self) -> None:
+        """Collect the last batch of a burst, so that a slow reader gets the rest of its answer."""
+        self._is_settling_scheduled = False
         self._settle()
 
     def _settle(self):
-        line: FastLine
+        """Lent → kept, for all connections of the writer's batch; write the unsent rest."""
+        protocol: FastProtocol
         if self._writer is None or not self._writer.is_busy:
             return 0
         batch: list = self._writer.join()
-        for line, _ in batch:
-            line._in_flight = False
-        for line, rest in batch:
+        for protocol, _ in batch:
+            protocol.state.is_lent = False
+        for protocol, rest in batch:
             if len(rest):
-                line._sent(rest)
+                protocol._write_rest(rest)
         return 0
 
-    def take(self, line, start, end, pause_at):
-        """Take requests from the buffer's bytes between two; return up to where.
+    def take(self, protocol, start, end, pause_at):
+        """Take requests from bytes `start` … `end` of the buffer; return the end of the last one.
 
-        With many requests it pauses at `pause_at`, if that is not 0.
+        With many requests `take` pauses behind `pause_at`; 0 never pauses.
         """
         frame: cython.pointer(uint8_t) = self._buffer + start
         stop: cython.pointer(uint8_t) = self._buffer + end
@@ -144,11 +148,12 @@ class FastPath:
         word: uint32_t
         count: cython.int = 0
         header: Header = self.header
-        taker: FastHandler = None
-        kind: FastHandler
-        self.line = line
+        state: ConnectionState = protocol.state
+        previous: FastHandler = None
+        handler: FastHandler
+        self.protocol = protocol
         self.is_paused = False
-        self.waited_ms = (_now() - line.arrived) * 1000
+        self.waited_ms = (_now() - state.arrived) * 1000
         try:
             while stop - frame >= FRAME_HEAD:
                 size = get32(frame)
@@ -159,205 +164,211 @@ class FastPath:
                     break
                 if not header.read(frame + FRAME_HEAD, word):
                     break
-                kind = self._kind_of(header.code)
-                if kind is None:
+                handler = self._handler_of(header.code)
+                if handler is None:
                     break
                 if (
                     count
-                    and kind is not taker
-                    and (kind.waits_for_disk or taker.waits_for_disk or kind.answers_alone)
+                    and handler is not previous
+                    and (
+                        handler.waits_for_disk
+                        or previous.waits_for_disk
+                        or handler.answers_directly
+                    )
                 ):
-                    self._deliver(taker, count)
+                    self._deliver(previous, count)
                     count = 0
-                taker = kind
+                previous = handler
                 body = frame + FRAME_HEAD + word
-                if not kind.take(self, body, size - LENGTH_BYTES - word):
+                if not handler.take(self, body, size - LENGTH_BYTES - word):
                     break
-                count += not kind.answers_alone
+                count += not handler.answers_directly
                 frame += LENGTH_BYTES + size
-                if line._out_bytes + self.out.count >= line._high_water_bytes:
+                if state.out_bytes + self.out.count >= protocol._high_water_bytes:
                     break
-                if kind.waits_for_disk:
-                    if line._held + count >= line._in_flight_max:
+                if handler.waits_for_disk:
+                    if state.held + count >= protocol._in_flight_max:
                         break
                 elif pause_at and count >= PAUSE_COUNT_MIN and frame - self._buffer >= pause_at:
                     self.is_paused = True
                     break
         except BaseException:
-            # What a kind found out for this turn may not hold any more.
-            self.turn += 1
+            # Handlers must ask their shells again: the iteration's facts may be out of date.
+            self.iteration += 1
             raise
         finally:
             if count:
-                self._deliver(taker, count)
-            self.line = None
+                self._deliver(previous, count)
+            self.protocol = None
         return frame - self._buffer
 
-    def _kind_of(self, code):
+    def _handler_of(self, code):
         i: cython.int
-        for i in range(self._kind_count):
+        for i in range(self._handler_count):
             if self._codes[i] == code:
-                return self._kinds[i]
+                return self._handlers[i]
         return None
 
-    def _deliver(self, kind, count):
-        """Hand over the answers that a kind has made."""
+    def _deliver(self, handler, count):
+        """Give `count` answers of a handler to the connection."""
         answers: bytes = self.out.take()
         if not len(answers):
-            # Notices are not answered.
+            # One-way notices have no answer.
             return 0
-        if kind.waits_for_disk:
-            kind.hold_back(self.line, answers, count)
-            self.line._held += count
+        if handler.waits_for_disk:
+            handler.hold_answers(self.protocol, answers, count)
+            self.protocol.state.held += count
         else:
-            self.line.answer_made(answers)
+            self.protocol.add_answers(answers)
         return 0
 
 
 @cython.cclass
-class FastLine:
-    """The part of a connection that runs for each read and write, for a class with the others.
+class FastProtocol:
+    """Reads and writes of one connection, in front of `connection`, which does everything else.
 
-    The names with an underscore are those of Connection (remoting/connection.py), whose methods
-    find here what they keep. `use` comes before anything else.
+    asyncio calls a subclass, which forwards the other callbacks. Both share `state`.
     """
 
-    def use(self, path: FastPath):
-        """Begin to take requests the hot way."""
-        limits = self._endpoint.limits
+    def __init__(self, path: FastPath, connection: object, iteration: object):
+        limits = connection.limits
+        self.connection = connection
+        self.state = connection.state
+        self.peer_record = b""
         self._path = path
+        self._iteration = iteration
+        self._dirty = iteration.dirty
         self._in_flight_max = limits.in_flight_max
         self._high_water_bytes = limits.write_high_water_bytes
-        self._cut = b""
+        self._begin = b""
         self._socket = -1
-        self.peer_record = b""
 
-    def send_through(self, descriptor: cython.int):
-        """A writer may send to this socket, which the transport closes after `connection_lost`."""
+    def opened(self, transport: object, descriptor: cython.int) -> None:
+        """The connection is open; a descriptor of -1 keeps the writer thread away from the socket.
+
+        The transport closes the descriptor after `connection_lost`.
+        """
+        self._transport = transport
         self._socket = descriptor
+        self.peer_record = self.connection.peer_record
+        self.local_port = self.connection.local_port
 
-    def settle(self):
-        """Wait until a writer has nothing of this connection any more."""
-        if self._in_flight:
+    def settle(self) -> None:
+        """Wait until the writer thread has no answers of this connection."""
+        if self.state.is_lent:
             self._path._settle()
-
-    @property
-    def _transport(self):
-        """What the connection is written to; nobody else writes meanwhile."""
-        if self._in_flight:
-            self._path._settle()
-        return self._wire
-
-    @_transport.setter
-    def _transport(self, transport):
-        self._wire = transport
 
     def get_buffer(self, sizehint: cython.Py_ssize_t):
-        """Where the next bytes go: into the one buffer, behind the beginning of a frame."""
-        count: cython.Py_ssize_t = len(self._cut)
+        """Copy the beginning of a frame into the read buffer; return the buffer behind it."""
+        count: cython.Py_ssize_t = len(self._begin)
         if count == 0:
             return self._path._view
-        memcpy(self._path._buffer, PyBytes_AS_STRING(self._cut), count)
+        memcpy(self._path._buffer, PyBytes_AS_STRING(self._begin), count)
         return self._path._view[count:]
 
     def buffer_updated(self, nbytes: cython.Py_ssize_t):
-        """Bytes have arrived."""
+        """Bytes have arrived in the read buffer."""
         path: FastPath = self._path
-        end: int64_t = len(self._cut) + nbytes
+        state: ConnectionState = self.state
+        end: int64_t = len(self._begin) + nbytes
         start: int64_t = 0
-        if self._closing:
+        if state.is_closing:
             return
-        if path._turn_began == 0.0:
-            path.turn += 1
-            path._turn_began = self._endpoint.begin_turn()
-        self.arrived = path._turn_began
-        if self._has_backlog or end == path._buffer_bytes:
-            self._look_at_backlog(nbytes)
-        if self._held < self._in_flight_max and not (self._is_collecting or self._stalled):
+        if path._began == 0.0:
+            path.iteration += 1
+            path._began = self._iteration.begin()
+        state.arrived = path._began
+        if state.has_receive_backlog or end == path._buffer_bytes:
+            self.connection.date_back(nbytes)
+        if state.held < self._in_flight_max and not (state.is_collecting or state.is_stalled):
             start = path.take(self, 0, end, end // 2 if end >= PAUSE_BYTES_MIN else 0)
             if path.is_paused:
-                # The peer reads the first answers while the rest is handled.
-                self._endpoint.end_turn()
-                if self.closed or self._closing:
+                # The peer works on the first answers while the other requests are handled.
+                self._iteration.end()
+                if state.is_closing:
                     return
-                path.turn += 1
-                path._turn_began = self._endpoint.begin_turn()
-                if not self._stalled:
+                path.iteration += 1
+                path._began = self._iteration.begin()
+                if not state.is_stalled:
                     start = path.take(self, start, end, 0)
             if start > 0:
-                self._looks = 0
+                state.idle_checks = 0
             if _is_short_begin(path._buffer + start, end - start):
-                self._cut = PyBytes_FromStringAndSize(
+                self._begin = PyBytes_FromStringAndSize(
                     cython.cast(cython.p_char, path._buffer + start), end - start
                 )
-                if end - start != self._unfinished:
-                    self._count_unfinished(end - start)
+                if end - start != state.unfinished_bytes:
+                    self.connection.count_unfinished(end - start)
                 return
-        self._cut = b""
-        path.turn += 1
-        self._take_plain(path._view[start:end])
+        path.iteration += 1
+        self._begin = b""
+        self._begin = self.connection.take_rest(path._view[start:end])
 
-    def flush(self):
-        """Write everything that this turn answered, in one piece."""
-        out: list = self._out
-        if self.closed or self._closing or self._stalled or self._write_paused or len(out) != 1:
-            self._flush_plain()
+    def flush(self) -> None:
+        """Write all answers of this iteration in one piece."""
+        state: ConnectionState = self.state
+        if state.is_closing or state.is_stalled or state.is_write_paused or not state.out:
+            self.connection.flush()
             return
-        self._is_dirty = False
-        self._out_bytes = 0
-        self._looks = 0
-        answers = out.pop()
-        self._transport.write(answers)
-        if self._write_paused:
-            self._end_write()
+        state.idle_checks = 0
+        if state.is_lent:
+            self._path._settle()
+        self._transport.write(state.take_answers())
+        if state.is_write_paused:
+            self.connection.cut_off_slow_reader()
 
-    def _may_send(self):
-        """Whether the usual is to be written, and nothing waits that was written before."""
-        if self._socket < 0 or self.closed or self._closing or self._stalled:
-            return False
-        if self._write_paused or len(self._out) != 1:
-            return False
-        return not (self._wire.get_write_buffer_size() or self._wire.is_closing())
+    def drop_answers(self) -> None:
+        """Close the connection without sending the answers of this iteration."""
+        self.connection.drop_answers()
 
-    def _sent(self, rest):
-        """The writer is done, but for the rest: the transport sends it when the peer reads."""
-        if self.closed or self._wire.is_closing():
+    def add_answers(self, answers):
+        """Have frames written at the end of the iteration."""
+        state: ConnectionState = self.state
+        if state.is_closed:
             return 0
-        self._wire.write(rest)
-        if self._write_paused:
-            self._end_write()
+        state.out.append(answers)
+        if state.out_bytes + len(answers) >= self._high_water_bytes:
+            self.connection.count_out(len(answers))
+            return 0
+        state.out_bytes += len(answers)
+        if state.mark_dirty():
+            if self._path._began == 0.0:
+                self._iteration.mark_dirty(self)
+            else:
+                self._dirty.append(self)
         return 0
 
-    def answer_made(self, answers):
-        """Send answers that are frames already."""
-        path: FastPath = self._path
-        if self.closed:
+    def _may_lend(self):
+        """Return true for an open connection whose earlier answers are all sent."""
+        state: ConnectionState = self.state
+        if self._socket < 0 or state.is_closing or state.is_stalled or state.is_write_paused:
+            return False
+        if not state.out:
+            return False
+        return not (self._transport.get_write_buffer_size() or self._transport.is_closing())
+
+    def _write_rest(self, rest):
+        """Write the bytes that the system did not take from the writer thread."""
+        if self.state.is_closed or self._transport.is_closing():
             return 0
-        self._out.append(answers)
-        self._out_bytes += len(answers)
-        if self._out_bytes >= self._high_water_bytes:
-            self._grow_out(0)
-        elif not self._is_dirty:
-            self._is_dirty = True
-            if path._turn_began == 0.0:
-                self._endpoint.mark_dirty(self)
-            else:
-                path._dirty.append(self)
+        self._transport.write(rest)
+        if self.state.is_write_paused:
+            self.connection.cut_off_slow_reader()
         return 0
 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _is_worth_a_writer(dirty: list) -> cython.bint:
-    """Whether these connections have much to be sent."""
-    line: FastLine
-    missing: int64_t = MEAN_BYTES_MIN * len(dirty)
-    if len(dirty) < LINES_MIN:
+def _is_worth_lending(dirty: list) -> cython.bint:
+    """Return true when `dirty` connections have many bytes to send."""
+    protocol: FastProtocol
+    missing: int64_t = LENT_MEAN_BYTES_MIN * len(dirty)
+    if len(dirty) < LENT_CONNECTIONS_MIN:
         return False
-    for connection in dirty:
-        if isinstance(connection, FastLine):
-            line = connection
-            missing -= line._out_bytes
+    for each in dirty:
+        if isinstance(each, FastProtocol):
+            protocol = each
+            missing -= protocol.state.out_bytes
     return missing <= 0
 
 
@@ -375,7 +386,7 @@ def _now() -> cython.double:
 @cython.inline
 @cython.exceptval(check=False)
 def _is_short_begin(at: cython.pointer(uint8_t), count: int64_t) -> cython.bint:
-    """Whether there is only the beginning of one frame, short enough to be read once more."""
+    """Return true for the beginning of a frame that is short enough for the next read."""
     needed: int64_t
     if count < LENGTH_BYTES:
         return True

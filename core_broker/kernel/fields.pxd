@@ -1,9 +1,9 @@
-# What fields.py offers to the other modules of the kernel.
+# Interface of fields.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t
 
 from core_broker.kernel.scan cimport Header
 
-# Where fields are that others ask for as text.
+# Indexes of the fields that other modules read as text.
 cdef enum:
     GROUP_FIELD = 26
     TOPIC_FIELD = 27
@@ -17,3 +17,4 @@ cdef class NamedHeader(Header):
     cdef bint _is_int(self, int field, int64_t *value) noexcept nogil
     cdef bytes key(self)
     cdef str text(self, int field)
+    cdef object pull_request(self)

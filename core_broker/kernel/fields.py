@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The headers of consumers, whose ext fields are named in full: pulls and commits of offsets.
+"""The headers of pulls and offset commits, with ext fields that are named in full.
 
 Compatible with RocketMQ's PullMessageRequestHeader and UpdateConsumerOffsetRequestHeader.
 """
@@ -11,7 +11,7 @@ from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 from cython.cimports.libc.string import memcpy
 
-# Where the fields are kept, behind those named by a letter.
+# Indexes of the fields in Header.fields, behind the fields that are named by a letter.
 GROUP = cython.declare(cython.int, 26)
 TOPIC = cython.declare(cython.int, 27)
 QUEUE_ID = cython.declare(cython.int, 28)
@@ -25,18 +25,35 @@ SUBSCRIPTION = cython.declare(cython.int, 35)
 EXPRESSION_TYPE = cython.declare(cython.int, 36)
 MAX_MSG_BYTES = cython.declare(cython.int, 37)
 
-#: Longer keys of sources are left to the plain path.
+#: Maximum size of a source's key, bytes; pulls with longer keys are for the slow path.
 KEY_BYTES = cython.declare(cython.int, 2048)
-#: What of the system flag says where the messages come from: the subscription is in the request.
+#: Bit of the system flag: the subscription is in the request.
 SUBSCRIPTION_FLAG = cython.declare(int64_t, 4)
 
 
 @cython.cclass
+class PullRequest:
+    """The fields of a held pull; optional fields may be None."""
+
+    code = cython.declare(int64_t, visibility="readonly")
+    opaque = cython.declare(int64_t, visibility="readonly")
+    offset = cython.declare(int64_t, visibility="readonly")
+    count_max = cython.declare(int64_t, visibility="readonly")
+    sys_flag = cython.declare(int64_t, visibility="readonly")
+    commit_offset = cython.declare(int64_t, visibility="readonly")
+    suspend_ms = cython.declare(int64_t, visibility="readonly")
+    sub_version = cython.declare(int64_t, visibility="readonly")
+    bytes_max = cython.declare(object, visibility="readonly")
+    subscription = cython.declare(str, visibility="readonly")
+    expression_type = cython.declare(str, visibility="readonly")
+
+
+@cython.cclass
 class NamedHeader(Header):
-    """A header that keeps these fields, too. After `read`, `read_pull` finds out the numbers."""
+    """A header with these fields; after `read`, `read_pull` or `read_commit` reads the numbers."""
 
     def _note(self, name, value):
-        """Keep an ext field, if it is one that is looked at."""
+        """Keep an ext field, if the kernel uses the field."""
         slot: cython.int = -1
         if name.n == 1:
             slot = name.p[0] - 97 if 97 <= name.p[0] <= 122 else -1
@@ -64,7 +81,7 @@ class NamedHeader(Header):
             self.fields[slot] = value
 
     def read_pull(self):
-        """Read the numbers of a pull; false when one is missing or unusual."""
+        """Read the numbers of a pull; false when a number is missing or malformed."""
         self.bytes_max = -1
         self.sub_version = 0
         return (
@@ -87,7 +104,7 @@ class NamedHeader(Header):
         )
 
     def read_commit(self):
-        """Read the numbers of a commit; false when one is missing or unusual."""
+        """Read the numbers of a commit; false when a number is missing or malformed."""
         self.flags = self.sub_version = 0
         return (
             self.fields[GROUP].p != cython.NULL
@@ -99,13 +116,13 @@ class NamedHeader(Header):
         )
 
     def _is_int(self, field, value):
-        """Read an ext field that must be a whole number of 32 bits."""
+        """Read an ext field as a whole number of 32 bits."""
         return self.number(field, value) and value[0] == cython.cast(int32_t, value[0])
 
     def key(self):
-        """Whatever decides which messages a pull may get, in one piece; None when it is long."""
-        room: uint8_t[2048]
-        at: cython.pointer(uint8_t) = room
+        """Return all fields that decide which messages a pull gets; None when they are too long."""
+        buffer: uint8_t[2048]
+        at: cython.pointer(uint8_t) = buffer
         text: Text
         i: cython.int
         for i in range(GROUP, MAX_MSG_BYTES):
@@ -114,19 +131,36 @@ class NamedHeader(Header):
             text = self.fields[i]
             if text.p == cython.NULL:
                 text.n = 0
-            if at - cython.address(room[0]) + text.n + 5 > KEY_BYTES:
+            if at - cython.address(buffer[0]) + text.n + 5 > KEY_BYTES:
                 return None
             put32(at, text.n)
             memcpy(at + 4, text.p, text.n)
             at += 4 + text.n
         at[0] = cython.cast(uint8_t, self.flags & SUBSCRIPTION_FLAG)
         return PyBytes_FromStringAndSize(
-            cython.cast(cython.p_char, cython.address(room[0])), at + 1 - cython.address(room[0])
+            cython.cast(cython.p_char, cython.address(buffer[0])),
+            at + 1 - cython.address(buffer[0]),
         )
 
     def text(self, field):
-        """An ext field as text, or None."""
+        """Return an ext field as text; None for a missing field."""
         text: Text = self.fields[field]
         if text.p == cython.NULL:
             return None
         return PyBytes_FromStringAndSize(cython.cast(cython.p_char, text.p), text.n).decode()
+
+    def pull_request(self):
+        """Copy the fields of a pull for its hold."""
+        request: PullRequest = PullRequest.__new__(PullRequest)
+        request.code = self.code
+        request.opaque = self.opaque
+        request.offset = self.offset
+        request.count_max = self.count_max
+        request.sys_flag = self.flags
+        request.commit_offset = self.commit
+        request.suspend_ms = self.suspend_ms
+        request.sub_version = self.sub_version
+        request.bytes_max = None if self.bytes_max < 0 else self.bytes_max
+        request.subscription = self.text(SUBSCRIPTION)
+        request.expression_type = self.text(EXPRESSION_TYPE)
+        return request

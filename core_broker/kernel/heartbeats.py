@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Heartbeats (code 34) that say what the one before them said, byte for byte.
+"""Heartbeats (code 34) that repeat the last heartbeat of their connection byte for byte.
 
-A connection keeps its last heartbeat, once the plain path (processors/clients.py) has found that it
-changes nothing. The same bytes again change nothing either, as long as nobody else has changed what
-they are about: then only the time is noted when the client was seen.
+A heartbeat is kept with the connection when the slow path (processors/clients.py) has handled it
+without a change to any table. While the tables stay unchanged, equal bytes change nothing either:
+the kernel only has the time noted at which the client was alive.
 """
 
 import cython
@@ -22,10 +22,10 @@ NUMBERS_BYTES = cython.declare(cython.int, 32)
 
 @cython.cclass
 class KeptHeartbeat:
-    """A heartbeat that changed nothing: who sent it, what it said, and how things were then."""
+    """A heartbeat that changed nothing: its client, its bytes, and the table state behind it."""
 
     body = cython.declare(bytes, visibility="readonly")
-    #: The name of the client's language, as it stands in headers.
+    #: Name of the client's language, as in headers.
     language = cython.declare(bytes, visibility="readonly")
     version = cython.declare(int64_t, visibility="readonly")
     client = cython.declare(object, visibility="readonly")
@@ -43,49 +43,48 @@ class KeptHeartbeat:
 
 @cython.cclass
 class CompiledHeartbeats(FastHandler):
-    """Takes heartbeats that were heard before.
+    """Takes repeated heartbeats.
 
-    `shell.renew(beat, waited_ms)` notes that the client was seen, and is false when things are not
-    as they were, or the request has waited for long. `answer_parts` stand in an answer before and
-    behind its opaque.
+    `shell.renew(heartbeat, waited_ms)` notes that the client is alive; false when a table has
+    changed, or when the request has waited too long. `answer_template` is cut at the opaque.
     """
 
-    #: Heartbeats that went this way.
-    beats = cython.declare(int64_t, visibility="readonly")
+    #: Heartbeats taken since the start.
+    heartbeats = cython.declare(int64_t, visibility="readonly")
 
     _shell: object
     _parts: tuple
 
-    def __init__(self, shell: object, answer_parts: tuple) -> None:
+    def __init__(self, shell: object, answer_template: tuple) -> None:
         self._shell = shell
-        self._parts = answer_parts
+        self._parts = answer_template
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, path: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
-        header: Header = asked.header
+        header: Header = path.header
         first: cython.pointer(uint8_t)
         at: cython.pointer(uint8_t)
-        if asked.line.beat is None or asked.line._stalled:
+        if path.protocol.kept_heartbeat is None or path.protocol.state.is_stalled:
             return False
-        beat: KeptHeartbeat = cython.cast(KeptHeartbeat, asked.line.beat)
-        if (header.flag and header.flag != ONEWAY) or header.version != beat.version:
+        kept: KeptHeartbeat = cython.cast(KeptHeartbeat, path.protocol.kept_heartbeat)
+        if (header.flag and header.flag != ONEWAY) or header.version != kept.version:
             return False
-        if header.language.p == cython.NULL or header.language.n != len(beat.language):
+        if header.language.p == cython.NULL or header.language.n != len(kept.language):
             return False
-        if memcmp(header.language.p, PyBytes_AS_STRING(beat.language), len(beat.language)):
+        if memcmp(header.language.p, PyBytes_AS_STRING(kept.language), len(kept.language)):
             return False
-        if body_bytes != len(beat.body) or memcmp(body, PyBytes_AS_STRING(beat.body), body_bytes):
+        if body_bytes != len(kept.body) or memcmp(body, PyBytes_AS_STRING(kept.body), body_bytes):
             return False
-        first = asked.out.reserve(len(self._parts[0]) + len(self._parts[1]) + NUMBERS_BYTES)
-        if not self._shell.renew(beat, asked.waited_ms):
+        first = path.out.reserve(len(self._parts[0]) + len(self._parts[1]) + NUMBERS_BYTES)
+        if not self._shell.renew(kept, path.waited_ms):
             return False
         if not header.flag:
             at = put_text(first + FRAME_HEAD, self._parts[0])
             at = put_text(put_decimal(at, header.opaque), self._parts[1])
             put_lengths(first, at - first, 0)
-            asked.out.count += at - first
-        self.beats += 1
+            path.out.count += at - first
+        self.heartbeats += 1
         return True

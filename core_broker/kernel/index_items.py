@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Entering keys into the slots and items of an index file, compiled.
 
-The layout and the plain form of this are in store/index_items.py.
+The layout and the form in Python are in store/index_items.py.
 """
 
 import cython
@@ -21,7 +21,7 @@ def add_items(
     changed_blocks: bytearray,
     before_flush: dict | None,
 ) -> int:
-    """Enter entries from item `number` on; return how many slots are in use that were not."""
+    """Enter entries from item `number` on; return the number of newly used slots."""
     count: cython.Py_ssize_t = entries.shape[0] // ENTRY_NUMBERS
     slot_count: cython.int = cython.cast(cython.int, slots.shape[0])
     before: cython.Py_ssize_t = len(tail)
@@ -34,7 +34,7 @@ def add_items(
     previous: cython.int
     changed: cython.p_char = PyByteArray_AS_STRING(changed_blocks)
     used: cython.int = 0
-    # The slots of the entries that come, each found out once.
+    # Slots of the next entries, computed once.
     coming: cython.int[AHEAD_MAX]
     PyByteArray_Resize(tail, before + count * ITEM_BYTES)
     at = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(tail)) + before

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A piece of a file in the memory of the process: the page cache itself, read without a call.
+"""A range of a file mapped into memory: reads of the page cache without a system call.
 
-Touching a page that is not in the page cache would wait for the disk, and one behind the end of
-the file or of a failing disk would end the process: whoever reads asks `resident_until` before.
+Readers call `is_resident` first. Reading a page that is not in the page cache would wait for the
+disk; reading a page behind the end of the file, or of a failing disk, would end the process.
 """
 
 import cython
@@ -19,19 +19,19 @@ from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.posix.unistd import _SC_PAGESIZE, sysconf
 
 PAGE_BYTES = cython.declare(int64_t, sysconf(_SC_PAGESIZE))
-#: So many pages are asked about at once; a reader of more goes another way.
+#: Maximum number of pages of one mincore() call; longer reads are for the slow path.
 PAGES_MAX = cython.declare(cython.int, 2048)
-#: So much behind what is wanted is looked for in memory with it, and not looked for again for so
-#: long. Memory that is short lets go of pages this young last.
+#: Range behind the requested start that one check covers, bytes, and time that the result holds, s.
+#: The system evicts pages that were used so recently last.
 RESIDENT_BYTES = cython.declare(int64_t, 1 << 20)
 RESIDENT_S = cython.declare(cython.double, 0.02)
 
 
 @cython.cclass
 class Mapping:
-    """Bytes `at` … `at + size` of a file, which stand for `start` … `start + size` of a log.
+    """Bytes `at` … `at + size` of a file, which are `start` … `start + size` of a log.
 
-    `at` is a multiple of the page size, and the file has these bytes; it may be closed afterwards.
+    `at` is a multiple of the page size, the file is long enough, and may be closed afterwards.
     """
 
     def __cinit__(self, fd: cython.int, at: int64_t, size: int64_t, start: int64_t):
@@ -46,51 +46,51 @@ class Mapping:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; it may be asked for nothing any more, but this."""
+        """Unmap the range; only `close` may be called afterwards."""
         if self.base != cython.NULL:
             munmap(self.base, self.end - self.start)
             self.base = cython.NULL
 
     def has(self, start, end):
-        """Whether all of `start` … `end` is mapped here."""
+        """Return true when `start` … `end` is mapped here."""
         return self.base != cython.NULL and self.start <= start and end <= self.end
 
     def is_resident(self, start, end, now):
-        """Whether all of `start` … `end` is in the page cache; `now` in s, monotonic, or 0.
+        """Return true when `start` … `end` is in the page cache; `now` in s, monotonic, or 0.
 
-        More than that is looked for, and relied on for a while by everybody who reads here: queues
-        lie among each other in a log. Without a time nothing is relied on.
+        The check covers more than the range, and the result is kept for all readers for a while:
+        the records of many queues are interleaved in a log. With a `now` of 0 no result is kept.
         """
         i: cython.int
         until: int64_t
         for i in range(WINDOWS):
-            if 0 < now < self._seen_until_s[i]:
-                if self._seen_from[i] <= start and end <= self._seen_to[i]:
+            if 0 < now < self._resident_expiry_s[i]:
+                if self._resident_from[i] <= start and end <= self._resident_to[i]:
                     return True
         until = self._resident_until(start, min(max(end, start + RESIDENT_BYTES), self.end))
         if now > 0:
-            self._note_seen(start, until, now)
+            self._keep_resident(start, until, now)
         return until >= end
 
-    def _note_seen(self, start, end, now):
-        """Note that `start` … `end` is in memory.
+    def _keep_resident(self, start, end, now):
+        """Keep `start` … `end` as resident.
 
-        With what was seen before it becomes one part, no longer than that holds.
+        An adjacent range that is kept already grows, and keeps its time of expiry.
         """
         i: cython.int
         for i in range(WINDOWS):
-            if now < self._seen_until_s[i] and start <= self._seen_to[i]:
-                if self._seen_from[i] <= end:
-                    self._seen_from[i] = min(self._seen_from[i], start)
-                    self._seen_to[i] = max(self._seen_to[i], end)
+            if now < self._resident_expiry_s[i] and start <= self._resident_to[i]:
+                if self._resident_from[i] <= end:
+                    self._resident_from[i] = min(self._resident_from[i], start)
+                    self._resident_to[i] = max(self._resident_to[i], end)
                     return
         i = self._next_window
         self._next_window = (i + 1) % WINDOWS
-        self._seen_from[i], self._seen_to[i] = start, end
-        self._seen_until_s[i] = now + RESIDENT_S
+        self._resident_from[i], self._resident_to[i] = start, end
+        self._resident_expiry_s[i] = now + RESIDENT_S
 
     def _resident_until(self, start, end):
-        """Up to where from `start` on all is in the page cache: `end`, or less; or it is much."""
+        """Return the end of the resident pages from `start` on; `start` for too long a range."""
         pages: uint8_t[2048]
         first: int64_t = (start - self.start) // PAGE_BYTES
         count: int64_t = (end - self.start + PAGE_BYTES - 1) // PAGE_BYTES - first

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Memory that grows and is used again from the start by each read."""
+"""A growing block of memory that every read fills again from the start."""
 
 import cython
 from cython.cimports.cpython.buffer import Py_buffer, PyBuffer_FillInfo
@@ -12,14 +12,14 @@ BYTES_AT_FIRST = cython.declare(cython.int, 65536)
 
 @cython.cclass
 class Memory:
-    """`count` bytes from `start` on are in use; whoever has reserved more may write them.
+    """`count` bytes from `start` on are in use; `reserve` makes more bytes writable.
 
-    They can be looked at from outside (`memoryview`), without a copy.
+    Python sees the bytes in use as a buffer (`memoryview`), without a copy.
     """
 
     def __cinit__(self):
-        self._room = BYTES_AT_FIRST
-        self.start = cython.cast(cython.pointer(uint8_t), malloc(self._room))
+        self._capacity = BYTES_AT_FIRST
+        self.start = cython.cast(cython.pointer(uint8_t), malloc(self._capacity))
         if self.start == cython.NULL:
             raise MemoryError
 
@@ -34,19 +34,19 @@ class Memory:
         self.lent -= 1
 
     def reserve(self, more):
-        """Make room for so many more bytes, and return where they go."""
-        if self.count + more > self._room:
+        """Reserve `more` bytes, and return their address."""
+        if self.count + more > self._capacity:
             larger: cython.pointer(uint8_t) = cython.cast(
                 cython.pointer(uint8_t), realloc(self.start, 2 * (self.count + more))
             )
             if larger == cython.NULL:
                 raise MemoryError
             self.start = larger
-            self._room = 2 * (self.count + more)
+            self._capacity = 2 * (self.count + more)
         return self.start + self.count
 
     def take(self):
-        """A copy of the bytes in use, which are forgotten here."""
+        """Return a copy of the bytes in use, and begin again with none."""
         taken = PyBytes_FromStringAndSize(cython.cast(cython.p_char, self.start), self.count)
         self.count = 0
         return taken

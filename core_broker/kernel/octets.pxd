@@ -1,10 +1,10 @@
-# Numbers and words in bytes, as the kernel's modules read and write them. They stand here and not in
-# a module, since a call into another module costs more than what they do.
+# Reading and writing numbers and words in bytes. The functions are inline in this file, because a
+# call into another module costs more than their work.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-# A piece of the read buffer, or of the header's scratch; p is NULL when there is none.
+# A range of the read buffer, or of the header's scratch memory; p is NULL for a missing text.
 cdef struct Text:
     uint8_t *p
     int n
@@ -39,7 +39,7 @@ cdef extern from *:
     #include <emmintrin.h>
     #endif
 
-    /* String.hashCode of Java for ASCII; four at a time, since each step waits for the one before. */
+    /* String.hashCode of Java for ASCII; four bytes per step, since each step waits for the previous. */
     static inline uint32_t gantry_java_hash(const uint8_t *at, int count, uint32_t hash) {
         for (; count >= 4; at += 4, count -= 4)
             hash = hash * 923521u + at[0] * 29791u + at[1] * 961u + at[2] * 31u + at[3];
@@ -54,9 +54,9 @@ cdef extern from *:
         return (bits & 0x8080808080808080u) == 0;
     }
 
-    /* The first byte that is no plain part of a JSON string of ASCII: a quote, a backslash, a control
-       character, or one beyond ASCII. */
-    static inline uint8_t *gantry_plain_end(uint8_t *at, const uint8_t *end) {
+    /* The first byte that ends the unescaped part of a JSON string of ASCII: a quote, a backslash, a
+       control character, or a byte beyond ASCII. */
+    static inline uint8_t *gantry_unescaped_end(uint8_t *at, const uint8_t *end) {
     #ifdef __SSE2__
         const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8(92);
         const __m128i space = _mm_set1_epi8(' ');
@@ -88,9 +88,9 @@ cdef extern from *:
         return at;
     }
     """
-    # They return where what they wrote ends.
+    # The functions that write return the end of the written bytes.
     uint8_t *put_decimal "gantry_put_decimal" (uint8_t *at, int64_t value) noexcept nogil
     uint8_t *put_hex16 "gantry_put_hex16" (uint8_t *at, uint64_t value) noexcept nogil
     uint32_t java_hash "gantry_java_hash" (const uint8_t *at, int count, uint32_t seed) noexcept nogil
-    uint8_t *plain_end "gantry_plain_end" (uint8_t *at, const uint8_t *end) noexcept nogil
+    uint8_t *unescaped_end "gantry_unescaped_end" (uint8_t *at, const uint8_t *end) noexcept nogil
     bint is_ascii "gantry_is_ascii" (const uint8_t *at, int64_t count) noexcept nogil

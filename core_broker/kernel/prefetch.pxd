@@ -1,5 +1,5 @@
-# Telling the processor what will be read soon, so that it need not wait for the memory then. Records
-# of one queue do not lie side by side, so it cannot guess.
+# Prefetching bytes into the processor's cache. Records of one queue do not lie side by side, so the
+# processor's own prefetcher does not find them.
 from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from *:

@@ -1,4 +1,4 @@
-# What properties.py offers to the other modules of the kernel.
+# Interface of properties.py for the other modules of the kernel.
 from libc.stdint cimport uint8_t
 
 from core_broker.kernel.octets cimport Text
@@ -6,7 +6,7 @@ from core_broker.kernel.octets cimport Text
 cdef class Properties:
     cdef uint8_t *text
     cdef int count
-    # The broker's own, with a separator before them.
+    # Maximum size of the broker's own properties with a separator, bytes.
     cdef int added_max
     cdef Text unique_key, keys, tags, wait
     cdef bytes _added

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The properties of a message, as the plain path would store them.
+"""The properties of a message, as the slow path stores them.
 
     name 0x01 value 0x02 name 0x01 value …
 
-The format is in message/properties.py. Properties that lead a message another way than straight
-into its queue, and those that come twice, are left to the plain path.
+The format is in message/properties.py. Messages with a delay level or a transaction, and messages
+with a property that comes twice, are for the slow path.
 """
 
 import cython
@@ -14,7 +14,7 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
 
 PROPERTIES_MAX = cython.declare(cython.int, 32767)
-#: A name, a separator and a value of one character each.
+#: Minimum size of a property, bytes: name, separator and value of one character each.
 SHORTEST = cython.declare(cython.int, 3)
 NAMES_MAX = cython.declare(cython.int, 32)
 WAIT_BYTES = cython.declare(cython.int, 5)
@@ -22,7 +22,7 @@ WAIT_BYTES = cython.declare(cython.int, 5)
 
 @cython.cclass
 class Properties:
-    """The properties under way: `text` has `count` bytes, and the others point into it."""
+    """The properties of the message in hand: `count` bytes of `text`, and pointers into `text`."""
 
     def __cinit__(self, added: bytes):
         self._added = added
@@ -35,7 +35,7 @@ class Properties:
         free(self.text)
 
     def normalize(self, given):
-        """Take properties over, the broker's own behind them; false when they are not usual."""
+        """Copy properties, the broker's own behind them; false when the slow path must decide."""
         names: Text[32]
         value: Text
         count: cython.int = 0
@@ -79,7 +79,7 @@ class Properties:
         return True
 
     def _note(self, name, value):
-        """Keep what the broker looks at; false for what needs more than that."""
+        """Keep a property that the kernel uses; false for a property of the slow path."""
         if name.n == 4:
             if same(name, b"KEYS", 4):
                 self.keys = value
@@ -100,7 +100,7 @@ class Properties:
         return True
 
     def drop_wait(self):
-        """Leave out WAIT, which single messages are stored without."""
+        """Remove WAIT: single messages are stored without the property."""
         if self.wait.p == cython.NULL:
             return
         start: cython.pointer(uint8_t) = self.wait.p - WAIT_BYTES

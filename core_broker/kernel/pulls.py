@@ -1,17 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""Pulls, from the read buffer straight to answers with the records.
+"""Pulls (codes 11 and 361), from the read buffer to answers with records.
 
-The kernel takes pulls that are usual: JSON header without surprises, a queue that needs no second
-look for this group and subscription, messages in memory, and as whole as the plain path wants them.
-It touches nothing of any other; the plain path (processors/pull.py) takes that one, and alone
-decides what is refused or damaged. Polls at the end of a queue are answered, or held by its means.
-What is answered is byte for byte what the plain path answers (tests/unit/kernel). Records are
-copied once, from the mapping of the log into the answer.
+The kernel takes common pulls: a compact JSON header, a known source, and records that are in memory
+and whole. All other pulls are left untouched to the slow path (processors/pull.py), which alone
+refuses pulls and reports damage. A pull at the end of a queue is answered, or held by the slow
+path's table of held pulls. Answers are byte for byte equal to the slow path's (tests/unit/kernel).
+Records are copied once, from the mapped log into the answer.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
+from cython.cimports.core_broker.kernel.connection_state import ConnectionState
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath, FastProtocol
 from cython.cimports.core_broker.kernel.fields import (
     EXPRESSION_TYPE_FIELD,
     GROUP_FIELD,
@@ -30,59 +30,61 @@ from cython.cimports.libc.string import memcpy
 
 COMMIT_FLAG = cython.declare(int64_t, 1)
 SUSPEND_FLAG = cython.declare(int64_t, 2)
-#: The broker that answers without messages recommend.
+#: Broker id that answers without messages suggest.
 MASTER_ID = cython.declare(int64_t, 0)
 FRAME_HEAD = cython.declare(cython.int, 8)
-#: Size in a unit that stands for no message.
+#: Size in the unit of a blank, which is not a message.
 BLANK_SIZE = cython.declare(int64_t, 2147483647)
-#: Nobody may be given more messages at once.
+#: Maximum number of messages of an answer.
 CHOSEN_MAX = cython.declare(cython.int, 512)
-#: Neighbouring records with no more than this between them are looked for in memory together.
+#: Maximum gap between records of one residency check, bytes, and maximum range of the check.
 GAP_BYTES = cython.declare(int64_t, 65536)
 SPAN_BYTES = cython.declare(int64_t, 4 << 20)
-#: What the numbers of an answer and its frame head take, beside the parts that were cut out.
+#: Maximum size of the numbers of an answer and its frame head, beside the template, bytes.
 NUMBERS_BYTES = cython.declare(cython.int, 128)
 HEADER_MAX = cython.declare(cython.int, 1024)
 
-Record = cython.struct(place=int64_t, size=int64_t, offset=int64_t, at=cython.pointer(uint8_t))
+Record = cython.struct(
+    offset_physical=int64_t, size=int64_t, offset=int64_t, at=cython.pointer(uint8_t)
+)
 
 
 @cython.cclass
 class CompiledPulls(FastHandler):
-    """Takes pulls, and answers them at once.
+    """Takes pulls. Contract: PullTaker in fastpath/contracts.py; the shell is fastpath/pulls.py.
 
-    `shell.begin()` is called before the first one of a turn, and returns from where to where the
-    log may be given out, how long a pull may have waited in ms, and the port on which there are
-    none; or None when all pulls need a second look. `shell.source(group, topic, queue_id, flags,
-    sub_version, subscription, expression_type) -> PullSource | None` is kept until `forget`;
-    `shell.commit(target, offset)` commits, and `shell.mapping(place) -> Mapping | None` finds the
-    piece of the log that has a record. `shell.hold(source, line, asked)` holds a pull at the end of
-    the queue, and is false when that needs a second look; `asked` is what `_asked` returns.
-    `configure` comes before anything else.
+    `shell.begin()` is called before the first pull of an iteration and returns a PullWindow, or
+    None when the slow path must take all pulls. `shell.source(group, topic, queue_id, sys_flag,
+    sub_version, subscription, expression_type)` returns a PullSource or None; a source is kept
+    until `forget`. `shell.mapping(offset)` returns the Mapping with a record, or None.
+    `shell.commit(target, offset)` commits an offset. `shell.hold(source, connection, request)`
+    holds a pull at the end of a queue; false when the slow path must decide. `configure` comes
+    before every other call.
     """
 
-    #: Pulls and messages that went this way.
+    #: Pulls that source messages, and those messages, since the start.
     pulls = cython.declare(int64_t, visibility="readonly")
     messages = cython.declare(int64_t, visibility="readonly")
-    #: Those that found nothing.
+    #: Pulls that source no message, since the start.
     missed = cython.declare(int64_t, visibility="readonly")
 
-    #: Whether anything may be pulled in this turn.
+    #: True when pulls may be taken in this iteration.
     is_open = cython.declare(cython.bint, visibility="readonly")
 
     _shell: object
     _sources: dict
-    # Of answers with messages, at the end of a queue, and when nothing matched.
+    # Templates of answers: with messages, at the end of a queue, without a match.
     _parts: tuple
     _end_parts: tuple
     _unmatched_parts: tuple
-    _turn: int64_t
+    _iteration: int64_t
     _waited_max_ms: cython.double
     _closed_port: cython.int
     _mapping: Mapping
-    _now: cython.double  # when the turn began, in s of the monotonic clock; 0 is not known
+    # Begin of the iteration, in s of the monotonic clock; 0 for unknown.
+    _now: cython.double
     _records: Record[512]
-    # What one answer may have, and after how many units it ends; what of the log is given out.
+    # Limits of one answer: messages, bytes, scanned units; readable range of the log.
     _count_max: int64_t
     _bytes_max: int64_t
     _scanned_max: int64_t
@@ -92,32 +94,27 @@ class CompiledPulls(FastHandler):
     def __init__(self, shell: object) -> None:
         self._shell = shell
         self._sources = {}
-        self._turn = -1
-        self.answers_alone = True
+        self._iteration = -1
+        self.answers_directly = True
 
     def configure(
-        self, answer_parts: tuple, count_max: int, bytes_max: int, scanned_max: int
+        self, answer_templates: tuple, count_max: int, bytes_max: int, scanned_max: int
     ) -> None:
-        """Put settings in force.
-
-        The parts are what stands in an answer before the opaque, the suggested broker and the next,
-        first and last offset, and at its end: in answers with messages, at the end of a queue, and
-        when nothing matched.
-        """
-        longest = max(sum(map(len, parts)) for parts in answer_parts)
+        """Put settings in force; `answer_templates` are those of fastpath/templates.py."""
+        longest = max(sum(map(len, parts)) for parts in answer_templates)
         if longest + NUMBERS_BYTES > HEADER_MAX or count_max > CHOSEN_MAX:
             raise ValueError("the answers of pulls are too large for the kernel")
-        self._parts, self._end_parts, self._unmatched_parts = answer_parts
+        self._parts, self._end_parts, self._unmatched_parts = answer_templates
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._scanned_max = scanned_max
 
     def forget(self) -> None:
-        """Ask the shell again for every source."""
+        """Ask the shell for every source again."""
         self._sources.clear()
 
     def begin(self) -> None:
-        """Ask the shell what may be pulled now."""
+        """Ask the shell for the window of this iteration."""
         self._begin(-1, 0)
 
     def gather(
@@ -128,24 +125,25 @@ class CompiledPulls(FastHandler):
         bytes_max: int64_t,
         opaque: int64_t,
     ) -> bytes | None:
-        """The answer to one pull, or None when it is for the plain path; `bytes_max` -1 is none.
+        """Return the answer to a held pull; None when the slow path must answer.
 
-        For pulls that come from elsewhere, after `begin` when `is_open`.
+        `begin` was called and `is_open` is true. A `bytes_max` of -1 is no limit.
         """
         return self._gather(source, offset, count_max, bytes_max, opaque, False)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, path: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
-        header: NamedHeader = cython.cast(NamedHeader, asked.header)
-        line: object = asked.line
-        if self._turn != asked.turn:
-            self._begin(asked.turn, asked.line.arrived)
-        if not self.is_open or asked.waited_ms > self._waited_max_ms:
+        header: NamedHeader = cython.cast(NamedHeader, path.header)
+        protocol: FastProtocol = path.protocol
+        state: ConnectionState = protocol.state
+        if self._iteration != path.iteration:
+            self._begin(path.iteration, state.arrived)
+        if not self.is_open or path.waited_ms > self._waited_max_ms:
             return False
-        if asked.line._stalled or asked.line._write_paused or line.local_port == self._closed_port:
+        if state.is_stalled or state.is_write_paused or protocol.local_port == self._closed_port:
             return False
         if header.flag or not header.read_pull():
             return False
@@ -156,10 +154,10 @@ class CompiledPulls(FastHandler):
         if header.offset == source.queue.max_offset and header.offset > 0:
             answer = None
             if header.flags & SUSPEND_FLAG:
-                if not self._shell.hold(source, line, _asked(header)):
+                if not self._shell.hold(source, protocol.connection, header.pull_request()):
                     return False
             else:
-                answer = self._without(self._end_parts, source, header.opaque, header.offset)
+                answer = self._write_empty(self._end_parts, source, header.opaque, header.offset)
             self.missed += 1
         else:
             answer = self._gather(
@@ -170,18 +168,18 @@ class CompiledPulls(FastHandler):
         if header.flags & COMMIT_FLAG and header.commit > 0:
             self._shell.commit(source.target, header.commit)
         if answer is not None:
-            asked.line.answer_made(answer)
+            protocol.add_answers(answer)
         return True
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _begin(self, turn: int64_t, now: cython.double) -> cython.int:
-        bounds = self._shell.begin()
-        self._turn = turn
+    def _begin(self, iteration: int64_t, now: cython.double) -> cython.int:
+        window = self._shell.begin()
+        self._iteration = iteration
         self._now = now
-        self.is_open = bounds is not None
-        if bounds is not None:
-            self._log_from, self._log_end, self._waited_max_ms, self._closed_port = bounds
+        self.is_open = window is not None
+        if window is not None:
+            self._log_from, self._log_end, self._waited_max_ms, self._closed_port = window
         return 0
 
     @cython.cfunc
@@ -189,9 +187,9 @@ class CompiledPulls(FastHandler):
         key: bytes = header.key()
         if key is None:
             return None
-        found = self._sources.get(key)
-        if found is None:
-            found = self._shell.source(
+        source = self._sources.get(key)
+        if source is None:
+            source = self._shell.source(
                 header.text(GROUP_FIELD),
                 header.text(TOPIC_FIELD),
                 header.queue_id,
@@ -200,9 +198,9 @@ class CompiledPulls(FastHandler):
                 header.text(SUBSCRIPTION_FIELD),
                 header.text(EXPRESSION_TYPE_FIELD),
             )
-            if found is not None:
-                self._sources[key] = found
-        return found
+            if source is not None:
+                self._sources[key] = source
+        return source
 
     # -- one answer --
 
@@ -231,14 +229,14 @@ class CompiledPulls(FastHandler):
         )
         if count == 0 and after > offset and may_miss:
             self.missed += 1
-            return self._without(self._unmatched_parts, source, opaque, after)
+            return self._write_empty(self._unmatched_parts, source, opaque, after)
         if count <= 0 or not self._find(count):
             return None
         for i in range(count):
             if i + 1 < count:
                 prefetch(self._records[i + 1].at, self._records[i + 1].size)
             record = self._records[i]
-            if not source.owns(record.at, record.place, record.size, record.offset):
+            if not source.owns(record.at, record.offset_physical, record.size, record.offset):
                 return None
             total += record.size
         source.pulls += 1
@@ -246,16 +244,16 @@ class CompiledPulls(FastHandler):
         source.stored_bytes += total
         self.pulls += 1
         self.messages += count
-        return self._written(
-            self._parts, source.suggested, count, total, opaque, (after, low, high)
-        )
+        return self._write(self._parts, source.suggested, count, total, opaque, (after, low, high))
 
     @cython.cfunc
-    def _without(self, parts: tuple, source: PullSource, opaque: int64_t, after: int64_t) -> bytes:
-        """The answer without messages."""
+    def _write_empty(
+        self, parts: tuple, source: PullSource, opaque: int64_t, after: int64_t
+    ) -> bytes:
+        """Return an answer without messages."""
         low: int64_t = source.queue.min_offset
         high: int64_t = source.queue.max_offset
-        return self._written(parts, MASTER_ID, 0, 0, opaque, (after, low, high))
+        return self._write(parts, MASTER_ID, 0, 0, opaque, (after, low, high))
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
@@ -267,32 +265,32 @@ class CompiledPulls(FastHandler):
         count_max: int64_t,
         bytes_max: int64_t,
     ) -> cython.int:
-        """Pick units from `after` on, and move it behind the last one that was looked at.
+        """Choose records by their units from `after` on, and move `after` behind the last unit.
 
-        Returns how many; 0 when none, or one that the plain path must judge. Its loop is that of
-        Reader._choose in store/reader.py.
+        Returns the number of records; 0 without a match, or when the slow path must judge a unit.
+        The loop is the loop of Reader._choose in store/reader.py.
         """
         count: cython.int = 0
         total: int64_t = 0
         at: int64_t = after[0]
         stop: int64_t = min(high, at + self._scanned_max)
         unit: cython.pointer(cython.const[uint8_t])
-        place: int64_t
+        offset_physical: int64_t
         size: int64_t
         while at < stop:
             unit = source.unit(at)
             if unit == cython.NULL:
                 return 0
-            place = get64(unit)
+            offset_physical = get64(unit)
             size = get32(unit + 8)
-            if place < self._log_from or size <= 0 or size >= BLANK_SIZE:
+            if offset_physical < self._log_from or size <= 0 or size >= BLANK_SIZE:
                 return 0
             if count and (count >= count_max or total + size > bytes_max):
                 break
-            if place > self._log_end - size:
+            if offset_physical > self._log_end - size:
                 return 0
-            if source.wants(get64(unit + 12)):
-                self._records[count].place = place
+            if source.passes(get64(unit + 12)):
+                self._records[count].offset_physical = offset_physical
                 self._records[count].size = size
                 self._records[count].offset = at
                 count += 1
@@ -304,7 +302,7 @@ class CompiledPulls(FastHandler):
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def _find(self, count: cython.int) -> cython.int:
-        """Find the chosen records in memory; 0 when one is not there."""
+        """Find the addresses of the chosen records; 0 when a record is not in memory."""
         i: cython.int = 0
         j: cython.int
         k: cython.int
@@ -312,19 +310,21 @@ class CompiledPulls(FastHandler):
         end: int64_t
         mapping: Mapping
         while i < count:
-            start = self._records[i].place
+            start = self._records[i].offset_physical
             end = start + self._records[i].size
             mapping = self._mapped(start, end)
             if mapping is None:
                 return 0
             j = i + 1
             while j < count and self._follows(j, start, end, mapping.end):
-                end = self._records[j].place + self._records[j].size
+                end = self._records[j].offset_physical + self._records[j].size
                 j += 1
             if not mapping.is_resident(start, end, self._now):
                 return 0
             for k in range(i, j):
-                self._records[k].at = mapping.base + (self._records[k].place - mapping.start)
+                self._records[k].at = mapping.base + (
+                    self._records[k].offset_physical - mapping.start
+                )
             i = j
         return 1
 
@@ -343,15 +343,15 @@ class CompiledPulls(FastHandler):
     def _follows(
         self, number: cython.int, start: int64_t, end: int64_t, mapped_end: int64_t
     ) -> cython.bint:
-        """Whether a record is looked for together with those before, from `start` to `end`."""
-        place: int64_t = self._records[number].place
-        behind: int64_t = place + self._records[number].size
-        if place < end or place - end > GAP_BYTES:
+        """Return true when a record fits into the residency check of `start` … `end`."""
+        offset_physical: int64_t = self._records[number].offset_physical
+        record_end: int64_t = offset_physical + self._records[number].size
+        if offset_physical < end or offset_physical - end > GAP_BYTES:
             return False
-        return behind <= mapped_end and behind - start <= SPAN_BYTES
+        return record_end <= mapped_end and record_end - start <= SPAN_BYTES
 
     @cython.cfunc
-    def _written(
+    def _write(
         self,
         parts: tuple,
         suggested: int64_t,
@@ -360,7 +360,7 @@ class CompiledPulls(FastHandler):
         opaque: int64_t,
         offsets: tuple[int64_t, int64_t, int64_t],
     ) -> bytes:
-        """Write the answer with the records that were found."""
+        """Write the answer with the chosen records."""
         head: uint8_t[1024]
         to: cython.pointer(uint8_t)
         i: cython.int
@@ -379,22 +379,3 @@ class CompiledPulls(FastHandler):
             memcpy(to, self._records[i].at, self._records[i].size)
             to += self._records[i].size
         return answer
-
-
-@cython.cfunc
-def _asked(header: NamedHeader) -> tuple:
-    """What a pull that is held must be known by."""
-    size = None if header.bytes_max < 0 else header.bytes_max
-    return (
-        header.code,
-        header.opaque,
-        header.offset,
-        header.count_max,
-        header.flags,
-        header.commit,
-        header.suspend_ms,
-        header.sub_version,
-        size,
-        header.text(SUBSCRIPTION_FIELD),
-        header.text(EXPRESSION_TYPE_FIELD),
-    )

@@ -1,22 +1,22 @@
-# What queues.py offers to the other modules of the kernel.
+# Interface of queues.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef enum:
     UNITS_AT_FIRST = 16
-    # Between topic and key in what the index hashes.
+    # Character between topic and key in the text that the index hashes.
     KEY_SEPARATOR = 35
 
 cdef class SendQueue:
     cdef readonly object queue
     cdef readonly int queue_id
     cdef readonly int count
-    # Counted since the last `take_counts`.
-    cdef int64_t messages
-    cdef int64_t stored_bytes
+    # Messages and bytes of records since the last `forget_counts`.
+    cdef readonly int64_t messages
+    cdef readonly int64_t stored_bytes
     cdef readonly int64_t end
     cdef int64_t next_offset
     cdef uint8_t *_units
-    cdef int _room
+    cdef int _capacity
     cpdef bytes take_units(self)
     cdef int reserve(self, int more) except -1
     cdef void go_back(self, int count, int64_t stored_bytes) noexcept

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The topics and queues that the kernel sends to, and the units that one turn adds.
+"""Topics and queues for sends, with the units that one iteration adds.
 
 Units are laid out in store/consume_queue.py.
 """
@@ -14,16 +14,16 @@ from cython.cimports.libc.stdlib import free, malloc, realloc
 
 @cython.cclass
 class SendQueue:
-    """One queue of a topic, and what the sends of this turn add to it.
+    """One queue of a topic, and the units that this iteration adds.
 
-    `queue` is whatever keeps the units; its `next_offset` is that of the next message.
+    `queue` is the store's queue; `queue.next_offset` is the logical offset of the next message.
     """
 
     def __cinit__(self, queue: object, queue_id: cython.int):
         self.queue = queue
         self.queue_id = queue_id
-        self._room = UNITS_AT_FIRST
-        self._units = cython.cast(cython.pointer(uint8_t), malloc(self._room * UNIT_BYTES))
+        self._capacity = UNITS_AT_FIRST
+        self._units = cython.cast(cython.pointer(uint8_t), malloc(self._capacity * UNIT_BYTES))
         if self._units == cython.NULL:
             raise MemoryError
 
@@ -31,40 +31,38 @@ class SendQueue:
         free(self._units)
 
     def take_units(self):
-        """The units of this turn; the next one begins with none."""
+        """Hand over the units of this iteration."""
         units = PyBytes_FromStringAndSize(
             cython.cast(cython.p_char, self._units), self.count * UNIT_BYTES
         )
         self.count = 0
         return units
 
-    def take_counts(self) -> tuple:
-        """How many messages were stored, and their bytes, since this was asked before."""
-        counts = self.messages, self.stored_bytes
+    def forget_counts(self) -> None:
+        """Count messages and bytes from 0 again."""
         self.messages = self.stored_bytes = 0
-        return counts
 
     def reserve(self, more):
-        """Make room for so many more units."""
-        if self.count + more > self._room:
-            room: cython.int = 2 * (self.count + more)
+        """Reserve memory for `more` units."""
+        if self.count + more > self._capacity:
+            capacity: cython.int = 2 * (self.count + more)
             grown: cython.pointer(uint8_t) = cython.cast(
-                cython.pointer(uint8_t), realloc(self._units, room * UNIT_BYTES)
+                cython.pointer(uint8_t), realloc(self._units, capacity * UNIT_BYTES)
             )
             if grown == cython.NULL:
                 raise MemoryError
             self._units = grown
-            self._room = room
+            self._capacity = capacity
         return 0
 
     def go_back(self, count, stored_bytes):
-        """Be as it was with so many units and bytes."""
+        """Go back to `count` units and `stored_bytes` bytes."""
         self.messages -= self.count - count
         self.stored_bytes = stored_bytes
         self.count = count
 
     def add(self, offset, size, tags_code):
-        """Add the unit of one message, for which there is room."""
+        """Add the unit of one message; its memory is reserved."""
         unit: cython.pointer(uint8_t) = self._units + self.count * UNIT_BYTES
         put64(unit, offset)
         put32(unit + 8, cython.cast(uint32_t, size))
@@ -77,7 +75,7 @@ class SendQueue:
 
 @cython.cclass
 class SendTopic:
-    """A topic to which messages may be sent without a second look."""
+    """A topic whose sends need no check by the slow path."""
 
     def __cinit__(self, name: bytes, queue_count: int):
         text: cython.pointer(uint8_t) = name

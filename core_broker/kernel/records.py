@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""Records with their queue units and index keys, kept until they are handed over.
+"""Records with their queue units and index keys, until the shell takes them.
 
 The formats are in message/record.py, store/consume_queue.py and store/index_items.py.
 """
@@ -13,20 +13,20 @@ from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memchr, memcpy
 
-#: An index entry: key hash, offset of the record, store time.
+#: Size of an index entry, bytes: key hash, commit log offset of the record, store time.
 ENTRY_BYTES = cython.declare(cython.int, 24)
-#: Memory larger than this is not kept for the next turn.
+#: Maximum memory that is kept for the next iteration, bytes.
 KEPT_BYTES_MAX = cython.declare(int64_t, 4 << 20)
 
 
 def keys_max(properties):
-    """How many index keys these properties have at most."""
+    """Return the maximum number of index keys of some properties."""
     return 1 + (0 if properties.keys.p == cython.NULL else (properties.keys.n + 1) // 2)
 
 
 @cython.cclass
 class Records:
-    """What follows each other in the log from `place` on, within the room there."""
+    """Records that follow each other in the log from the offset of `place` on."""
 
     def __init__(self, host: bytes, is_indexing: bool):
         self._host = host
@@ -35,14 +35,17 @@ class Records:
         self._spare = Memory()
         self._entries = Memory()
 
-    def place(self, position, room, now):
-        """Say where the first record goes, how many bytes have room, and their store time."""
+    def place(self, position, capacity, now):
+        """Set the log offset of the first record, the bytes that fit behind, and the store time."""
         self._position = position
-        self._end = position + room
+        self._end = position + capacity
         self.now = now
 
     def reserve(self, topic, parts, count, keys):
-        """Make room for messages with so many bytes of bodies and properties; false without."""
+        """Reserve memory for messages with `parts` bytes of bodies and properties.
+
+        False when the records do not fit into the log's segment.
+        """
         size: int64_t = parts + count * (RECORD_MIN + cython.cast(int64_t, len(topic.name)))
         if self._position + size > self._end:
             return False
@@ -51,32 +54,36 @@ class Records:
         return True
 
     def mark(self):
-        """Remember how things are, for `go_back`."""
+        """Save the position for `go_back`."""
         self._marked_made = self._made.count
         self._marked_entries = self._entries.count
         self._marked_position = self._position
         self._marked_messages = self.messages
 
     def go_back(self):
-        """Forget what was appended since `mark`, but for its units."""
+        """Drop the records and keys since `mark`; the units are the queue's."""
         self._made.count = self._marked_made
         self._entries.count = self._marked_entries
         self._position = self._marked_position
         self.messages = self._marked_messages
 
     def take(self):
-        """Hand over the records, which are lent and not copied, and the index entries."""
+        """Hand over the records as a buffer, without a copy."""
         made: Memory = self._made
         self.messages = 0
         view = memoryview(made)
-        # What was lent before is mostly given back by now.
+        # The store has mostly released the buffer of the iteration before.
         self._made = Memory() if self._spare.lent else self._spare
         self._made.count = 0
         self._spare = made if made.count <= KEPT_BYTES_MAX else Memory()
-        return view, self._entries.take()
+        return view
 
-    def append(self, topic, hot, properties, body, body_bytes, flag):
-        """Write one record, its unit and its index keys; return where the record begins."""
+    def take_entries(self):
+        """Hand over the index entries."""
+        return self._entries.take()
+
+    def append(self, topic, queue, properties, body, body_bytes, flag):
+        """Write one record, its unit and its index keys; return the record's log offset."""
         name: cython.pointer(uint8_t) = topic.name
         name_bytes: cython.int = cython.cast(cython.int, len(topic.name))
         at: cython.pointer(uint8_t) = self._made.start + self._made.count
@@ -85,9 +92,9 @@ class Records:
         put32(at, cython.cast(uint32_t, size))
         put32(at + 4, RECORD_MAGIC_V1)
         put32(at + 8, body_crc(body, body_bytes) & 0x7FFFFFFF)
-        put32(at + 12, hot.queue_id)
+        put32(at + 12, queue.queue_id)
         put32(at + 16, flag)
-        put64(at + 20, hot.next_offset + hot.count)
+        put64(at + 20, queue.next_offset + queue.count)
         put64(at + 28, self._position)
         put32(at + 36, cython.cast(uint32_t, self.sys_flag))
         put64(at + 40, self.born)
@@ -109,7 +116,7 @@ class Records:
         memcpy(at + 2, properties.text, properties.count)
         if properties.tags.p != cython.NULL:
             tags_code = cython.cast(int32_t, java_hash(properties.tags.p, properties.tags.n, 0))
-        hot.add(self._position, size, tags_code)
+        queue.add(self._position, size, tags_code)
         if self._is_indexing:
             self._index(topic, properties)
         self.newest = self._position
@@ -119,7 +126,7 @@ class Records:
         return self.newest
 
     def _index(self, topic, properties):
-        """Note the keys of the message under way: its unique one, then each of its KEYS."""
+        """Add the keys of the message in hand: the unique key, then every key of KEYS."""
         at: cython.pointer(uint8_t) = properties.keys.p
         end: cython.pointer(uint8_t)
         stop: cython.pointer(uint8_t)

@@ -1,13 +1,13 @@
-# What scan.py offers to the other modules of the kernel, without a Python call.
+# Interface of scan.py for the other modules of the kernel, without a Python call.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from core_broker.kernel.octets cimport Text
 
 cdef enum:
-    # Strings with escapes are spelt out here; properties always have some.
+    # Size of the memory for unescaped strings, bytes; properties always have escapes.
     SCRATCH_BYTES = 65536
     DIGITS_MAX = 18
-    # Ext fields named by one letter, then those that are named in full (fields.py).
+    # Number of kept ext fields: 26 named by a letter, then the fields of fields.py.
     FIELDS = 38
     INT_MAX = 2147483647
     QUOTE = 34
@@ -31,9 +31,9 @@ cdef class Header:
     cdef bint read(self, const uint8_t *at, uint32_t count) noexcept nogil
     cdef bint number(self, int field, int64_t *value) noexcept nogil
     cdef bint is_true(self, int field) noexcept nogil
-    cdef bint is_usual(self) noexcept nogil
-    cdef uint8_t *_string(self, uint8_t *at, uint8_t *end, Text *found) noexcept nogil
-    cdef uint8_t *_escaped(self, uint8_t *start, uint8_t *at, uint8_t *end, Text *found) noexcept nogil
+    cdef bint is_common_send(self) noexcept nogil
+    cdef uint8_t *_string(self, uint8_t *at, uint8_t *end, Text *result) noexcept nogil
+    cdef uint8_t *_escaped(self, uint8_t *start, uint8_t *at, uint8_t *end, Text *result) noexcept nogil
     cdef uint8_t *_ext_fields(self, uint8_t *at, uint8_t *end) noexcept nogil
     cdef void _note(self, Text name, Text value) noexcept nogil
     cdef uint8_t *_member(self, Text name, uint8_t *at, uint8_t *end) noexcept nogil

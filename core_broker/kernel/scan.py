@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Reading the JSON header of a request.
 
-Only what usual clients write is read: no blanks, strings of ASCII, whole numbers, ext fields that
-are strings. Anything else is left to the plain path, so a header that is read here means the same
-there. Compatible with RocketMQ's RemotingSerializable and SendMessageRequestHeaderV2.
+The kernel reads headers as common clients write them: no blanks, strings of ASCII, whole numbers,
+ext fields that are strings. Other headers are for the slow path, so a header means the same on all
+paths. Compatible with RocketMQ's RemotingSerializable and SendMessageRequestHeaderV2.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.octets import Text, plain_end, same
+from cython.cimports.core_broker.kernel.octets import Text, same, unescaped_end
 from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
@@ -20,7 +20,7 @@ from cython.cimports.libc.string import memcpy
 def read_number(
     at: cython.pointer(uint8_t), end: cython.pointer(uint8_t), value: cython.pointer(int64_t)
 ) -> cython.pointer(uint8_t):
-    """Read a whole number as JSON spells it; return where it ends, NULL when there is none."""
+    """Read a whole number of JSON; return its end, NULL for other text."""
     is_negative: cython.bint = at < end and at[0] == MINUS
     if is_negative:
         at += 1
@@ -42,7 +42,7 @@ def read_number(
 @cython.nogil
 @cython.exceptval(check=False)
 def read_hex4(at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.int:
-    """Read the four digits of an escape; -1 when they are not there."""
+    """Read the four digits of an escape; -1 for other text."""
     value: cython.int = 0
     digit: cython.int
     i: cython.int
@@ -64,7 +64,7 @@ def read_hex4(at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cyth
 
 @cython.cclass
 class Header:
-    """The header under way: its numbers, and those of its ext fields that are looked at."""
+    """The header in hand: its numbers, and the ext fields that the kernel uses."""
 
     def __cinit__(self):
         self.scratch = cython.cast(cython.pointer(uint8_t), malloc(SCRATCH_BYTES))
@@ -75,7 +75,7 @@ class Header:
         free(self.scratch)
 
     def read(self, at, count):
-        """Read the header of `count` bytes; false when it is not a usual one."""
+        """Read a header of `count` bytes; false for a header of the slow path."""
         here: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), at)
         end: cython.pointer(uint8_t) = here + count
         name: Text
@@ -103,13 +103,13 @@ class Header:
                 return False
 
     def _member(self, name, at, end):
-        """Read the value of a member of the header, and return where it ends."""
+        """Read the value of a member of the header, and return the value's end."""
         value: Text
         number: int64_t = 0
         if at >= end:
             return cython.NULL
         if at[0] == OPENING:
-            # Ext fields that come twice would replace each other.
+            # The second of two objects of ext fields would replace the first.
             if not same(name, b"extFields", 9) or self.fields[0].p != cython.NULL:
                 return cython.NULL
             return self._ext_fields(at, end)
@@ -135,7 +135,7 @@ class Header:
         return at
 
     def _ext_fields(self, at, end):
-        """Read the object of ext fields, and return where it ends; `at` is its brace."""
+        """Read the object of ext fields from its brace at `at` on, and return its end."""
         name: Text
         value: Text
         while True:
@@ -154,29 +154,29 @@ class Header:
                 return cython.NULL
 
     def _note(self, name, value):
-        """Keep an ext field, if it is one that is looked at."""
+        """Keep an ext field, if the kernel uses the field."""
         if name.n == 1 and 97 <= name.p[0] <= 122:
             self.fields[name.p[0] - 97] = value
 
-    def _string(self, at, end, found):
-        """Read a string behind its opening quote, and return where it ends."""
+    def _string(self, at, end, result):
+        """Read a string behind its opening quote, and return its end."""
         start: cython.pointer(uint8_t) = at
-        at = plain_end(at, end)
+        at = unescaped_end(at, end)
         if at >= end:
             return cython.NULL
         if at[0] == BACKSLASH:
-            return self._escaped(start, at, end, found)
+            return self._escaped(start, at, end, result)
         if at[0] != QUOTE:
             return cython.NULL
-        found[0].p = start
-        found[0].n = cython.cast(cython.int, at - start)
+        result[0].p = start
+        result[0].n = cython.cast(cython.int, at - start)
         return at + 1
 
-    def _escaped(self, start, at, end, found):
-        """Read on at the first escape of a string that began at `start`."""
+    def _escaped(self, start, at, end, result):
+        """Read a string that began at `start` from its first escape on, into `scratch`."""
         to: cython.pointer(uint8_t) = self.free_at
         character: cython.int
-        # What is spelt out is never longer than what is read.
+        # An unescaped string is never longer than its escaped form.
         if end - start > self.scratch + SCRATCH_BYTES - to:
             return cython.NULL
         while True:
@@ -185,8 +185,8 @@ class Header:
             if at >= end:
                 return cython.NULL
             if at[0] == QUOTE:
-                found[0].p = self.free_at
-                found[0].n = cython.cast(cython.int, to - self.free_at)
+                result[0].p = self.free_at
+                result[0].n = cython.cast(cython.int, to - self.free_at)
                 self.free_at = to
                 return at + 1
             if at[0] != BACKSLASH or end - at < 2:
@@ -203,23 +203,23 @@ class Header:
             to[0] = cython.cast(uint8_t, character)
             to += 1
             start = at
-            at = plain_end(at, end)
+            at = unescaped_end(at, end)
 
     def number(self, field, value):
-        """Read an ext field that must be a whole number of 64 bits."""
+        """Read an ext field as a whole number of 64 bits."""
         text: Text = self.fields[field]
         if text.p == cython.NULL:
             return False
         return read_number(text.p, text.p + text.n, value) == text.p + text.n
 
     def is_true(self, field):
-        """Whether an ext field says true."""
+        """Return true for an ext field with the value true."""
         return self.fields[field].p != cython.NULL and same(self.fields[field], b"true", 4)
 
-    def is_usual(self):
-        """Whether the fields of a send that the kernel does not need are as they usually are.
+    def is_common_send(self):
+        """Return true when the unused fields of a send have common values.
 
-        Needed: a, c, d. A message that was consumed before (j) goes another way.
+        Required: a, c, d. A message with reconsume times (j) is for the slow path.
         """
         number: int64_t = 0
         text: Text

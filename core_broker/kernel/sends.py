@@ -1,19 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""Sends, from the read buffer straight to records, queue units, index keys and answers.
+"""Sends (codes 310 and 320), from the read buffer to records, queue units, index keys, answers.
 
-The kernel takes sends that are usual: JSON header without surprises, known topic and queue, IPv4,
-ASCII properties that neither delay a message nor begin a transaction. It touches nothing of any
-other; the plain path (processors/send.py) takes that one. What it makes is byte for byte what the
-plain path makes: tests/unit/kernel holds one against the other.
+The kernel takes common sends: a compact JSON header, known topic and queue, an IPv4 peer, ASCII
+properties without a delay level or a transaction. All other sends are left untouched to the slow
+path (processors/send.py). Records, units, keys and answers are byte for byte equal to the slow
+path's (tests/unit/kernel).
 
-In Cython's pure-Python mode; this file is used compiled only. The formats are in message/record.py,
-message/batch.py and remoting/command.py.
+The formats are in message/record.py, message/batch.py and remoting/command.py.
 """
 
 import cython
 from cython.cimports.core_broker.kernel.answers import Answers
-from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastLine, FastPath
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath, FastProtocol
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import Text, get16, get32, is_ascii, same
 from cython.cimports.core_broker.kernel.properties import Properties
@@ -23,7 +22,7 @@ from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
-#: Bits of the system flag that are not for the kernel: kinds of transactions, IPv6 hosts.
+#: Bits of the system flag that are for the slow path: kinds of transactions, IPv6 hosts.
 OTHER_FLAGS = cython.declare(int64_t, ~(0x1 | 0x2 | 0x700))
 
 TOPIC_MAX = cython.declare(cython.int, 127)
@@ -33,27 +32,41 @@ BATCH_MESSAGES_MAX = cython.declare(cython.int, 32768)
 
 
 @cython.cclass
-class CompiledSends(FastHandler):
-    """Takes sends, and keeps what they make until it is handed over, once a turn at least.
+class HeldAnswers:
+    """Answers to one connection that wait for the disk: frames, and the number of frames."""
 
-    `shell.begin()` is called before the first one of a turn, and returns where the first record
-    goes, how many bytes of records have room there, their store time in ms, how long a send may
-    have waited in ms, and how many may wait for the disk; or None when all sends need a second
-    look. `shell.topic(name: bytes) -> SendTopic | None` and `shell.queue(name: bytes, queue_id)`
-    are kept until `forget`. `configure` comes before anything else.
+    protocol: FastProtocol
+    answers = cython.declare(bytes, visibility="readonly")
+    answer_count = cython.declare(cython.int, visibility="readonly")
+
+    @property
+    def connection(self) -> object:
+        """The remoting.Connection."""
+        return self.protocol.connection
+
+
+@cython.cclass
+class CompiledSends(FastHandler):
+    """Takes sends. Contract: SendTaker in fastpath/contracts.py; the shell is fastpath/sends.py.
+
+    Records, units, index entries and held answers are kept here and handed over at the end of the
+    iteration at the latest. `shell.begin()` is called before the first send of an iteration and
+    returns a SendWindow, or None when the slow path must take all sends. `shell.topic(name)`
+    returns a SendTopic or None, `shell.queue(name, queue_id)` the store's queue; both are kept
+    until `forget`. `configure` comes before every other call.
     """
 
-    #: The queues to which something is to be handed over.
+    #: The queues with units to hand over.
     touched = cython.declare(list, visibility="readonly")
-    #: Connections, answers and their numbers that wait for the disk.
-    waiting = cython.declare(list, visibility="readonly")
-    waiting_count = cython.declare(cython.int, visibility="readonly")
+    #: Number of answers that wait for the disk.
+    held_count = cython.declare(cython.int, visibility="readonly")
 
     _shell: object
-    _turn: int64_t
+    _iteration: int64_t
     _is_open: cython.bint
     _waited_max_ms: cython.double
-    _waiting_max: int64_t
+    _held_max: int64_t
+    _held: list
     _topics: dict
     _body_max: int64_t
     _properties: Properties
@@ -66,115 +79,102 @@ class CompiledSends(FastHandler):
         self._shell = shell
         self._topics = {}
         self.touched = []
-        self.waiting = []
-        self._turn = -1
+        self._held = []
+        self._iteration = -1
 
-    def configure(
-        self,
-        *,
-        host: bytes,
-        id_prefix: bytes,
-        added: bytes,
-        answer_parts: tuple,
-        is_indexing: bool,
-        is_sync: bool,
-        body_max: int,
-    ) -> None:
-        """Put settings in force; nothing is kept at this moment.
-
-        `added` is what the broker adds to the properties of every message.
-        """
-        self._records = Records(host, is_indexing)
-        self.waits_for_disk = is_sync
-        self._body_max = body_max
-        self._properties = Properties(added)
-        self._answers = Answers(answer_parts, id_prefix)
+    def configure(self, settings: object) -> None:
+        """Put settings in force; nothing is kept at this moment."""
+        self._records = Records(settings.host, settings.is_indexing)
+        self.waits_for_disk = settings.is_sync
+        self._body_max = settings.body_bytes_max
+        self._properties = Properties(settings.added_properties)
+        self._answers = Answers(settings.answer_template, settings.id_prefix)
 
     def forget(self) -> None:
-        """Ask the shell again for every topic and queue."""
+        """Ask the shell for every topic and queue again."""
         self._topics.clear()
         self._last = None
 
     def queues(self) -> list:
-        """The queues that are known."""
+        """Return all known queues."""
         known = []
         topic: SendTopic
         for topic in self._topics.values():
-            known += [hot for hot in topic.queues if hot is not None]
+            known += [send_queue for send_queue in topic.queues if send_queue is not None]
         return known
 
-    def look_again(self) -> None:
-        """Ask the shell once more before the next send: something else may have run."""
-        self._turn = -1
+    def ask_again(self) -> None:
+        """Call `shell.begin` before the next send: the slow path may have run."""
+        self._iteration = -1
 
     @property
     def messages(self) -> int:
-        """How many messages are to be handed over."""
+        """Messages to hand over."""
         return 0 if self._records is None else self._records.messages
 
     @property
     def newest(self) -> int:
-        """Where the last of their records begins."""
+        """Commit log offset of the last record to hand over."""
         return self._records.newest
 
     @property
     def now(self) -> int:
-        """Their store time."""
+        """Store time of the messages to hand over, ms since 1970."""
         return self._records.now
 
-    def take_queues(self) -> list:
-        """Hand over the units: each queue that was touched, with them and its last record's end."""
-        return [(hot.queue, hot.take_units(), hot.end) for hot in self.touched]
-
-    def take_records(self) -> tuple:
-        """Hand over the records and the index entries, after `take_queues`.
-
-        Entries are three numbers each, of 64 bits: hash, offset of the record, store time.
-        """
+    def take_records(self) -> object:
+        """Hand over the records as a buffer, without a copy."""
         self.touched = []
-        self._turn = -1
+        self._iteration = -1
         return self._records.take()
 
-    def take_waiting(self) -> list:
-        """Hand over those who wait for the disk."""
-        waiting = self.waiting
-        self.waiting = []
-        self.waiting_count = 0
-        return waiting
+    def take_entries(self) -> bytes:
+        """Hand over the index entries: hash, offset of the record, store time, 64 bits each."""
+        return self._records.take_entries()
 
-    def release(self, waiting: list) -> None:
-        """Send the answers of those who waited: the disk has what they sent."""
-        line: FastLine
-        answers: bytes
-        for line, answers, count in waiting:
-            line._held -= cython.cast(cython.int, count)
-            line.answer_made(answers)
+    def take_held(self) -> list:
+        """Hand over the answers that wait for the disk."""
+        held = self._held
+        self._held = []
+        self.held_count = 0
+        return held
+
+    def release(self, held: list) -> None:
+        """Send held answers: the disk has their messages."""
+        each: HeldAnswers
+        for each in held:
+            each.protocol.state.held -= each.answer_count
+            each.protocol.add_answers(each.answers)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def hold_back(self, line: object, answers: bytes, count: cython.int) -> cython.int:
-        self.waiting.append((line, answers, count))
-        self.waiting_count += count
+    def hold_answers(self, protocol: FastProtocol, answers: bytes, count: cython.int) -> cython.int:
+        held: HeldAnswers = HeldAnswers.__new__(HeldAnswers)
+        held.protocol = protocol
+        held.answers = answers
+        held.answer_count = count
+        self._held.append(held)
+        self.held_count += count
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def take(
-        self, asked: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
+        self, path: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
-        header: Header = asked.header
+        header: Header = path.header
         queue_id: int64_t = 0
         flag: int64_t = 0
-        if self._turn != asked.turn:
-            self._begin(asked.turn)
-        if not self._is_open or asked.waited_ms > self._waited_max_ms:
+        if self._iteration != path.iteration:
+            self._begin(path.iteration)
+        if not self._is_open or path.waited_ms > self._waited_max_ms:
             return False
-        if self.waits_for_disk and self.waiting_count >= self._waiting_max:
+        if self.waits_for_disk and self.held_count >= self._held_max:
             return False
-        self._records.peer = asked.line.peer_record
-        if header.flag or not self._records.peer or not header.is_usual():
+        self._records.peer = path.protocol.peer_record
+        if header.flag or not self._records.peer or not header.is_common_send():
             return False
-        # e, f, g, h: queue, system flag, time of birth, flag.
+        # e, f, g, h: queue id, system flag, born timestamp, flag.
         if not (
             header.number(4, cython.address(queue_id))
             and header.number(5, cython.address(self._records.sys_flag))
@@ -192,28 +192,28 @@ class CompiledSends(FastHandler):
             return False
         if is_batch:
             return self._take_batch(
-                asked, topic, cython.cast(cython.int, queue_id), body, body + body_bytes
+                path, topic, cython.cast(cython.int, queue_id), body, body + body_bytes
             )
-        if not self._admits_single(header, topic, body_bytes, asked.out):
+        if not self._admits_single(header, topic, body_bytes, path.out):
             return False
-        # Only now: a queue that nothing is stored in must not come to be.
-        hot: SendQueue = self._queue(topic, cython.cast(cython.int, queue_id), 1)
-        # Nothing fails from here on.
-        before: cython.int = hot.count
+        # The queue is made last: a queue without a message must not exist.
+        send_queue: SendQueue = self._queue(topic, cython.cast(cython.int, queue_id), 1)
+        # No step fails from here on.
+        before: cython.int = send_queue.count
         self._answers.begin(header.opaque)
-        self._append(topic, hot, body, body_bytes, cython.cast(uint32_t, flag))
-        self._answers.end(hot.queue_id, hot.next_offset + before)
+        self._append(topic, send_queue, body, body_bytes, cython.cast(uint32_t, flag))
+        self._answers.end(send_queue.queue_id, send_queue.next_offset + before)
         return True
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _begin(self, turn: int64_t) -> cython.int:
-        place = self._shell.begin()
-        self._turn = turn
-        self._is_open = place is not None
-        if place is not None:
-            position, room, now, self._waited_max_ms, self._waiting_max = place
-            self._records.place(position, room, now)
+    def _begin(self, iteration: int64_t) -> cython.int:
+        window = self._shell.begin()
+        self._iteration = iteration
+        self._is_open = window is not None
+        if window is not None:
+            position, capacity, now, self._waited_max_ms, self._held_max = window
+            self._records.place(position, capacity, now)
         return 0
 
     @cython.cfunc
@@ -224,34 +224,34 @@ class CompiledSends(FastHandler):
         if last is not None and same(name, last.name, cython.cast(cython.int, len(last.name))):
             return last
         key: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_char, name.p), name.n)
-        found = self._topics.get(key) or self._shell.topic(key)
-        if found is not None:
-            self._topics[key] = self._last = found
-        return found
+        topic = self._topics.get(key) or self._shell.topic(key)
+        if topic is not None:
+            self._topics[key] = self._last = topic
+        return topic
 
     @cython.cfunc
     def _queue(self, topic: SendTopic, queue_id: cython.int, count: cython.int) -> SendQueue:
-        """The queue that is going to get so many messages, with room for their units."""
-        hot: SendQueue = topic.queues[queue_id]
-        if hot is None:
+        """Return the queue for `count` messages, with memory for their units."""
+        send_queue: SendQueue = topic.queues[queue_id]
+        if send_queue is None:
             queue = self._shell.queue(topic.name, queue_id)
-            hot = topic.queues[queue_id] = SendQueue(queue, queue_id)
-        hot.reserve(count)
-        if hot.count == 0:
-            hot.next_offset = hot.queue.next_offset
-            self.touched.append(hot)
-        return hot
+            send_queue = topic.queues[queue_id] = SendQueue(queue, queue_id)
+        send_queue.reserve(count)
+        if send_queue.count == 0:
+            send_queue.next_offset = send_queue.queue.next_offset
+            self.touched.append(send_queue)
+        return send_queue
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _admits_single(
         self, header: Header, topic: SendTopic, body_bytes: uint32_t, out: Memory
     ) -> cython.int:
-        """Whether a message is usual and has room; its properties are ready then."""
+        """Return true when a message is common and fits; `_properties` are ready then."""
         properties: Properties = self._properties
         if not properties.normalize(header.fields[8]):
             return 0
-        # Who does not wait for the disk is answered before the others.
+        # A producer that does not wait for the disk is answered before the others.
         if self.waits_for_disk and properties.wait.p != cython.NULL:
             if same(properties.wait, b"false", 5):
                 return 0
@@ -265,15 +265,15 @@ class CompiledSends(FastHandler):
     @cython.exceptval(-1, check=False)
     def _take_batch(
         self,
-        asked: FastPath,
+        path: FastPath,
         topic: SendTopic,
         queue_id: cython.int,
         at: cython.pointer(uint8_t),
         end: cython.pointer(uint8_t),
     ) -> cython.int:
-        """Store a batch, or nothing of it when one of its messages is unusual or has no room."""
-        out: Memory = asked.out
-        properties: Text = asked.header.fields[8]
+        """Store a whole batch, or return 0 when a message is not common or does not fit."""
+        out: Memory = path.out
+        properties: Text = path.header.fields[8]
         parts: int64_t = 0
         keys: int64_t = 0
         if properties.p != cython.NULL and properties.n:
@@ -282,43 +282,43 @@ class CompiledSends(FastHandler):
         parts += count * self._properties.added_max
         if count == 0 or not self._records.reserve(topic, parts, count, keys):
             return 0
-        # A queue that nothing is stored in must not come to be.
-        if topic.queues[queue_id] is None and not self._are_usual(at, end):
+        # A queue without a message must not exist.
+        if topic.queues[queue_id] is None and not self._are_common(at, end):
             return 0
         self._answers.reserve(out, count)
-        hot: SendQueue = self._queue(topic, queue_id, count)
-        # Nothing fails from here on, but for a message that is unusual.
-        units_before: cython.int = hot.count
-        bytes_before: int64_t = hot.stored_bytes
+        send_queue: SendQueue = self._queue(topic, queue_id, count)
+        # Only a message that is not common ends the loop early; its effects are undone.
+        units_before: cython.int = send_queue.count
+        bytes_before: int64_t = send_queue.stored_bytes
         answers_before: int64_t = out.count
         self._records.mark()
-        self._answers.begin(asked.header.opaque)
+        self._answers.begin(path.header.opaque)
         while at < end:
             properties = _batched_properties(at)
-            if not self._is_usual(properties):
+            if not self._is_common(properties):
                 self._records.go_back()
-                hot.go_back(units_before, bytes_before)
+                send_queue.go_back(units_before, bytes_before)
                 out.count = answers_before
                 if units_before == 0:
                     self.touched.pop()
                 return 0
-            self._append(topic, hot, at + BATCH_HEAD, get32(at + 16), get32(at + 12))
+            self._append(topic, send_queue, at + BATCH_HEAD, get32(at + 16), get32(at + 12))
             at += get32(at)
-        self._answers.end(hot.queue_id, hot.next_offset + units_before)
+        self._answers.end(send_queue.queue_id, send_queue.next_offset + units_before)
         return 1
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _is_usual(self, properties: Text) -> cython.bint:
-        """Whether the properties of a message in a batch are; they are ready then."""
+    def _is_common(self, properties: Text) -> cython.bint:
+        """Return true for common properties in a batch; `_properties` are ready then."""
         return is_ascii(properties.p, properties.n) and self._properties.normalize(properties)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _are_usual(self, at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.bint:
-        """Whether those of all messages are."""
+    def _are_common(self, at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.bint:
+        """Return true when all messages of a batch have common properties."""
         while at < end:
-            if not self._is_usual(_batched_properties(at)):
+            if not self._is_common(_batched_properties(at)):
                 return False
             at += get32(at)
         return True
@@ -328,13 +328,13 @@ class CompiledSends(FastHandler):
     def _append(
         self,
         topic: SendTopic,
-        hot: SendQueue,
+        send_queue: SendQueue,
         body: cython.pointer(uint8_t),
         body_bytes: uint32_t,
         flag: uint32_t,
     ) -> cython.void:
         self._answers.add_id(
-            self._records.append(topic, hot, self._properties, body, body_bytes, flag)
+            self._records.append(topic, send_queue, self._properties, body, body_bytes, flag)
         )
 
 
@@ -342,7 +342,7 @@ class CompiledSends(FastHandler):
 @cython.inline
 @cython.exceptval(check=False)
 def _batched_properties(at: cython.pointer(uint8_t)) -> Text:
-    """The properties of one message of a batch."""
+    """Return the properties of one message of a batch."""
     properties: Text
     properties.p = at + BATCHED_MIN + get32(at + 16)
     properties.n = get16(properties.p - 2)
@@ -357,9 +357,9 @@ def _count_batch(
     parts: cython.pointer(int64_t),
     keys: cython.pointer(int64_t),
 ) -> cython.int:
-    """Count the messages of a batch, the bytes of their bodies and properties, and keys at most.
+    """Count the messages of a batch, bytes of bodies and properties, and the maximum of keys.
 
-    0 when it is not cut as it should be.
+    0 for a malformed batch.
     """
     size: int64_t
     body_bytes: int64_t

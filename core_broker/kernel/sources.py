@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""What a consumer group may pull of one queue: its units, its filter by tag, whose records.
+"""The queue of a pull for one consumer group: its units, its filter by tag, checks of its records.
 
 Units are laid out in store/consume_queue.py, records in message/record.py.
 """
@@ -14,15 +14,15 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp
 
-#: Units that are fetched at once and kept for the next pulls: four of 32, and up to the second
-#: number for who goes on where they end.
+#: Units that are read at once and kept for the next pulls: four pulls of 32 messages; doubled for a
+#: consumer that reads on behind them, up to the maximum.
 KEPT_UNITS = cython.declare(cython.int, 128)
 KEPT_UNITS_MAX = cython.declare(cython.int, 512)
-#: One queue may be read at so many places in turn.
-PLACES = cython.declare(cython.int, 4)
+#: Number of kept unit ranges, for consumers at different offsets.
+RANGES = cython.declare(cython.int, 4)
 RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
 CRC_MASK = cython.declare(uint32_t, 0x7FFFFFFF)
-#: Bits of the system flag of records, and what a host of IPv6 has more than one of IPv4.
+#: Bits of a record's system flag, and the bytes that an IPv6 host has more than an IPv4 host.
 BORN_HOST_V6 = cython.declare(uint32_t, 0x10)
 STORE_HOST_V6 = cython.declare(uint32_t, 0x20)
 V6_EXTRA = cython.declare(cython.int, 12)
@@ -30,18 +30,18 @@ V6_EXTRA = cython.declare(cython.int, 12)
 
 @cython.cclass
 class PullSource:
-    """One queue for one group and subscription, when pulling from it needs no second look.
+    """One queue for one group and subscription, where pulls need no check by the slow path.
 
-    `queue` keeps the units: its `min_offset` and `max_offset` bound them, and `read(queue, offset,
-    count)` returns the bytes of some from an offset on, none when they are not at hand. `codes` are
-    those of the tags wanted, None all. `suggested` is the broker that answers recommend.
+    `queue` is the store's queue; `read(queue, offset, count)` returns the bytes of units from an
+    offset on, empty when they are not in memory. `codes` are the tags codes of the subscription,
+    None for every message. `suggested` is the broker id that answers suggest.
     """
 
     def __init__(
         self,
         queue: object,
         read: object,
-        group: str,
+        target: object,
         codes: frozenset[int] | None,
         suggested: int,
     ) -> None:
@@ -51,10 +51,9 @@ class PullSource:
         self._read = read
         self.topic = queue.topic.encode()
         self.queue_id = queue.queue_id
-        #: Group, topic and queue id, as an offset is committed.
-        self.target = (group, queue.topic, queue.queue_id)
+        self.target = target
         self.suggested = suggested
-        self._units = [b""] * PLACES
+        self._units = [b""] * RANGES
         self._code_count = -1
         if codes is not None:
             self._codes = cython.cast(
@@ -70,14 +69,12 @@ class PullSource:
     def __dealloc__(self):
         free(self._codes)
 
-    def take_counts(self) -> tuple[int, int, int]:
-        """Pulls, messages and bytes handed out since the last time."""
-        counts = (self.pulls, self.messages, self.stored_bytes)
+    def forget_counts(self) -> None:
+        """Count pulls, messages and bytes from 0 again."""
         self.pulls = self.messages = self.stored_bytes = 0
-        return counts
 
-    def wants(self, tags_code):
-        """Whether the filter lets a message pass."""
+    def passes(self, tags_code):
+        """Return true when the filter lets a message pass."""
         i: cython.int
         if self._code_count < 0:
             return True
@@ -87,50 +84,50 @@ class PullSource:
         return False
 
     def unit(self, offset):
-        """The unit of an offset that the queue has; NULL when it is not at hand."""
-        place: cython.int = self._place
-        if offset < self._first[place] or offset >= self._behind[place]:
-            place = self._turn_to(offset)
-            if offset >= self._behind[place]:
+        """Return the unit of an offset of the queue; NULL when it is not in memory."""
+        number: cython.int = self._range
+        if offset < self._first[number] or offset >= self._end[number]:
+            number = self._select_range(offset)
+            if offset >= self._end[number]:
                 return cython.NULL
-        return self._at[place] + (offset - self._first[place]) * UNIT_BYTES
+        return self._at[number] + (offset - self._first[number]) * UNIT_BYTES
 
-    def _turn_to(self, offset):
-        """The place that has the unit of an offset, if it is at hand; pulls go on there."""
-        place: cython.int = -1
-        wanted: cython.int = KEPT_UNITS
+    def _select_range(self, offset):
+        """Select the range with the unit of an offset, reading units when no range has it."""
+        number: cython.int = -1
+        requested: cython.int = KEPT_UNITS
         i: cython.int
-        for i in range(PLACES):
-            if self._first[i] <= offset < self._behind[i]:
-                self._place = i
+        for i in range(RANGES):
+            if self._first[i] <= offset < self._end[i]:
+                self._range = i
                 return i
-            if self._behind[i] == offset and self._wanted[i]:
-                place = i
-        if place >= 0:
-            wanted = min(2 * self._wanted[place], KEPT_UNITS_MAX)
+            if self._end[i] == offset and self._requested[i]:
+                number = i
+        if number >= 0:
+            requested = min(2 * self._requested[number], KEPT_UNITS_MAX)
         else:
-            place = self._next_place
-            self._next_place = (place + 1) % PLACES
-        units: bytes = self._read(self.queue, offset, wanted)
-        self._units[place] = units
-        self._at[place] = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(units))
-        self._first[place] = offset
-        self._behind[place] = offset + len(units) // UNIT_BYTES
-        self._wanted[place] = wanted
-        self._place = place
-        return place
+            number = self._next_range
+            self._next_range = (number + 1) % RANGES
+        units: bytes = self._read(self.queue, offset, requested)
+        self._units[number] = units
+        self._at[number] = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(units))
+        self._first[number] = offset
+        self._end[number] = offset + len(units) // UNIT_BYTES
+        self._requested[number] = requested
+        self._range = number
+        return number
 
-    def owns(self, record, place, size, offset):
-        """Whether a record is whole and says itself that it is the one wanted.
+    def owns(self, record, offset_physical, size, offset):
+        """Return true for a whole record that belongs to this queue at `offset`.
 
-        It lies at `place` of the log with `size` bytes by its unit, at `offset` of the queue. The
-        plain form of this is Owner in store/log_reader.py.
+        By its unit, the record has `size` bytes at `offset_physical` of the log. The form in Python
+        is Owner in store/log_reader.py.
         """
         magic: uint32_t
         flags: uint32_t
         body_at: int64_t = 88
         body_bytes: int64_t
-        if size < RECORD_MIN or get32(record) != size or get64(record + 28) != place:
+        if size < RECORD_MIN or get32(record) != size or get64(record + 28) != offset_physical:
             return False
         magic = get32(record + 4)
         if magic != RECORD_MAGIC_V1 and magic != RECORD_MAGIC_V2:
@@ -156,7 +153,7 @@ class PullSource:
         )
 
     def _is_topic(self, at, end, is_long):
-        """Whether the topic stands there, and behind it properties up to the end."""
+        """Return true when `at` has the topic, and behind the topic properties up to `end`."""
         count: cython.int = cython.cast(cython.int, len(self.topic))
         name: cython.p_char = PyBytes_AS_STRING(self.topic)
         if end - at < 1 + is_long + count + 2:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Turning the bytes of many numbers round while other threads go on.
+"""Byte-swapping many numbers with the GIL released.
 
-Files have their numbers big-endian; in memory they are as the machine counts.
+Files have big-endian numbers; memory has the machine's byte order.
 """
 
 import cython
@@ -10,7 +10,7 @@ from cython.cimports.libc.stdint import uint8_t, uint32_t
 
 
 def swapped(numbers: cython.const[cython.int][::1]) -> bytearray:
-    """Copy numbers, big-endian. Whoever writes to them meanwhile knows which copies are torn."""
+    """Copy numbers, big-endian. A thread that writes meanwhile must know which copies are torn."""
     count: cython.Py_ssize_t = numbers.shape[0]
     copy: bytearray = PyByteArray_FromStringAndSize(cython.NULL, 4 * count)
     at: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyByteArray_AS_STRING(copy))

@@ -1,4 +1,4 @@
-# Syncing the data of a file, and of its metadata what is needed to read it.
+# Syncing the data of a file, with the metadata that readers need.
 cdef extern from *:
     """
     #include <unistd.h>

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Syncing files in a thread that never asks for the interpreter.
+"""Syncing files in a thread that never acquires the GIL.
 
-A thread in Python would wait for its turn twice a flush, and make the event loop give way twice.
+A thread in Python acquires the GIL twice per flush, and the event loop releases the GIL twice.
 """
 
 import cython
@@ -17,22 +17,22 @@ NOBODY = cython.declare(cython.int, -1)
 
 @cython.cclass
 class Syncer:
-    """Syncs one file at a time: `ask`, then `outcome` once the counter `told` has risen.
+    """Syncs one file at a time: `ask`, then `outcome` once the counter `done` has risen.
 
-    Both counters are those of `eventfd`, and belong to the caller; `asked` must be a blocking one.
+    Both counters are descriptors of eventfd() and belong to the caller; `asked` must be blocking.
     """
 
     _asked: cython.int
-    _told: cython.int
+    _done: cython.int
     _descriptor: cython.int
     _errno: cython.int
 
-    def __init__(self, asked: cython.int, told: cython.int) -> None:
+    def __init__(self, asked: cython.int, done: cython.int) -> None:
         self._asked = asked
-        self._told = told
+        self._done = done
 
     def ask(self, descriptor: cython.int) -> None:
-        """Have what was written to a file put on the disk."""
+        """Request a sync of a file."""
         self._descriptor = descriptor
         self._raise(self._asked)
 
@@ -41,13 +41,13 @@ class Syncer:
         self.ask(NOBODY)
 
     def outcome(self) -> int:
-        """The error number of what was asked, 0 without one."""
+        """Return the error number of the last sync, 0 for success."""
         count: uint64_t = 0
-        read(self._told, cython.address(count), COUNTER_BYTES)
+        read(self._done, cython.address(count), COUNTER_BYTES)
         return self._errno
 
     def run(self) -> None:
-        """Do what is asked until it is enough; the body of a thread."""
+        """Sync requested files until `stop`; the body of a thread."""
         count: uint64_t = 1
         got: cython.Py_ssize_t
         with cython.nogil:
@@ -59,7 +59,7 @@ class Syncer:
                     break
                 self._errno = errno if sync_data(self._descriptor) else 0
                 count = 1
-                write(self._told, cython.address(count), COUNTER_BYTES)
+                write(self._done, cython.address(count), COUNTER_BYTES)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -1,4 +1,4 @@
-# What parts.py offers to the other modules of the kernel.
+# Interface of templates.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t
 
 cdef uint8_t *put_text(uint8_t *at, bytes text) noexcept

@@ -1,4 +1,4 @@
-# What writer.py offers to the other modules of the kernel.
+# Interface of writer.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from "sys/socket.h" nogil:
@@ -19,7 +19,7 @@ cdef extern from "semaphore.h" nogil:
 
 cdef extern from *:
     """
-    /* Numbers that two threads count with; what was written before is seen by who reads them. */
+    /* Counters of two threads; a reader of a counter sees all writes before the counter's write. */
     #define gantry_next(number) __atomic_fetch_add(number, 1, __ATOMIC_ACQ_REL)
     #define gantry_get(number) __atomic_load_n(number, __ATOMIC_ACQUIRE)
     #define gantry_set(number, to) __atomic_store_n(number, to, __ATOMIC_RELEASE)
@@ -35,21 +35,21 @@ ctypedef struct Write:
     int64_t sent
 
 cdef class Writer:
-    # A batch is under way; there is no room for one more.
+    # A batch is under way; the next batch takes no more answers.
     cdef readonly bint is_busy, is_full
-    # How many batches there were.
+    # Batches since the start.
     cdef readonly int64_t batches
-    # Whom the batch is for, and what keeps its bytes.
-    cdef list _lines
+    # Protocols of the batch, and references that keep its bytes alive.
+    cdef list _protocols
     cdef list _answers
     cdef Write _writes[256]
     cdef int _count
-    # Both threads count with these. Of `_next` the upper half is how many there are and the lower
-    # the next one to send, so that nobody takes a number of one batch for one of another.
+    # Counters of both threads. The upper half of `_next` is the number of answers, the lower half
+    # the index of the next answer to send, so that an index always belongs to its own batch.
     cdef int64_t _next, _sent
     cdef bint _is_over, _is_made
     cdef sem_t _asked
-    cdef int add(self, object line, int descriptor, bytes answers) except -1
+    cdef int add(self, object protocol, int descriptor, bytes answers) except -1
     cdef int begin(self) except -1
     cdef list join(self)
     cdef void _help(self) noexcept nogil

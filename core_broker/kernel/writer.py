@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A second thread for the answers of a busy turn: the loop reads on while the system sends them.
+"""A thread for the answers of a busy iteration: the event loop reads on while the system sends.
 
-To send takes the system about as long as the broker needs for all the rest. The thread has no part
-in what the broker knows: it is given one batch of bytes and sockets at a time and never asks for
-the interpreter. The loop sends what is left of a batch when it comes to the next one, or when
-somebody touches one of its connections.
+Sending takes the system about as long as the broker needs for all other work of a request. The
+thread has no part in the broker's state: it gets one batch of bytes and sockets at a time and never
+acquires the GIL. The event loop sends the rest of a batch before the next batch, or before any
+other use of one of its connections.
 """
 
 import cython
@@ -26,20 +26,20 @@ from cython.cimports.cpython.exc import PyErr_SetFromErrno
 from cython.cimports.libc.stdint import int64_t, uint8_t
 
 WRITES_MAX = cython.declare(cython.int, 256)
-#: Where the halves of `_next` meet.
+#: Bits of each half of `_next`.
 HALF_BITS = cython.declare(cython.int, 32)
 LOWER_HALF = cython.declare(int64_t, 0xFFFFFFFF)
 
 
 @cython.cclass
 class Writer:
-    """Sends one batch at a time: `add` for each socket, `begin`, and `join` before the next."""
+    """Sends one batch at a time: `add` for each socket, `begin`, and `join` before the next one."""
 
     def __cinit__(self):
         if sem_init(cython.address(self._asked), 0, 0):
             PyErr_SetFromErrno(OSError)
         self._is_made = True
-        self._lines = []
+        self._protocols = []
         self._answers = []
 
     def __dealloc__(self):
@@ -47,23 +47,23 @@ class Writer:
             sem_destroy(cython.address(self._asked))
 
     def run(self) -> None:
-        """Send what is asked until it is over; the body of a thread."""
+        """Send batches until `stop`; the body of a thread."""
         with cython.nogil:
             while not self._is_over:
                 if not sem_wait(cython.address(self._asked)):
                     self._help()
 
     def stop(self) -> None:
-        """Let `run` return; nothing may be under way."""
+        """Let `run` return; no batch may be under way."""
         self._is_over = True
         sem_post(cython.address(self._asked))
 
-    def add(self, line, descriptor, answers):
-        """Note answers for the batch that comes next."""
+    def add(self, protocol, descriptor, answers):
+        """Add answers to the next batch."""
         at: cython.pointer(uint8_t) = cython.cast(
             cython.pointer(uint8_t), PyBytes_AS_STRING(answers)
         )
-        self._lines.append(line)
+        self._protocols.append(protocol)
         self._answers.append(answers)
         self._writes[self._count].descriptor = descriptor
         self._writes[self._count].data = at
@@ -73,7 +73,7 @@ class Writer:
         return 0
 
     def begin(self):
-        """Let the batch be sent."""
+        """Start to send the batch."""
         if self._count:
             self.is_busy = True
             self.batches += 1
@@ -83,25 +83,25 @@ class Writer:
         return 0
 
     def join(self):
-        """Send the rest of the batch; returns each line and what the system did not take of its."""
+        """Send the rest of the batch; returns each protocol with the bytes that the system left."""
         rest: int64_t
         i: cython.int
         self._help()
         while seen(cython.address(self._sent)) < self._count:
             sched_yield()
         put(cython.address(self._next), 0)
-        lines: list = self._lines
+        batch: list = self._protocols
         for i in range(self._count):
             rest = self._writes[i].size - max(self._writes[i].sent, 0)
-            lines[i] = (lines[i], self._answers[i][-rest:] if rest else b"")
-        self._lines = []
+            batch[i] = (batch[i], self._answers[i][-rest:] if rest else b"")
+        self._protocols = []
         self._answers.clear()
         self._count = 0
         self.is_busy = self.is_full = False
-        return lines
+        return batch
 
     def _help(self):
-        """Send what nobody has begun to send."""
+        """Send answers that no thread has begun to send."""
         taken: int64_t = next_of(cython.address(self._next))
         i: int64_t = taken & LOWER_HALF
         while i < taken >> HALF_BITS:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Zeros ahead of the writer of a log, without the GIL for a moment between."""
+"""Writing zeros ahead of the end of a log, with the GIL released throughout."""
 
 import cython
 from cython.cimports.cpython.exc import PyErr_SetFromErrno
@@ -10,7 +10,7 @@ from cython.cimports.posix.unistd import pwrite
 def write_zeros(
     fd: cython.int, offset: int64_t, size: int64_t, piece: cython.const[uint8_t][::1]
 ) -> None:
-    """Write `size` zeros at `offset`, each call a piece at most, or raise OSError."""
+    """Write `size` zeros at `offset`, at most one piece per call, or raise OSError."""
     at: int64_t = offset
     end: int64_t = offset + size
     count: int64_t = 0

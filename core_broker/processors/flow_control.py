@@ -2,7 +2,7 @@
 
 RocketMQ's requests wait in the queues of thread pools. Gantry's requests wait behind the other
 requests of their event-loop iteration, in a connection's receive buffer, and behind answers that
-the peer does not read. `Connection.arrived` is a lower bound of the waiting time, so a refused
+the peer does not read. `ConnectionState.arrived` is a lower bound of the waiting time, so a refused
 request has certainly waited as long as its remark says.
 
     [TIMEOUT_CLEAN_QUEUE]  the request waited longer than waitTimeMillsIn…Queue
@@ -69,7 +69,7 @@ class FlowControl:
     def refusal(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """The refusal of a request; None when the request is to be handled."""
         config, code, turn = self._ctx.config, request.code, self._turn
-        waited_ms = (self._clock() - connection.arrived) * 1000
+        waited_ms = (self._clock() - connection.state.arrived) * 1000
         if code in SENDS:
             began, ended = turn.last_write
             if (ended - began) * 1000 > config.os_page_cache_busy_time_out_mills and (
@@ -94,11 +94,11 @@ class FlowControl:
     def _slow_write(self, connection: Connection, waited_ms: float) -> str | None:
         """The remark for a send refused because of a slow write; None when the send came later."""
         began, ended = self._turn.last_write
-        if connection.arrived < began:
+        if connection.state.arrived < began:
             if not self._ctx.config.broker_fast_failure_enable:
                 return None
             return _cleaned("PCBUSY_CLEAN_QUEUE", waited_ms, connection)
-        return REJECTED if connection.arrived < ended + AFTER_WRITE_S else None
+        return REJECTED if connection.state.arrived < ended + AFTER_WRITE_S else None
 
     def _refuse(self, remark: str) -> RemotingCommand:
         self.refused[remark[1 : remark.index("]")]] += 1

@@ -13,9 +13,6 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.store import PutStatus
 
-#: Placeholders for opaque, queue id and offset while an answer is cut into parts.
-_PLACEHOLDERS = (1_111_111_111, 22_222_222, 3_333_333_333)
-
 
 def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCommand:
     """A refusal with region and trace switch, by which clients decide whether to write traces."""
@@ -50,19 +47,6 @@ def stored_answer(
         "TRACE_ON": "true" if config.trace_on else "false",
     }
     return RemotingCommand.response(0, None, fields)
-
-
-def answer_parts(config: BrokerConfig) -> tuple[bytes, ...]:
-    """An answer of the slow path, cut at opaque, message id, queue id and offset."""
-    opaque, queue_id, offset = _PLACEHOLDERS
-    answer = stored_answer(config, "*", queue_id, offset)
-    answer.opaque = opaque
-    rest = answer.encode_head()[8:]
-    parts = []
-    for placeholder in (str(opaque), "*", str(queue_id), str(offset)):
-        part, _, rest = rest.partition(placeholder.encode())
-        parts.append(part)
-    return (*parts, rest)
 
 
 def message_id(host: Host, offset_physical: int) -> str:

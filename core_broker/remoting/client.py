@@ -11,6 +11,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
+from core_broker.remoting.iteration import IterationEnd
 
 #: Default timeout for opening a connection, ms.
 CONNECT_TIMEOUT_MS = 3_000
@@ -63,6 +64,7 @@ class RemotingClient(Endpoint):
             dispatch or refuse,
             name=name,
             limits=limits or Limits(idle_close_s=IDLE_CLOSE_S),
+            iteration_end=IterationEnd(),
             on_close=on_close,
         )
         self._rpc_hooks = tuple(rpc_hooks)

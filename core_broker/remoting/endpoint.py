@@ -1,36 +1,32 @@
-"""What a server and a client share: their connections, the read buffer, and the end of the turn.
+"""The common part of server and client: connections, limits, counters and the shared read buffer.
 
-A turn is one round of the event loop; a read that brings very many requests ends one half-way.
-Everything that arrives in it is handled to completion and its answers pile up per connection. When
-the turn ends, `before_write` runs once (a broker writes what it staged for its files there), then
-each connection that has answers gets one write. When `before_write` fails, those answers are
-dropped and their connections closed: nothing that was not written is ever acknowledged.
+Iterations of the event loop and the steps at their end are in iteration.py.
 """
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core_broker.errors import GantryError, RequestRefused
+from core_broker.errors import GantryError, ProtocolError, RequestRefused
 from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.iteration import Iteration, IterationEnd
 
 if TYPE_CHECKING:
     from core_broker.remoting.connection import Connection
 
-#: Handles a request to completion; None when it is answered later, or never as a notice.
+#: Handles a request to completion; returns None when the answer comes later, or to a notice never.
 Dispatch = Callable[["Connection", RemotingCommand], RemotingCommand | None]
 
-#: One buffer takes the reads of all connections; a cut-off frame is copied out of it.
+#: Size of the buffer for the reads of all connections, bytes; unfinished frames are copied out.
 READ_BUFFER_BYTES = 256 * 1024
 
-#: A connection is looked at this many times before it counts as idle.
-_IDLE_LOOKS = 4
+#: Idle sweeps that a connection survives without traffic.
+_IDLE_CHECKS = 4
 _CLOSE_TIMEOUT_S = 1.0
 
 log = logging.getLogger(__name__)
@@ -86,7 +82,7 @@ class Counters:
 
 
 class Endpoint:
-    """Owner of connections; its methods are called by them and by subclasses only."""
+    """Owner of connections; only connections and subclasses call its methods."""
 
     def __init__(
         self,
@@ -94,38 +90,28 @@ class Endpoint:
         *,
         name: str,
         limits: Limits,
-        before_write: Callable[[], None] | None = None,
+        iteration_end: IterationEnd,
         on_close: "Callable[[Connection], None] | None" = None,
+        on_resume: "Callable[[Connection], None] | None" = None,
     ) -> None:
         self.name = name
         self.dispatch = dispatch
         self.limits = limits
         self.counters = Counters()
         self.connections: set[Connection] = set()
+        #: Bytes of all frames that are not whole yet.
         self.unfinished_bytes = 0
-        #: Peers whose write buffers are over the high-water mark.
+        #: Connections whose transport buffers are over the high-water mark.
         self.slow_readers: set[Connection] = set()
-        #: When the turn under way began to read, in seconds of the monotonic clock; 0 outside.
-        self.turn_began = 0.0
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
-        #: Writes to the connections that have answers at the end of a turn.
-        self.flush: Callable[[list[Connection]], None] = _flush_each
-        #: Hears when a turn is over.
-        self.on_turn_end: Callable[[], None] = _nothing
-        #: Hears that the last connection of a server that ends is gone.
-        self.on_closed: Callable[[], None] = _nothing
-        #: Hears of peers that read again after they did not.
-        self.on_resume: Callable[[Connection], None] = _nothing
-        self._before_write = before_write
+        self.iteration = Iteration(iteration_end, self._count_unstored)
         self._on_close = on_close
-        #: Connections that have something to write at the end of this turn; never another list.
-        self.dirty: list[Connection] = []
-        self._is_turn_ending = False
+        self._on_resume = on_resume
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost = asyncio.Event()
 
     def opened(self, connection: "Connection") -> bool:
-        """Take a new connection in; False when there are too many already."""
+        """Add a new connection; returns False when there are too many already."""
         if len(self.connections) >= self.limits.connections_max:
             self.counters.refused += 1
             return False
@@ -137,7 +123,7 @@ class Endpoint:
         return True
 
     def lost(self, connection: "Connection") -> None:
-        """Forget a connection and tell whoever wants to know."""
+        """Remove a connection and call `on_close`."""
         self.connections.discard(connection)
         self.slow_readers.discard(connection)
         if not self.connections:
@@ -149,33 +135,20 @@ class Endpoint:
         except Exception:
             log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
 
-    def begin_turn(self) -> float:
-        """Return when this turn began to read; what is read in it waited since then at least."""
-        if not self.turn_began:
-            # Not the loop's own clock: uvloop's stands still while a turn runs.
-            self.turn_began = time.monotonic()
-            self._end_turn_soon()
-        return self.turn_began
+    def resumed(self, connection: "Connection") -> None:
+        """Call `on_resume` for a peer that reads its answers again."""
+        if self._on_resume is not None:
+            self._on_resume(connection)
 
     @property
     def unsent_bytes(self) -> int:
-        """What waits in the write buffers of the peers that read too slowly."""
+        """Bytes in the transport buffers of the slow readers."""
         return sum(connection.unsent_bytes for connection in self.slow_readers)
-
-    def mark_dirty(self, connection: "Connection") -> None:
-        """The connection has something to write at the end of this turn."""
-        self.dirty.append(connection)
-        self._end_turn_soon()
-
-    def _end_turn_soon(self) -> None:
-        if not self._is_turn_ending:
-            self._is_turn_ending = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
 
     def failure(
         self, connection: "Connection", request: RemotingCommand, error: Exception
     ) -> RemotingCommand:
-        """The answer to a request whose handling raised."""
+        """Return the answer to a request whose handling raised."""
         if isinstance(error, RequestRefused):
             return RemotingCommand.response(error.code, error.remark)
         self.counters.failed += 1
@@ -187,38 +160,46 @@ class Endpoint:
             ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}"
         )
 
-    def _end_turn(self) -> None:
-        self._is_turn_ending = False
-        self.end_turn()
+    def count_unfinished(self, connection: "Connection", change: int) -> None:
+        """Add to the bytes of unfinished frames; aborts the connection that exceeds the limit."""
+        self.unfinished_bytes += change
+        if connection.state.unfinished_bytes and (
+            self.unfinished_bytes > self.limits.unfinished_bytes_max
+        ):
+            self.counters.unfinished += 1
+            log.warning("%s: closing %s: too many unfinished frames", self.name, connection.peer)
+            connection.abort("too many unfinished frames")
 
-    def end_turn(self) -> None:
-        """Store and answer what this turn has brought so far; what still comes is another turn."""
-        self.turn_began = 0.0
-        self.on_turn_end()
-        dirty = self.dirty.copy()
-        self.dirty.clear()
-        if dirty and self._before_write is not None:
-            try:
-                self._before_write()
-            except Exception:
-                log.exception("%s: dropping the answers of %d peers", self.name, len(dirty))
-                self.counters.unstored += len(dirty)
-                for connection in dirty:
-                    connection.drop_answers()
-                return
-        self.flush(dirty)
+    def count_malformed(
+        self, connection: "Connection", fault: ProtocolError, *, is_oversize: bool
+    ) -> None:
+        """Count a byte stream that is not the protocol."""
+        if is_oversize:
+            self.counters.oversize += 1
+        else:
+            self.counters.malformed += 1
+        log.warning("%s: closing %s: %s", self.name, connection.peer, fault)
+
+    def count_slow_reader(self, connection: "Connection") -> None:
+        """Count a connection that is cut off because its peer does not read."""
+        self.counters.slow_readers += 1
+        log.warning("%s: cutting off %s: it does not read", self.name, connection.peer)
+
+    def _count_unstored(self, error: Exception, connections: int) -> None:
+        log.error("%s: dropping the answers of %d peers", self.name, connections, exc_info=error)
+        self.counters.unstored += connections
 
     def _sweep(self) -> None:
-        """Close what has been quiet for too long; runs a few times per idle limit."""
+        """Close idle connections; runs a few times per idle limit."""
         for connection in list(self.connections):
-            if connection.looked_at() > _IDLE_LOOKS:
+            if connection.check_idle() > _IDLE_CHECKS:
                 self.counters.idle += 1
                 connection.abort("no traffic")
-        interval_s = self.limits.idle_close_s / _IDLE_LOOKS
+        interval_s = self.limits.idle_close_s / _IDLE_CHECKS
         self._sweeper = asyncio.get_running_loop().call_later(interval_s, self._sweep)
 
     async def _close_all(self, reason: str) -> None:
-        """Close every connection, at once those that do not go in time."""
+        """Close every connection; those still open after the timeout are aborted."""
         for connection in list(self.connections):
             connection.close(reason)
         await self._wait_all_lost()
@@ -234,12 +215,3 @@ class Endpoint:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                     await self._all_lost.wait()
-
-
-def _flush_each(dirty: "list[Connection]") -> None:
-    for connection in dirty:
-        connection.flush()
-
-
-def _nothing(*_: object) -> None:
-    """Nobody wants to know."""

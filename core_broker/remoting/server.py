@@ -7,19 +7,22 @@ from dataclasses import replace
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.descriptors import connections_possible
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
+from core_broker.remoting.intake import Intake
+from core_broker.remoting.iteration import IterationEnd, Step
 
-#: Connections that the kernel keeps for us until we accept them.
+#: Connections that the operating system completes before the server accepts them.
 BACKLOG = 1024
 
-_DRAIN_LOOK_S = 0.02
+_DRAIN_CHECK_S = 0.02
 
 
 class RemotingServer(Endpoint):
     """Accepts connections on any number of ports and hands their requests to `dispatch`.
 
+    Requests pass the stages of `intake` first; `dispatch` is the slow path, which takes all others.
     `dispatch` runs on the event loop to completion. It returns the answer, or None when the answer
-    comes later through `connection.answer`. What it raises becomes the answer: RequestRefused with
-    its code, anything else with SYSTEM_ERROR.
+    comes later through `connection.answer`. An exception becomes the answer: RequestRefused with
+    its code, any other with SYSTEM_ERROR. `on_stopped` runs when the last connection is gone.
     """
 
     def __init__(
@@ -28,8 +31,11 @@ class RemotingServer(Endpoint):
         *,
         name: str,
         limits: Limits | None = None,
-        before_write: Callable[[], None] | None = None,
+        intake: Intake | None = None,
+        iteration_end: IterationEnd | None = None,
         on_close: Callable[[Connection], None] | None = None,
+        on_resume: Callable[[Connection], None] | None = None,
+        on_stopped: Step | None = None,
     ) -> None:
         limits = limits or Limits()
         super().__init__(
@@ -38,38 +44,44 @@ class RemotingServer(Endpoint):
             limits=replace(
                 limits, connections_max=min(limits.connections_max, connections_possible())
             ),
-            before_write=before_write,
+            iteration_end=iteration_end or IterationEnd(),
             on_close=on_close,
+            on_resume=on_resume,
         )
+        self._intake = intake or Intake()
+        self._on_stopped = on_stopped
         self._servers: list[asyncio.Server] = []
-        #: Makes the connections.
-        self.connection_class: Callable[[Endpoint], Connection] = Connection
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on one more port, 0 for any free one; returns the actual port."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: self.connection_class(self), host, port, backlog=BACKLOG
-        )
+        server = await loop.create_server(self.accept, host, port, backlog=BACKLOG)
         self._servers.append(server)
         actual: int = server.sockets[0].getsockname()[1]
         return actual
 
+    def accept(self) -> asyncio.BaseProtocol:
+        """Make a connection; returns the protocol that asyncio calls: the first intake stage."""
+        compiled, python = self._intake
+        first = None if compiled is None else compiled.accept(self, python)
+        return first or Connection(self, python)
+
     async def close(self, drain_timeout_s: float = 0.0) -> None:
-        """Stop listening, wait until everybody has their answers or the time is over, close."""
+        """Stop listening, wait until every request is answered or the timeout is over, close."""
         for server in self._servers:
             server.close()
         self._servers.clear()
         await self._drain(drain_timeout_s)
         await self._close_all("the server is shutting down")
-        self.on_closed()
+        if self._on_stopped is not None:
+            self._on_stopped()
 
     async def _drain(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        # Nobody signals this: it is a state of many transports.
+        # No event says that all transports are drained, so the server polls them.
         while loop.time() < deadline and not self._is_drained():  # noqa: ASYNC110
-            await asyncio.sleep(_DRAIN_LOOK_S)
+            await asyncio.sleep(_DRAIN_CHECK_S)
 
     def _is_drained(self) -> bool:
         return all(connection.is_drained for connection in self.connections)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.files import File, Files
+from core_broker.store.files import Buffer, File, Files
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
 from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
@@ -97,7 +97,7 @@ class ConsumeQueue:
         self._appended_end = offset_physical + size
         self.next_offset += 1
 
-    def append_units(self, units: bytes, end_physical: int) -> None:
+    def append_units(self, units: Buffer, end_physical: int) -> None:
         """Add encoded units; the message of the last unit ends at `end_physical`."""
         self._tail += units
         self._appended_end = end_physical

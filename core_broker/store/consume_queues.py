@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
-from core_broker.store.files import Files
+from core_broker.store.files import Buffer, Files
 from core_broker.store.segments import OpenFiles
 
 _NO_FOLDERS = frozenset({"", ".", ".."})
@@ -28,6 +29,21 @@ class ArrivalListener:
 
     topics: Collection[str]
     hear: Callable[[str, int, int, int, Callable[[], list[int]]], None]
+
+
+class EncodedUnits(Protocol):
+    """One queue, and the units that a fast path encoded for the queue."""
+
+    @property
+    def queue(self) -> ConsumeQueue:
+        """The queue."""
+
+    @property
+    def end(self) -> int:
+        """Commit log offset behind the record of the last unit."""
+
+    def take_units(self) -> Buffer:
+        """Hand over the units."""
 
 
 class ConsumeQueues:
@@ -84,14 +100,12 @@ class ConsumeQueues:
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
-    def append_encoded(self, encoded: Iterable[tuple[ConsumeQueue, bytes, int]]) -> None:
-        """Add encoded units; the next `publish` makes the units visible.
-
-        Each item has a queue, its units, and the physical end of the last record.
-        """
+    def append_encoded(self, encoded: Iterable[EncodedUnits]) -> None:
+        """Add encoded units; the next `publish` makes the units visible."""
         appended = self._appended
-        for queue, units, end in encoded:
-            queue.append_units(units, end)
+        for each in encoded:
+            queue = each.queue
+            queue.append_units(each.take_units(), each.end)
             appended.add(queue)
 
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:

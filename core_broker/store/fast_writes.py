@@ -8,7 +8,7 @@ the store asks: puts, writes and removals come after held records.
 from collections.abc import Callable, Iterable
 
 from core_broker.store.appender import Appender
-from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.consume_queues import EncodedUnits
 from core_broker.store.files import Buffer
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
@@ -62,14 +62,14 @@ class FastWrites:
         records: Buffer,
         newest: int,
         messages: int,
-        queues: Iterable[tuple[ConsumeQueue, bytes, int]],
+        queues: Iterable[EncodedUnits],
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
         """Stage encoded records for `position` with their units and index entries.
 
         `records` has at most `capacity_bytes()` bytes; the last record begins at `newest`.
-        `queues` has, for each queue, its units and the end of its last record. The next
+        `queues` hand over the units. The next
         `write_staged` stores all of them or none.
         """
         self._queues.append_encoded(queues)

@@ -22,6 +22,7 @@ from core_broker.remoting.bodies import TopicConfig, encode_body
 from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.connection_state import ConnectionState
 from core_broker.remoting.headers import Header
 from core_broker.state.delay_levels import DelayLevels
 from core_broker.state.statistics import Statistics
@@ -45,8 +46,9 @@ class Peer:
         self.peer = f"127.0.0.1:{port}"
         self.local_port = 10911
         self.held = 1
+        self.state = ConnectionState()
         #: Arrival time of requests; infinity stands for requests that have just arrived.
-        self.arrived = math.inf
+        self.state.arrived = math.inf
         self.answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
         #: Bytes that the peer accepts before reading; 0 for a peer that does not read.

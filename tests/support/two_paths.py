@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from core_broker.broker.assembly import broker_server, compiled_fast_path
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.compiled import CompiledFastPath
+from core_broker.fastpath.python_intake import PythonFastPath
+from core_broker.fastpath.sends import FastSends
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
-from core_broker.remoting.server import RemotingServer
 from core_broker.state.statistics import GROUP_GET_LATENCY
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
@@ -22,8 +23,8 @@ from tests.support.broker_harness import BrokerHarness
 
 #: Turns of the loop after which nothing is on its way any more.
 TURNS = 8
-#: What takes usual requests before the plain path does: the kernel, or the express lane without it.
-WAYS = ["kernel", "express"] if has_kernel() else ["express"]
+#: The fast paths that this machine has; "slow" is the slow path alone.
+FAST_PATHS = ["compiled", "python"] if has_kernel() else ["python"]
 #: What a failing test shows of two files.
 SHOWN_BYTES = 600
 
@@ -39,6 +40,8 @@ class Wire(asyncio.Transport):
         self.is_read = True
         #: What the peer has said and the broker has not read.
         self.unread = b""
+        #: The protocol that asyncio would call, and the connection behind it.
+        self.protocol: asyncio.BufferedProtocol
         self.connection: Connection
         self._unsent = bytearray()
         self._is_full = False
@@ -60,10 +63,10 @@ class Wire(asyncio.Transport):
         is_full = len(self._unsent) > self._high
         if is_full and not self._is_full:
             self._is_full = True
-            self.connection.pause_writing()
+            self.protocol.pause_writing()
         elif self._is_full and not self._unsent:
             self._is_full = False
-            self.connection.resume_writing()
+            self.protocol.resume_writing()
 
     def loosen(self) -> None:
         """The peer reads again."""
@@ -94,11 +97,11 @@ class Wire(asyncio.Transport):
     def read(self) -> None:
         """Let the broker read what it wants of what the peer has said."""
         while self.unread and self.is_open and self.is_read:
-            room = self.connection.get_buffer(-1)
+            room = memoryview(self.protocol.get_buffer(-1))
             count = min(len(room), len(self.unread))
             room[:count] = self.unread[:count]
             self.unread = self.unread[count:]
-            self.connection.buffer_updated(count)
+            self.protocol.buffer_updated(count)
 
 
 class OnePath:
@@ -109,7 +112,7 @@ class OnePath:
         folder: Path,
         topics: Sequence[tuple[str, int]],
         *,
-        way: str = WAYS[0],
+        fast_path: str = FAST_PATHS[0],
         limits: Limits | None = None,
         files: Files | None = None,
         **settings: Any,
@@ -117,48 +120,46 @@ class OnePath:
         self.broker = BrokerHarness(folder, files, **settings)
         for name, queues in topics:
             self.broker.topic(name, queues)
-        turn = self.broker.requests.turn
-        self.server = RemotingServer(
-            self.broker.requests.dispatch, name="two paths", limits=limits, before_write=turn.end
-        )
-        self.hot: CompiledFastPath | None = None
-        if way != "plain":
-            self.hot = CompiledFastPath(
-                self.broker.ctx, self.broker.requests, self.server, is_compiled=way == "kernel"
-            )
-        self.server.on_resume = self.broker.requests.pulls.resumed
+        ctx, requests = self.broker.ctx, self.broker.requests
+        self.compiled = compiled_fast_path(ctx, requests) if fast_path == "compiled" else None
+        self.python = None if fast_path == "slow" else PythonFastPath(ctx, requests.turn)
+        self.server = broker_server(ctx, requests, self.compiled, self.python, limits or Limits())
         self.folder = folder / "store"
         self.wires: list[Wire] = []
 
     @property
+    def sends(self) -> FastSends:
+        """The sends of the fast path under test."""
+        fast_path = self.compiled or self.python
+        assert fast_path is not None
+        return fast_path.sends
+
+    @property
     def messages_sent(self) -> int:
-        """Messages that were sent the hot way."""
-        assert self.hot is not None
-        return (self.hot.sends or self.hot.express).messages
+        """Messages that the fast path under test has taken."""
+        return self.sends.messages
 
     @property
     def messages_pulled(self) -> int:
-        """Messages that were pulled the hot way."""
-        assert self.hot is not None
-        return self.hot.messages_pulled
+        """Messages that the compiled fast path has returned."""
+        return 0 if self.compiled is None else self.compiled.pulls.taker.messages
 
     @property
-    def polls_taken(self) -> int:
-        """Pulls that found nothing and were taken the hot way."""
-        assert self.hot is not None
-        return self.hot.polls_taken
+    def pulls_missed(self) -> int:
+        """Pulls without a message that the compiled fast path has taken."""
+        return 0 if self.compiled is None else self.compiled.pulls.taker.missed
 
     @property
-    def beats_taken(self) -> int:
-        """Heartbeats that were answered the hot way."""
-        assert self.hot is not None
-        return self.hot.beats_taken
+    def heartbeats_taken(self) -> int:
+        """Heartbeats that the compiled fast path has answered."""
+        return 0 if self.compiled is None else self.compiled.heartbeats.taker.heartbeats
 
     def peer(self) -> int:
         """One more connection; returns its number."""
         wire = Wire(40_000 + len(self.wires))
-        wire.connection = self.server.connection_class(self.server)
-        wire.connection.connection_made(wire)
+        wire.protocol = cast("asyncio.BufferedProtocol", self.server.accept())
+        wire.connection = getattr(wire.protocol, "connection", wire.protocol)
+        wire.protocol.connection_made(wire)
         self.wires.append(wire)
         return len(self.wires) - 1
 
@@ -175,21 +176,20 @@ class OnePath:
     def lose(self, number: int) -> None:
         """A connection is gone."""
         self.wires[number].is_open = False
-        self.wires[number].connection.connection_lost(None)
+        self.wires[number].protocol.connection_lost(None)
 
     def fail_once_at(self, queue_id: int) -> None:
         """Let the kernel fail in the middle of a read, where it first meets a queue."""
-        assert self.hot is not None
-        hot: Any = self.hot.sends or self.hot.express
-        find = hot.queue
+        sends: Any = self.sends
+        find = sends.queue
 
         def fail(name: bytes, asked: int) -> ConsumeQueue:
             if asked != queue_id:
                 return cast("ConsumeQueue", find(name, asked))
-            hot.queue = find
+            sends.queue = find
             raise MemoryError
 
-        hot.queue = fail
+        sends.queue = fail
 
     async def settle(self) -> list[bytes]:
         """End the turn, let the disk confirm, and return what all peers were told so far."""
@@ -225,7 +225,7 @@ class OnePath:
         """Stop, and return the files of the store."""
         for wire in self.wires:
             if not wire.connection.closed:
-                wire.connection.connection_lost(None)
+                wire.protocol.connection_lost(None)
         await self.server.close()
         self.broker.close()
         return {
@@ -248,7 +248,7 @@ async def same(
     play: Play,
     topics: Sequence[tuple[str, int]],
     *,
-    way: str = WAYS[0],
+    fast_path: str = FAST_PATHS[0],
     limits: Limits | None = None,
     **settings: Any,
 ) -> OnePath:
@@ -260,16 +260,16 @@ async def same(
     settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
     # Notices are numbered through all brokers of a process.
     settings["notify_consumer_ids_changed_enable"] = False
-    hot = OnePath(folder / "hot", topics, way=way, limits=limits, **settings)
-    plain = OnePath(folder / "plain", topics, way="plain", limits=limits, **settings)
-    assert await play(hot) == await play(plain)
-    assert hot.told == plain.told
-    assert hot.counted() == plain.counted()
-    stored, wanted = await hot.close(), await plain.close()
+    fast = OnePath(folder / "fast", topics, fast_path=fast_path, limits=limits, **settings)
+    slow = OnePath(folder / "slow", topics, fast_path="slow", limits=limits, **settings)
+    assert await play(fast) == await play(slow)
+    assert fast.told == slow.told
+    assert fast.counted() == slow.counted()
+    stored, wanted = await fast.close(), await slow.close()
     assert stored.keys() == wanted.keys()
     for name, content in wanted.items():
         assert stored[name] == content, (name, stored[name][:SHOWN_BYTES], content[:SHOWN_BYTES])
-    return hot
+    return fast
 
 
 def _play(turns: Sequence[Said | Deed], peers: int) -> Play:

@@ -114,19 +114,17 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path = OnePath(tmp_path, TOPICS)
     path.peer()
     path.peer()
-    assert path.hot is not None
-    assert path.hot.sends is not None
     made = path.broker.ctx.store.fast_writes
     path.hear(1, plain_frame(1))
-    assert path.hot.sends.begin() is not None
+    assert path.sends.begin() is not None
     made.settle()
     path.hear(0, usual_frame(0))
-    assert path.hot.sends.kernel.messages == 1
+    assert path.sends.taker.messages == 1
     made.settle()
     made.settle()
-    assert path.hot.sends.kernel.messages == 0
+    assert path.sends.taker.messages == 0
     path.hear(0, usual_frame(4))
-    path.hot.sends.count_puts()
+    path.sends.count_puts()
     path.hear(0, usual_frame(8))
     await path.settle()
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 3)
@@ -137,7 +135,6 @@ async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
     """One that begins has the other's records staged first, so that both lie where they say."""
     path = OnePath(tmp_path, TOPICS)
     path.peer()
-    assert path.hot is not None
     kept = []
     made = path.broker.ctx.store.fast_writes
     path.hear(0, usual_frame(0))

@@ -12,12 +12,12 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.send_frames import usual_frame
-from tests.support.two_paths import WAYS, OnePath
+from tests.support.two_paths import FAST_PATHS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
 PLAIN = {"i": "TAGS\x01é", "j": "1"}
 
-every_way = pytest.mark.parametrize("way", [*WAYS, "plain"])
+every_way = pytest.mark.parametrize("fast_path", [*FAST_PATHS, "plain"])
 both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
@@ -43,12 +43,12 @@ class Disk:
             raise OSError(self.error, "the disk fails", str(path))
 
 
-def start(disk: Disk, way: str, flush: str) -> OnePath:
+def start(disk: Disk, fast_path: str, flush: str) -> OnePath:
     path = OnePath(
         Path("/broker"),
         TOPICS,
         files=disk.files,
-        way=way,
+        fast_path=fast_path,
         flush_disk_type=flush,
         wait_time_mills_in_send_queue=60_000,
     )
@@ -59,10 +59,10 @@ def start(disk: Disk, way: str, flush: str) -> OnePath:
 
 @every_way
 @both_flushes
-async def test_a_write_that_fails(way: str, flush: str) -> None:
+async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
     """No success leaves; a peer that said nothing in this turn keeps its connection."""
     disk = Disk()
-    path = start(disk, way, flush)
+    path = start(disk, fast_path, flush)
     path.hear(0, sends(3))
     before = await path.settle()
     assert codes(before[0]) == [0, 0, 0]
@@ -80,7 +80,7 @@ async def test_a_write_that_fails(way: str, flush: str) -> None:
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 1)
     assert len(await path.broker.messages("T", 0)) == 1
     path.broker.close()
-    again = start(disk, way, flush)
+    again = start(disk, fast_path, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
     # Records that the torn write left whole are there, too, though nobody was told.
@@ -92,11 +92,11 @@ async def test_a_write_that_fails(way: str, flush: str) -> None:
 
 @every_way
 @both_flushes
-async def test_a_full_disk_and_room_again(way: str, flush: str) -> None:
+async def test_a_full_disk_and_room_again(fast_path: str, flush: str) -> None:
     """Sends of that turn are lost as a whole; those of a turn with room are stored, gapless."""
     disk = Disk()
     disk.error = errno.ENOSPC
-    path = start(disk, way, flush)
+    path = start(disk, fast_path, flush)
     path.hear(0, sends(4))
     await path.settle()
     # The segments that there are take so much; then a new one is needed.
@@ -120,9 +120,9 @@ async def test_a_full_disk_and_room_again(way: str, flush: str) -> None:
 
 
 @every_way
-async def test_no_answer_before_the_flush(way: str) -> None:
+async def test_no_answer_before_the_flush(fast_path: str) -> None:
     """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
-    path = start(Disk(), way, "SYNC_FLUSH")
+    path = start(Disk(), fast_path, "SYNC_FLUSH")
     held = path.broker.executors.copy()
     path.broker.executors.clear()
     path.hear(0, sends(3))
@@ -139,10 +139,10 @@ async def test_no_answer_before_the_flush(way: str) -> None:
 
 
 @every_way
-async def test_a_flush_that_fails(way: str) -> None:
+async def test_a_flush_that_fails(fast_path: str) -> None:
     """Nobody hears of success; the store takes no more until it is started again."""
     disk = Disk()
-    path = start(disk, way, "SYNC_FLUSH")
+    path = start(disk, fast_path, "SYNC_FLUSH")
     disk.failing = "sync"
     path.hear(0, sends(3) + sends(1, 5, **PLAIN))
     path.hear(1, sends(2, 10))
@@ -156,8 +156,8 @@ async def test_a_flush_that_fails(way: str) -> None:
 
 
 @every_way
-async def test_a_flush_that_is_late(way: str) -> None:
-    path = start(Disk(), way, "SYNC_FLUSH")
+async def test_a_flush_that_is_late(fast_path: str) -> None:
+    path = start(Disk(), fast_path, "SYNC_FLUSH")
     store = path.broker.ctx.store
     executors = path.broker.executors.copy()
     path.broker.executors.clear()
@@ -173,17 +173,17 @@ async def test_a_flush_that_is_late(way: str) -> None:
 
 @every_way
 @both_flushes
-async def test_a_broker_that_stops_in_the_middle_of_a_turn(way: str, flush: str) -> None:
+async def test_a_broker_that_stops_in_the_middle_of_a_turn(fast_path: str, flush: str) -> None:
     """What it took is stored or was never acknowledged, and the next start finds whole messages."""
     disk = Disk()
-    path = start(disk, way, flush)
+    path = start(disk, fast_path, flush)
     path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **PLAIN))
     path.broker.ctx.is_accepting = False
     path.hear(1, sends(2, 10, e="0"))
     path.broker.close()
     told = await path.settle()
     assert codes(told[1]).count(0) == 0
-    again = start(disk, way, flush)
+    again = start(disk, fast_path, flush)
     stored = await again.broker.messages("T", 0)
     assert [each.queue_offset for each in stored] == list(range(len(stored)))
     assert len(stored) >= codes(told[0]).count(0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.heartbeats import KEPT_BYTES_MAX
+from core_broker.fastpath.contracts import KEPT_HEARTBEAT_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
 from core_broker.state.channels import CHANNEL_EXPIRED_MS
 from tests.support.two_paths import Deed, OnePath, Said
@@ -136,10 +136,10 @@ async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
                 path.hear(number, data)
         assert await hot.settle() == await plain.settle()
         assert tables(hot) == tables(plain)
-    assert plain.beats_taken == 0
+    assert plain.heartbeats_taken == 0
     await hot.close()
     await plain.close()
-    return hot.beats_taken
+    return hot.heartbeats_taken
 
 
 def tables(path: OnePath) -> tuple[object, ...]:
@@ -212,9 +212,9 @@ async def test_a_change_by_somebody_else_needs_a_second_look(tmp_path: Path) -> 
 
 
 async def test_a_long_one_is_not_kept(tmp_path: Path) -> None:
-    topics = [subscription(f"Topic-{number}") for number in range(KEPT_BYTES_MAX // 40)]
+    topics = [subscription(f"Topic-{number}") for number in range(KEPT_HEARTBEAT_BYTES_MAX // 40)]
     body = body_of("a", [consumer("G", *topics)])
-    assert len(body) > KEPT_BYTES_MAX
+    assert len(body) > KEPT_HEARTBEAT_BYTES_MAX
     said: list[Said] = [[(0, beat(each))] for each in (BODIES[0], BODIES[0], *[body] * 4)]
     assert await compare_beats(tmp_path, said) == 0
 
@@ -227,7 +227,7 @@ async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
         path.hear(0, beat(BODIES[3]))
         await path.settle()
         path.broker.now_ms += CHANNEL_EXPIRED_MS
-    assert path.beats_taken == 3
+    assert path.heartbeats_taken == 3
     ctx = path.broker.ctx
     assert ctx.consumers.expired(ctx.now_ms()) == ctx.producers.expired(ctx.now_ms()) == []
     await path.close()
@@ -239,5 +239,5 @@ async def test_one_that_waited_for_long_is_refused(tmp_path: Path) -> None:
     for _ in range(3):
         path.hear(0, beat(BODIES[0]))
         await path.settle()
-    assert path.beats_taken == 0
+    assert path.heartbeats_taken == 0
     await path.close()

@@ -12,9 +12,9 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import frame, usual_frame
 from tests.support.stores import message
-from tests.support.two_paths import WAYS, OnePath, compare, same
+from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
 
-ways = pytest.mark.parametrize("way", WAYS)
+each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
 
 TOPICS = (("T", 4), ("U", 2))
 PEERS = 3
@@ -119,38 +119,40 @@ def settings(flush: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(3))
-@ways
+@each_fast_path
 async def test_any_order_over_several_connections(
-    tmp_path: Path, way: str, seed: int, flush: str
+    tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
     """Answers, places and files are the same, whoever takes which request."""
     kinds: list[Any] = [usual_frame] * 6 + [plain_frame, one_way, batch, pull]
     turns = random_turns(seed, kinds, reads=5, frames_max=6)
-    assert await compare(tmp_path, turns, TOPICS, way=way, **settings(flush)) > 40
+    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush)) > 40
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(4))
-@ways
+@each_fast_path
 async def test_changes_between_sends_of_one_turn(
-    tmp_path: Path, way: str, seed: int, flush: str
+    tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
     """A topic is deleted, made again or changed, or a setting is: from there on it holds."""
     kinds: list[Any] = [usual_frame] * 10 + [plain_frame, batch, *CHANGES]
     turns = random_turns(seed, kinds, reads=6, frames_max=4)
-    await compare(tmp_path, turns, TOPICS, way=way, **settings(flush))
+    await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush))
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@ways
-async def test_one_change_in_the_middle_of_a_read(tmp_path: Path, way: str, change: Any) -> None:
+@each_fast_path
+async def test_one_change_in_the_middle_of_a_read(
+    tmp_path: Path, fast_path: str, change: Any
+) -> None:
     sends = b"".join(usual_frame(number) for number in range(8))
     turns = [[(0, sends + change(50) + sends), (1, sends)], [(1, sends), (0, sends)]]
-    assert await compare(tmp_path, turns, TOPICS, way=way) >= 8
+    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) >= 8
 
 
-@ways
-async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast_path: str) -> None:
     """Nobody asks the loop: what is kept is settled before the queues go."""
 
     async def play(path: OnePath) -> object:
@@ -162,13 +164,13 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, way:
         path.hear(peer, usual_frame(12))
         return await path.settle()
 
-    assert (await same(tmp_path, play, TOPICS, way=way)).messages_sent == 4
+    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 4
 
 
-@ways
-async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, fast_path: str) -> None:
     """Sends to one queue by turns of both paths and two peers get 0, 1, 2 … in that order."""
-    path = OnePath(tmp_path, TOPICS, way=way)
+    path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     peers = [path.peer(), path.peer()]
     for number in range(20):
         unusual = {"i": "TAGS\x01é"} if number % 3 == 0 else {}
@@ -187,10 +189,10 @@ async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, way: str
 
 async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path: Path) -> None:
     """Without the kernel: what is stored behind the back of who has only looked comes first."""
-    path = OnePath(tmp_path, TOPICS, way="express")
+    path = OnePath(tmp_path, TOPICS, fast_path="python")
     path.peer()
-    assert path.hot is not None
-    assert path.hot.express.kernel.is_open(0)
+    assert path.python is not None
+    assert path.python._taker.is_open(0)
     path.broker.ctx.store.put(message(0, topic="T"))
     path.hear(0, usual_frame(0))
     await path.settle()

@@ -15,10 +15,10 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import frame, usual_frame
-from tests.support.two_paths import WAYS, OnePath, compare
+from tests.support.two_paths import FAST_PATHS, OnePath, compare
 
 needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
-ways = pytest.mark.parametrize("way", WAYS)
+each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
 
 TOPICS = (("T", 4), ("Other-Topic", 1), ("%DLQ%g", 1), ("%RETRY%g", 1))
 
@@ -122,7 +122,7 @@ said = st.tuples(
 turns = st.lists(st.lists(said, max_size=4), max_size=4)
 
 
-@ways
+@each_fast_path
 @settings(deadline=None, max_examples=80)
 @given(
     turns=turns,
@@ -134,14 +134,16 @@ turns = st.lists(st.lists(said, max_size=4), max_size=4)
     ),
 )
 async def test_whatever_is_sent(
-    way: str, turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
+    fast_path: str, turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        await compare(Path(folder), turns, TOPICS, way=way, max_message_size=4096, **wishes)
+        await compare(
+            Path(folder), turns, TOPICS, fast_path=fast_path, max_message_size=4096, **wishes
+        )
 
 
-@ways
-async def test_frames_cut_anywhere(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
     """However the bytes fall into reads, every message takes the hot path once it is whole."""
     rng = random.Random(7)
     stream = b"".join(
@@ -153,27 +155,30 @@ async def test_frames_cut_anywhere(tmp_path: Path, way: str) -> None:
         turns.append([(0, stream[:count])])
         stream = stream[count:]
     assert (
-        await compare(tmp_path, turns, TOPICS, way=way, mapped_file_size_commit_log=1 << 20) == 60
+        await compare(
+            tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=1 << 20
+        )
+        == 60
     )
 
 
-@ways
-async def test_segments_end_and_files_roll(tmp_path: Path, way: str) -> None:
-    """What does not fit into the segment goes the plain way, which rolls it."""
+@each_fast_path
+async def test_segments_end_and_files_roll(tmp_path: Path, fast_path: str) -> None:
+    """What does not fit into the segment goes the plain fast_path, which rolls it."""
     turns = [
         [(0, b"".join(usual_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
         for turn in range(20)
     ]
-    hot = await compare(tmp_path, turns, TOPICS, way=way)
+    hot = await compare(tmp_path, turns, TOPICS, fast_path=fast_path)
     assert 100 < hot < 200
 
 
-@ways
-async def test_batches_take_the_hot_path(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_batches_take_the_hot_path(tmp_path: Path, fast_path: str) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
     turns = [[(0, usual_frame(0, body, m="true", i="") + usual_frame(1))]]
-    assert await compare(tmp_path, turns, TOPICS, way=way) == 6
+    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) == 6
 
 
 @needs_kernel
@@ -183,19 +188,19 @@ async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
     assert await compare(tmp_path, turns, TOPICS, **settings_) >= 1
 
 
-@ways
-async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, fast_path: str) -> None:
     from tests.support.broker_requests import send_header
 
     command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
     command.opaque = 5
-    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS, way=way) == 1
+    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS, fast_path=fast_path) == 1
 
 
-@ways
-async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path: str) -> None:
     """Those before it are stored and answered; offsets go on as if it had not been."""
-    path = OnePath(tmp_path, TOPICS, way=way)
+    path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     failing, sending = path.peer(), path.peer()
     path.fail_once_at(1)
     with pytest.raises(MemoryError):

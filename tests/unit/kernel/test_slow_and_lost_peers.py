@@ -8,9 +8,9 @@ import pytest
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import usual_frame
-from tests.support.two_paths import WAYS, OnePath, compare, same
+from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
 
-ways = pytest.mark.parametrize("way", WAYS)
+each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
 
 TOPICS = (("T", 4), ("U", 2))
 LOG_BYTES = 1 << 20
@@ -22,8 +22,8 @@ def sends(count: int, first: int = 0) -> bytes:
     return b"".join(usual_frame(number) for number in range(first, first + count))
 
 
-@ways
-async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, fast_path: str) -> None:
     """The others go on; what it said waits, and is answered in order when it reads again."""
 
     async def play(path: OnePath) -> object:
@@ -44,11 +44,13 @@ async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, way: s
         return seen
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES)
-    assert (await same(tmp_path, play, TOPICS, way=way, limits=limits)).messages_sent > 12
+    assert (
+        await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
+    ).messages_sent > 12
 
 
-@ways
-async def test_more_answers_in_one_read_than_may_wait(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_more_answers_in_one_read_than_may_wait(tmp_path: Path, fast_path: str) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(40))
@@ -57,11 +59,11 @@ async def test_more_answers_in_one_read_than_may_wait(tmp_path: Path, way: str) 
         return seen
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES)
-    await same(tmp_path, play, TOPICS, way=way, limits=limits)
+    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
 
 
-@ways
-async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str) -> None:
     """What it sent stays stored, though it heard of nothing."""
 
     async def play(path: OnePath) -> object:
@@ -75,13 +77,13 @@ async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, way: str) -> N
         return told, path.server.counters
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES, write_bytes_max=HIGH_WATER_BYTES)
-    await same(tmp_path, play, TOPICS, way=way, limits=limits)
+    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-@ways
+@each_fast_path
 async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
-    tmp_path: Path, way: str, flush: str
+    tmp_path: Path, fast_path: str, flush: str
 ) -> None:
     """What it sent before is stored; the others are answered."""
 
@@ -99,12 +101,12 @@ async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
         path.hear(2, sends(2, 40))
         return told, await path.settle(), len(await path.broker.messages("T", 0))
 
-    hot = await same(tmp_path, play, TOPICS, way=way, flush_disk_type=flush)
+    hot = await same(tmp_path, play, TOPICS, fast_path=fast_path, flush_disk_type=flush)
     assert hot.messages_sent == 13
 
 
-@ways
-async def test_a_peer_that_says_no_more_is_still_answered(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_a_peer_that_says_no_more_is_still_answered(tmp_path: Path, fast_path: str) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(3))
@@ -114,12 +116,14 @@ async def test_a_peer_that_says_no_more_is_still_answered(tmp_path: Path, way: s
         assert [each.opaque for each in FrameSplitter().feed(told[0])] == [0, 1, 2]
         return told
 
-    assert (await same(tmp_path, play, TOPICS, way=way)).messages_sent == 3
+    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 3
 
 
 @pytest.mark.parametrize("seed", range(2))
-@ways
-async def test_frames_of_all_peers_cut_everywhere(tmp_path: Path, way: str, seed: int) -> None:
+@each_fast_path
+async def test_frames_of_all_peers_cut_everywhere(
+    tmp_path: Path, fast_path: str, seed: int
+) -> None:
     """Three streams, each in pieces of any length, all pieces mixed."""
     rng = random.Random(seed)
     streams = []
@@ -139,23 +143,27 @@ async def test_frames_of_all_peers_cut_everywhere(tmp_path: Path, way: str, seed
             turn.append((peer, streams[peer][:count]))
             streams[peer] = streams[peer][count:]
         turns.append(turn)
-    hot = await compare(tmp_path, turns, TOPICS, way=way, mapped_file_size_commit_log=LOG_BYTES)
+    hot = await compare(
+        tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
+    )
     assert hot > 40
 
 
-@ways
-async def test_every_cut_of_two_frames(tmp_path: Path, way: str) -> None:
+@each_fast_path
+async def test_every_cut_of_two_frames(tmp_path: Path, fast_path: str) -> None:
     stream = usual_frame(0) + usual_frame(1, i="TAGS\x01é")
     turns = []
     for cut in range(0, len(stream) + 1, 5):
         turns += [[(0, stream[:cut])], [(0, stream[cut:])]]
-    hot = await compare(tmp_path, turns, TOPICS, way=way, mapped_file_size_commit_log=LOG_BYTES)
+    hot = await compare(
+        tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
+    )
     assert hot >= len(turns) // 2
 
 
 @pytest.mark.parametrize("tail", [b"\0\0\0\1xxxx", b"\xff" * 9, b"GET / HTTP/1.1\r\n\r\n" * 20])
-@ways
-async def test_bytes_that_are_not_the_protocol(tmp_path: Path, way: str, tail: bytes) -> None:
+@each_fast_path
+async def test_bytes_that_are_not_the_protocol(tmp_path: Path, fast_path: str, tail: bytes) -> None:
     """What came before them is answered, then the connection ends."""
 
     async def play(path: OnePath) -> object:
@@ -167,13 +175,13 @@ async def test_bytes_that_are_not_the_protocol(tmp_path: Path, way: str, tail: b
         assert [wire.is_open for wire in path.wires] == [False, True]
         return told, path.server.counters
 
-    assert (await same(tmp_path, play, TOPICS, way=way)).messages_sent == 4
+    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 4
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-@ways
+@each_fast_path
 async def test_more_requests_in_flight_than_one_peer_may_have(
-    tmp_path: Path, way: str, flush: str
+    tmp_path: Path, fast_path: str, flush: str
 ) -> None:
     limits = Limits(in_flight_max=5)
 
@@ -185,4 +193,4 @@ async def test_more_requests_in_flight_than_one_peer_may_have(
         path.hear(0, sends(2, 40))
         return await path.settle(), path.server.counters
 
-    await same(tmp_path, play, TOPICS, way=way, limits=limits, flush_disk_type=flush)
+    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits, flush_disk_type=flush)

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.fastpath import has_kernel, writer_thread
+from core_broker.fastpath import has_kernel
 from core_broker.message.record_layout import BLANK_MAGIC
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.eventually import eventually
 from tests.support.two_paths import OnePath
 from tests.unit.kernel.test_pulls_same_on_all_paths import pulled, sent
+
+if has_kernel():
+    from core_broker.fastpath import writer_thread
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
@@ -73,9 +76,8 @@ async def answers(peer: socket.socket, count: int) -> list[RemotingCommand]:
 
 
 def batches(path: OnePath) -> int:
-    assert path.hot is not None
-    assert path.hot.writing is not None
-    return path.hot.writing.batches
+    assert path.compiled is not None
+    return path.compiled.writer_thread.batches
 
 
 def pages_of(path: OnePath) -> list[bytes]:
@@ -191,7 +193,7 @@ async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread would take the loop's own time."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 1)
-    writing = writer_thread.WriterThread(path=None)
+    writing = writer_thread.WriterThread(None)
     writing.start()
     assert not [each for each in threading.enumerate() if each.name == "answers"]
     writing.stop()

@@ -21,7 +21,7 @@ HELD = {"sys_flag": 2 | 4, "subscription": "*", "suspend_timeout_millis": 60_000
 def old_peer(broker: BrokerHarness, waited_ms: float) -> Peer:
     """A peer whose requests have waited for the given time."""
     peer = broker.peer()
-    peer.arrived = time.monotonic() - waited_ms / 1000
+    peer.state.arrived = time.monotonic() - waited_ms / 1000
     return peer
 
 
@@ -83,7 +83,8 @@ async def test_a_refused_message_is_not_stored(broker: BrokerHarness, topic: str
 async def test_sends_around_a_slow_write(broker: BrokerHarness, topic: str) -> None:
     now = time.monotonic()
     before, during, after = broker.peer(), broker.peer(), broker.peer()
-    before.arrived, during.arrived, after.arrived = now - 3.0, now - 0.1, now - 0.1 + AFTER_WRITE_S
+    before.state.arrived, during.state.arrived = now - 3.0, now - 0.1
+    after.state.arrived = now - 0.1 + AFTER_WRITE_S
 
     async def send_or_pull(code: RequestCode, peer: Peer) -> RemotingCommand:
         # The end of every turn is a write, too.
@@ -105,7 +106,7 @@ async def test_a_fast_write_causes_no_refusal(make_broker: MakeBroker) -> None:
     now = time.monotonic()
     broker.requests.turn.last_write = (now - 2.0, now)
     peer = broker.peer()
-    peer.arrived = now
+    peer.state.arrived = now
     assert (await ask(broker, RequestCode.SEND_MESSAGE_V2, peer, broker.topic())).code == 0
 
 
@@ -138,4 +139,4 @@ async def test_pulls_that_wait_for_messages_are_limited(make_broker: MakeBroker)
 
 
 async def test_a_peer_of_the_tests_is_never_late(broker: BrokerHarness) -> None:
-    assert broker.client.arrived == math.inf
+    assert broker.client.state.arrived == math.inf

@@ -252,7 +252,7 @@ async def test_a_cancelled_request_is_removed(loopback: Loopback) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     (connection,) = client.connections
-    assert connection._asked == {}
+    assert not connection._pending
 
 
 async def test_waiting_for_an_answer_is_not_idle(loopback: Loopback) -> None:
@@ -269,7 +269,7 @@ async def test_pending_requests_are_limited(loopback: Loopback) -> None:
     client = loopback.client(limits=Limits(asked_max=2))
     waiting = [asyncio.create_task(client.invoke(addr_of(server), question())) for _ in range(2)]
     await until(lambda: [each.held for each in server.connections] == [2])
-    with pytest.raises(ClientError, match="2 questions"):
+    with pytest.raises(ClientError, match="2 requests"):
         await client.invoke(addr_of(server), question())
     for task in waiting:
         task.cancel()
@@ -284,7 +284,7 @@ async def test_an_oversize_request_leaves_no_pending_entry(loopback: Loopback) -
         await client.invoke(addr_of(server), large)
     assert (await client.invoke(addr_of(server), question(b"small"))).body == b"small"
     (connection,) = client.connections
-    assert connection._asked == {}
+    assert not connection._pending
 
 
 async def test_a_closed_connection_refuses_requests(loopback: Loopback) -> None:

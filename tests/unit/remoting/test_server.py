@@ -10,6 +10,7 @@ from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode, SerializeType
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.iteration import IterationEnd
 from tests.unit.remoting.peers import Holder, Loopback, addr_of, echo, port_of, request, until
 
 
@@ -43,7 +44,9 @@ async def test_answers_carry_the_opaque_and_the_encoding_of_their_request(
 
 async def test_one_write_and_one_before_write_per_turn(loopback: Loopback) -> None:
     turns: list[int] = []
-    server = await loopback.server(echo, before_write=lambda: turns.append(1))
+    server = await loopback.server(
+        echo, iteration_end=IterationEnd(before_write=(lambda: turns.append(1),))
+    )
     peer = await loopback.peer(server)
     await peer.send(request())
     await peer.receive()
@@ -75,7 +78,9 @@ async def test_a_failed_write_is_not_acknowledged(
         holder(connection, command)
         return None
 
-    server = await loopback.server(dispatch, before_write=before_write)
+    server = await loopback.server(
+        dispatch, iteration_end=IterationEnd(before_write=(before_write,))
+    )
     waiting, victim = await loopback.peer(server), await loopback.peer(server)
     await waiting.send(request(code=2))
     await until(lambda: holder.held)

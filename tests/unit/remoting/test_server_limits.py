@@ -125,7 +125,7 @@ async def test_requests_of_a_peer_that_does_not_read_wait(loopback: Loopback) ->
     await other.receive()  # the first peer's event-loop iteration is over
 
     connection = next(each for each in server.connections if each.peer_port == peer_port(peer))
-    unsent = connection._transport.get_write_buffer_size() + connection._out_bytes
+    unsent = connection._transport.get_write_buffer_size() + connection.state.out_bytes
     assert unsent <= high_water + 2 * len(answer)
     assert served < count
     opaques = [(await peer.receive()).opaque for _ in range(count)]

@@ -1,0 +1,269 @@
+"""Contracts between a fast path and the broker, the same for the kernel and for Python.
+
+A *taker* takes requests of one kind and knows nothing of the broker. Its *shell* answers what the
+taker asks: seldom, mostly once per iteration of the event loop. Values that cross the border are
+the named tuples and protocols of this module; the kernel's classes fulfil them with C structs.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from core_broker.config import BrokerConfig
+from core_broker.remoting.connection import Connection
+from core_broker.state.channels import ClientChannel
+from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.files import Buffer
+from core_broker.store.index_items import IndexEntries
+
+# Sends
+
+
+class SendWindow(NamedTuple):
+    """What the sends of one iteration may use."""
+
+    #: Commit log offset of the first record, and bytes of records that fit in behind it.
+    position: int
+    capacity_bytes: int
+    #: Store time of all records, ms since 1970.
+    now_ms: int
+    #: Longest time that a send may have waited, ms.
+    waited_max_ms: float
+    #: Answers that may wait for the disk.
+    held_max: int
+
+
+class SendSettings(NamedTuple):
+    """Settings that sends depend on."""
+
+    #: The broker's address as records hold it, and as message ids begin.
+    host: bytes
+    id_prefix: bytes
+    #: Properties that the broker adds to every message, encoded.
+    added_properties: bytes
+    #: An answer, cut at its variable fields (templates.py).
+    answer_template: tuple[bytes, ...]
+    is_indexing: bool
+    #: True with SYNC_FLUSH: answers wait for the disk.
+    is_sync: bool
+    body_bytes_max: int
+
+
+class SendQueue(Protocol):
+    """One queue of a topic, and the units that this iteration adds to it."""
+
+    @property
+    def queue(self) -> ConsumeQueue:
+        """The store's queue."""
+
+    @property
+    def queue_id(self) -> int:
+        """Its number."""
+
+    @property
+    def end(self) -> int:
+        """Commit log offset behind the last record of this iteration."""
+
+    @property
+    def messages(self) -> int:
+        """Messages since the last `forget_counts`."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of records since the last `forget_counts`."""
+
+    def take_units(self) -> Buffer:
+        """Hand over the units of this iteration."""
+
+    def forget_counts(self) -> None:
+        """Count messages and bytes from 0 again."""
+
+
+class SendTopic(Protocol):
+    """A topic whose sends need no check by the slow path, with its queues."""
+
+
+class HeldAnswers(Protocol):
+    """Answers to one connection that wait for the disk."""
+
+    @property
+    def connection(self) -> Connection:
+        """Receiver of the answers."""
+
+    @property
+    def answers(self) -> bytes:
+        """The answers as frames."""
+
+    @property
+    def answer_count(self) -> int:
+        """Number of the answers."""
+
+
+class SendShell(Protocol):
+    """The broker, as a taker of sends asks it."""
+
+    def begin(self) -> SendWindow | None:
+        """Return the window of this iteration; None when the slow path must take all sends."""
+
+    def topic(self, name: bytes) -> SendTopic | None:
+        """Return a topic; None when the slow path must take its sends. Kept until `forget`."""
+
+    def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
+        """Return a queue of the store. Kept until `forget`."""
+
+
+class SendTaker(Protocol):
+    """Takes sends, and keeps records, units, index entries and held answers until handed over."""
+
+    @property
+    def touched(self) -> Sequence[SendQueue]:
+        """The queues with units to hand over."""
+
+    @property
+    def messages(self) -> int:
+        """Messages to hand over."""
+
+    @property
+    def newest(self) -> int:
+        """Commit log offset of their last record."""
+
+    @property
+    def now(self) -> int:
+        """Their store time, ms since 1970."""
+
+    @property
+    def held_count(self) -> int:
+        """Answers that wait for the disk."""
+
+    def configure(self, settings: SendSettings) -> None:
+        """Put settings in force; nothing is kept at this moment. Called before anything else."""
+
+    def forget(self) -> None:
+        """Ask the shell for every topic and queue again."""
+
+    def queues(self) -> Sequence[SendQueue]:
+        """Return all known queues."""
+
+    def ask_again(self) -> None:
+        """Call `begin` of the shell before the next send: the slow path may have run."""
+
+    def take_records(self) -> Buffer:
+        """Hand over the records, after the units of `touched`."""
+
+    def take_entries(self) -> "IndexEntries | bytes":
+        """Hand over the index entries: hash, offset of the record, store time, 64 bits each."""
+
+    def take_held(self) -> Sequence[HeldAnswers]:
+        """Hand over the answers that wait for the disk."""
+
+    def release(self, held: Sequence[HeldAnswers]) -> None:
+        """Send held answers: the disk has their messages."""
+
+
+# Pulls and offset commits
+
+
+class PullWindow(NamedTuple):
+    """What the pulls of one iteration may read."""
+
+    #: Range of the commit log that counts as in memory.
+    log_from: int
+    log_end: int
+    #: Longest time that a pull may have waited, ms.
+    waited_max_ms: float
+    #: Port without pulls: the VIP port, which is for producers.
+    vip_port: int
+
+
+class CommitTarget(NamedTuple):
+    """A group's offset on one queue."""
+
+    group: str
+    topic: str
+    queue_id: int
+
+
+class PullRequest(Protocol):
+    """The fields of a pull that is held; None for a field that the request did not have."""
+
+    code: int
+    opaque: int
+    offset: int
+    count_max: int
+    sys_flag: int
+    commit_offset: int
+    suspend_ms: int
+    sub_version: int
+    bytes_max: int | None
+    subscription: str | None
+    expression_type: str | None
+
+
+class PullSource(Protocol):
+    """One queue for one group and subscription, where pulls need no check by the slow path."""
+
+    queue: ConsumeQueue
+    target: CommitTarget
+    #: The filter by tags code; None when every message passes.
+    accept: Callable[[int], bool] | None
+    #: Pulls, messages and bytes since the last `forget_counts`.
+    pulls: int
+    messages: int
+    stored_bytes: int
+
+    def forget_counts(self) -> None:
+        """Count from 0 again."""
+
+
+class PullTaker(Protocol):
+    """Takes pulls. Counters are since the start."""
+
+    #: Pulls that found messages, those messages, and pulls that found none.
+    pulls: int
+    messages: int
+    missed: int
+    #: True when pulls may be taken in this iteration.
+    is_open: bool
+
+    def configure(
+        self,
+        answer_templates: tuple[tuple[bytes, ...], ...],
+        count_max: int,
+        bytes_max: int,
+        scanned_max: int,
+    ) -> None:
+        """Put settings in force. Called before anything else."""
+
+    def forget(self) -> None:
+        """Ask the shell for every source again."""
+
+    def begin(self) -> None:
+        """Ask the shell for the window of this iteration."""
+
+    def gather(
+        self, source: PullSource, offset: int, count_max: int, bytes_max: int, opaque: int
+    ) -> bytes | None:
+        """Return the answer to a pull as a frame; None when the slow path must answer."""
+
+
+# Heartbeats
+
+#: Maximum size of a kept heartbeat, bytes; it bounds the memory that a connection can fill.
+KEPT_HEARTBEAT_BYTES_MAX = 8 * 1024
+
+
+class KeptHeartbeat(Protocol):
+    """A heartbeat that changed nothing, and the state of the tables after it."""
+
+    client: ClientChannel
+    state: object
+
+
+class HeartbeatTaker(Protocol):
+    """Takes heartbeats that repeat the connection's last one."""
+
+    #: Heartbeats taken since the start.
+    heartbeats: int
+
+
+#: Decides by the settings whether a fast path is switched on.
+IsEnabled = Callable[[BrokerConfig], bool]

@@ -41,12 +41,12 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.peer_host = ""
         self.peer_port = 0
-        #: The peer's address as records hold it; empty for IPv6, which the slow path handles.
+        #: The peer's address in record form; empty for IPv6, because the slow path handles IPv6.
         self.peer_record = b""
         self.local_port = 0
         self.limits = endpoint.limits
         self.state = state or ConnectionState()
-        #: Writes the answers in place of the connection itself; the compiled fast path sets it.
+        #: Writes the answers instead of the connection; set by the compiled fast path.
         self.writer: AnswerWriter | None = None
         self._endpoint = endpoint
         self.iteration = endpoint.iteration
@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def closed(self) -> bool:
-        """True when the connection is gone, and for ever after."""
+        """True once the connection is closed."""
         return self.state.is_closed
 
     @property
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that the transport holds because the system has not taken them yet."""
+        """Bytes in the transport's write buffer, which the socket has not accepted yet."""
         return 0 if self.state.is_closed else self._transport.get_write_buffer_size()
 
     @property
@@ -94,12 +94,12 @@ class Connection(asyncio.BufferedProtocol):
         return state.is_closed or not waits
 
     def hold(self, request: RemotingCommand) -> None:
-        """Count a request whose answer comes later; `answer` counts the request off."""
+        """Count a request as held; a later `answer` ends the hold."""
         request.held = True
         self.state.held += 1
 
     def answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
-        """Answer a request, at once or later; a second answer, or one to a notice, is dropped."""
+        """Answer a request, at once or later; drops answers to one-way and answered requests."""
         if not request.held:
             return
         request.held = False
@@ -107,9 +107,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reply(request, response)
 
     def send(self, command: RemotingCommand) -> None:
-        """Send a one-way notice; raises ConnectionClosed on a closing connection.
+        """Send a one-way request; raises ConnectionClosed on a closing connection.
 
-        The answer of another connection is forwarded as it is, with its opaque.
+        An answer of another connection is forwarded unchanged, also its opaque.
         """
         if self.state.is_closing:
             raise ConnectionClosed(self.peer, self.state.close_reason)
@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         self._queue(command)
 
     async def invoke(self, command: RemotingCommand, timeout_ms: float) -> RemotingCommand:
-        """Send a request and return its answer, whatever its code; raises TransportError kinds."""
+        """Send a request and return the answer, with any response code; raises TransportErrors."""
         if self.state.is_closing:
             raise ConnectionClosed(self.peer, self.state.close_reason)
         if len(self._pending) >= self.limits.asked_max:
@@ -129,7 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         return await self._pending.answer_to(command, self.peer, timeout_ms)
 
     def close(self, reason: str) -> None:
-        """Close once the answers that are made have been sent."""
+        """Close after sending the queued answers."""
         if self.state.close(reason or "closed") and self.state.mark_dirty():
             self.iteration.mark_dirty(self.writer or self)
 
@@ -141,14 +141,14 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def answer_room(self) -> int:
-        """Bytes of answers that may be made now; 0 while the peer reads too slowly."""
+        """Bytes of answers that can be queued now; 0 while the peer reads too slowly."""
         state = self.state
         if state.is_stalled or state.is_write_paused:
             return 0
         return max(self.limits.write_high_water_bytes - state.out_bytes, 0)
 
     def answer_frame(self, request: RemotingCommand, frame: bytes) -> None:
-        """Do as `answer` does, with an answer that is a frame already."""
+        """Answer a request with an encoded frame."""
         if request.held:
             request.held = False
             self.answer_frames(frame, 1)
@@ -163,13 +163,13 @@ class Connection(asyncio.BufferedProtocol):
     # The end of the iteration and the idle sweep, called by the endpoint.
 
     def flush(self) -> None:
-        """Write all answers of this iteration in one piece."""
+        """Write all answers of this iteration with one call."""
         state = self.state
         answers = state.take_answers()
         if state.is_closed:
             return
         if answers:
-            if not state.is_write_paused:  # writing to a peer that does not read is no traffic
+            if not state.is_write_paused:  # writes to a peer that does not read are no traffic
                 state.idle_checks = 0
             self._transport.write(answers)
             if state.is_write_paused and self.cut_off_slow_reader():
@@ -189,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         state = self.state
         received_bytes = state.unfinished_bytes - self._unfinished_at_check
         self._unfinished_at_check = state.unfinished_bytes
-        # While an own request waits for its answer, the deadline of the request decides.
+        # A pending request to the peer has its own timeout, so the connection is not idle.
         if self._pending or received_bytes > self.limits.drip_bytes_max:
             state.idle_checks = 0
         else:
@@ -199,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
+        """Set addresses and limits of the open connection."""
         self._transport = cast("asyncio.Transport", transport)
         self.peer_host, self.peer_port = host_port(transport.get_extra_info("peername"))
         self.peer_record = record_address(self.peer_host, self.peer_port)
@@ -223,25 +223,25 @@ class Connection(asyncio.BufferedProtocol):
         self._take(self._read_buffer[:nbytes])
 
     def eof_received(self) -> bool:
-        """The peer sends no more; its requests so far are answered in this iteration."""
+        """Close after the answers to the received requests, because the peer sends no more."""
         self.close("the peer closed it")
         return True
 
     def pause_writing(self) -> None:
-        """The transport's buffer is over the high-water mark: the peer reads too slowly."""
+        """Stall reading, because the transport's buffer is above the high-water mark."""
         self.state.is_write_paused = True
         self._endpoint.slow_readers.add(self)
         self._stall()
 
     def resume_writing(self) -> None:
-        """The transport's buffer has drained."""
+        """Resume reading, because the transport's buffer has drained."""
         self.state.is_write_paused = False
         self._endpoint.slow_readers.discard(self)
         if self.state.is_stalled:
             self._resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone; every `invoke` under way raises ConnectionClosed."""
+        """Clean up after the close; every pending `invoke` raises ConnectionClosed."""
         state = self.state
         state.lose(str(exc) if exc else "the peer closed it")
         self._backlog.clear()
@@ -252,10 +252,10 @@ class Connection(asyncio.BufferedProtocol):
     # Requests in
 
     def take_rest(self, data: memoryview) -> bytes:
-        """Take what a compiled fast path left of a read; returns the beginning of a last frame.
+        """Take the bytes a compiled fast path left; returns the beginning of an incomplete frame.
 
-        The caller puts the beginning before the next read. A frame that is too long for the read
-        buffer stays here: `state.is_collecting` is True until the frame is whole.
+        The caller puts the beginning before the next read. A frame too long for the read buffer is
+        collected here: `state.is_collecting` is True until the frame is complete.
         """
         self._take(data)
         begin = self._splitter.release()
@@ -263,25 +263,25 @@ class Connection(asyncio.BufferedProtocol):
         return begin
 
     def date_back(self, read_bytes: int) -> None:
-        """Correct the time of arrival by what the socket's receive queue held before this read."""
+        """Correct the arrival time by the backlog in the socket's receive queue."""
         state = self.state
         state.arrived = self._age.since(self._transport, read_bytes, state.arrived)
         state.has_receive_backlog = self._age.pending > 0
 
     def count_unfinished(self, count: int) -> None:
-        """Keep the endpoint's sum of bytes of frames that are not whole yet."""
+        """Update the number of bytes of incomplete frames, here and in the endpoint."""
         change = count - self.state.unfinished_bytes
         self.state.unfinished_bytes = count
         self._endpoint.count_unfinished(self, change)
 
     def _take(self, data: memoryview) -> None:
-        """Try the fast path in Python, then the slow path, which takes everything."""
+        """Pass bytes to the fast path in Python, then the rest to the slow path."""
         splitter, state, fast_path = self._splitter, self.state, self._fast_path
         if fast_path is not None:
             if state.unfinished_bytes:
                 if begin := splitter.release():
                     data = memoryview(begin + data)
-                elif splitter.pending_bytes:  # a long frame, which the slow path handles
+                elif splitter.pending_bytes:  # the slow path handles long frames
                     fast_path = None
             if fast_path is not None and (taken := fast_path.take(self, data)):
                 state.idle_checks = 0
@@ -290,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
                 data = data[taken:]
         commands = splitter.feed(data)
         if commands:
-            # Bytes that complete no request are no traffic, or a peer could drip them for ever.
+            # Only complete requests count as traffic: a peer must not stay connected by dripping.
             state.idle_checks = 0
             self._run(commands)
         if splitter.fault is not None:
@@ -300,7 +300,7 @@ class Connection(asyncio.BufferedProtocol):
             self.count_unfinished(splitter.pending_bytes)
 
     def _run(self, commands: Iterable[RemotingCommand]) -> None:
-        """Handle commands in order; those behind a stall or close wait in the backlog."""
+        """Handle commands in order; commands behind a stall or close go to the backlog."""
         if self._fast_path is not None:
             self._fast_path.slow_path_begins()
         state, remaining = self.state, iter(commands)
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
             self.state.held += 1
         try:
             response = self._dispatch(self, command)
-        except Exception as error:  # noqa: BLE001 - failure() logs it and makes it the answer
+        except Exception as error:  # noqa: BLE001 - failure() logs the error and answers
             response = self._endpoint.failure(self, command, error)
         if response is not None:
             self.answer(command, response)
@@ -358,7 +358,7 @@ class Connection(asyncio.BufferedProtocol):
         self.count_out(size)
 
     def count_out(self, size: int) -> None:
-        """Count bytes that were appended to `state.out`, and act on the limits of writing."""
+        """Count bytes appended to `state.out`, and enforce the write limits."""
         state = self.state
         state.out_bytes += size
         if state.out_bytes >= self.limits.write_high_water_bytes:
@@ -369,7 +369,7 @@ class Connection(asyncio.BufferedProtocol):
             self.iteration.mark_dirty(self.writer or self)
 
     def cut_off_slow_reader(self) -> bool:
-        """Close when too many bytes are unsent, to this peer or to all; returns True then."""
+        """Close and return True when the unsent bytes, of this peer or of all, exceed a limit."""
         unsent = self._transport.get_write_buffer_size()
         limits, endpoint = self.limits, self._endpoint
         if unsent > limits.write_bytes_max or endpoint.unsent_bytes > limits.unsent_bytes_max:

@@ -1,4 +1,4 @@
-"""The state of one connection: one struct, and every transition of it in one place.
+"""The state of a connection, and its transitions.
 
     open → closing → closed   a closing connection still sends its answers, but reads no more
     taking ⇄ stalled          too many answer bytes are unsent: reading pauses, requests wait
@@ -6,9 +6,9 @@
     clean ⇄ dirty             answers are to be written at the end of the event-loop iteration
     kept ⇄ lent               the writer thread sends the answers; nobody else uses the socket
 
-One source, two classes: as plain Python, and compiled as core_broker.kernel.connection_state, whose
-.pxd gives the fields C types. The slow path, the fast path in Python and the compiled fast path of
-a connection all share one object of it. Event loop only.
+The file is used twice: as plain Python, and compiled as core_broker.kernel.connection_state with C
+types for the fields, from the .pxd file. The slow path, the fast path in Python and the compiled
+fast path of a connection share the state object. Event loop only.
 """
 
 
@@ -43,24 +43,24 @@ class ConnectionState:
         self.is_write_paused = False
         self.is_dirty = False
         self.is_lent = False
-        #: True while the frame splitter collects a frame that is too long for the read buffer.
+        #: True while the frame splitter collects a frame longer than the read buffer.
         self.is_collecting = False
         #: True when the socket's receive queue held more than the last read took.
         self.has_receive_backlog = False
-        #: Requests of the peer that have no answer yet.
+        #: Number of the peer's unanswered requests.
         self.held = 0
-        #: Bytes received of a frame that is not whole yet.
+        #: Received bytes of an incomplete frame.
         self.unfinished_bytes = 0
         #: Idle sweeps since the last traffic.
         self.idle_checks = 0
         #: Latest possible arrival of the requests in hand, in seconds of the monotonic clock.
         self.arrived = 0.0
-        #: Answers made in this iteration, as frames or parts of frames, and their sum of bytes.
+        #: Answers of this iteration, as frames or parts of frames; `out_bytes` is the total size.
         self.out: list[bytes] = []
         self.out_bytes = 0
 
     def close(self, reason: str) -> bool:
-        """Open → closing; returns False, and changes nothing, when it is closing already."""
+        """Open → closing; returns False, without a change, for a closing connection."""
         if self.is_closing:
             return False
         self.is_closing = True
@@ -73,7 +73,7 @@ class ConnectionState:
         self.is_closed = True
 
     def stall(self) -> bool:
-        """Taking → stalled; returns False when it is stalled already."""
+        """Taking → stalled; returns False for a stalled connection."""
         if self.is_stalled:
             return False
         self.is_stalled = True
@@ -84,14 +84,14 @@ class ConnectionState:
         self.is_stalled = False
 
     def mark_dirty(self) -> bool:
-        """Clean → dirty; returns False when it is dirty already."""
+        """Clean → dirty; returns False for a dirty connection."""
         if self.is_dirty:
             return False
         self.is_dirty = True
         return True
 
     def take_answers(self) -> bytes:
-        """Dirty → clean; returns the answers in one piece, empty without any."""
+        """Dirty → clean; returns the concatenated answers."""
         out = self.out
         answers = out.pop() if len(out) == 1 else b"".join(out)
         out.clear()

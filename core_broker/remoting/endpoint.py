@@ -19,13 +19,13 @@ from core_broker.remoting.iteration import Iteration, IterationEnd
 if TYPE_CHECKING:
     from core_broker.remoting.connection import Connection
 
-#: Handles a request to completion; returns None when the answer comes later, or to a notice never.
+#: Handles a request to completion; returns the answer, or None for a later or no answer.
 Dispatch = Callable[["Connection", RemotingCommand], RemotingCommand | None]
 
 #: Size of the buffer for the reads of all connections, bytes; unfinished frames are copied out.
 READ_BUFFER_BYTES = 256 * 1024
 
-#: Idle sweeps that a connection survives without traffic.
+#: Idle sweeps without traffic before a connection is closed.
 _IDLE_CHECKS = 4
 _CLOSE_TIMEOUT_S = 1.0
 
@@ -34,50 +34,50 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Everything that a peer could otherwise make grow without end."""
+    """Limits of the resources that peers can consume."""
 
-    #: Connections at the same time; one more is closed at once. Servers lower it to what the
-    #: process has descriptors for.
+    #: Maximum connections; further connections are closed at once. Servers lower the limit to the
+    #: available file descriptors.
     connections_max: int = 65_535
-    #: A frame may claim this many bytes; a larger claim closes the connection.
+    #: Maximum frame length, bytes; a longer frame closes the connection.
     frame_bytes_max: int = FRAME_BYTES_MAX
-    #: Bytes of frames that have not arrived whole, all peers together; the one that adds is closed.
+    #: Maximum bytes of incomplete frames of all peers; the connection exceeding the sum is closed.
     unfinished_bytes_max: int = 256 * 1024 * 1024
-    #: Requests of one peer that wait for their answers; one more is answered SYSTEM_BUSY.
+    #: Maximum unanswered requests of one peer; further requests are answered SYSTEM_BUSY.
     in_flight_max: int = 8_192
-    #: Our own questions to one peer that wait for their answers.
+    #: Maximum pending requests to one peer.
     asked_max: int = 65_535
-    #: With this many bytes unsent nothing more is read from the peer.
+    #: Unsent bytes above which reading from the peer pauses.
     write_high_water_bytes: int = 1024 * 1024
-    #: With this many bytes unsent the peer is cut off.
+    #: Unsent bytes above which the connection is aborted.
     write_bytes_max: int = 64 * 1024 * 1024
-    #: Bytes unsent to all peers that read too slowly; the one that adds to them is cut off.
+    #: Maximum unsent bytes of all slow readers; the connection exceeding the sum is aborted.
     unsent_bytes_max: int = 256 * 1024 * 1024
-    #: A connection without traffic in either direction is closed after this, or a quarter more.
+    #: Idle time before a connection is closed, seconds; sweeps are a quarter of the time apart.
     idle_close_s: float = 120.0
-    #: Less than this of an unfinished frame in a quarter of that time is no traffic.
+    #: Bytes of an incomplete frame per sweep interval that do not count as traffic.
     drip_bytes_max: int = 4 * 1024
 
 
 @dataclass(slots=True)
 class Counters:
-    """What happened since the start, for metrics."""
+    """Events since the start, for metrics."""
 
     opened: int = 0
     #: Closed at once: too many connections.
     refused: int = 0
-    #: Closed: bytes that are not the protocol, and the two size limits of frames.
+    #: Closed: malformed frames, oversize frames, too many incomplete frames.
     malformed: int = 0
     oversize: int = 0
     unfinished: int = 0
-    #: Requests over the in-flight limit, and requests whose handling raised.
+    #: Requests above the in-flight limit, and requests whose handler raised an error.
     busy: int = 0
     failed: int = 0
-    #: Closed: does not read, says nothing, its answers could not be stored.
+    #: Closed: peer does not read, no traffic, messages not stored.
     slow_readers: int = 0
     idle: int = 0
     unstored: int = 0
-    #: Answers that nobody waited for any more.
+    #: Answers without a pending request.
     late_answers: int = 0
 
 
@@ -99,7 +99,7 @@ class Endpoint:
         self.limits = limits
         self.counters = Counters()
         self.connections: set[Connection] = set()
-        #: Bytes of all frames that are not whole yet.
+        #: Bytes of all incomplete frames.
         self.unfinished_bytes = 0
         #: Connections whose transport buffers are over the high-water mark.
         self.slow_readers: set[Connection] = set()
@@ -111,7 +111,7 @@ class Endpoint:
         self._all_lost = asyncio.Event()
 
     def opened(self, connection: "Connection") -> bool:
-        """Add a new connection; returns False when there are too many already."""
+        """Add a new connection; returns False above the limit of connections."""
         if len(self.connections) >= self.limits.connections_max:
             self.counters.refused += 1
             return False
@@ -133,10 +133,10 @@ class Endpoint:
         try:
             self._on_close(connection)
         except Exception:
-            log.exception("%s: cleaning up after %s failed", self.name, connection.peer)
+            log.exception("%s: clean-up of the connection to %s failed", self.name, connection.peer)
 
     def resumed(self, connection: "Connection") -> None:
-        """Call `on_resume` for a peer that reads its answers again."""
+        """Call `on_resume` for a peer that reads again."""
         if self._on_resume is not None:
             self._on_resume(connection)
 
@@ -148,7 +148,7 @@ class Endpoint:
     def failure(
         self, connection: "Connection", request: RemotingCommand, error: Exception
     ) -> RemotingCommand:
-        """Return the answer to a request whose handling raised."""
+        """The answer to a request whose handler raised an error."""
         if isinstance(error, RequestRefused):
             return RemotingCommand.response(error.code, error.remark)
         self.counters.failed += 1
@@ -173,7 +173,7 @@ class Endpoint:
     def count_malformed(
         self, connection: "Connection", fault: ProtocolError, *, is_oversize: bool
     ) -> None:
-        """Count a byte stream that is not the protocol."""
+        """Count a connection closed because of a malformed or oversize frame."""
         if is_oversize:
             self.counters.oversize += 1
         else:
@@ -181,9 +181,9 @@ class Endpoint:
         log.warning("%s: closing %s: %s", self.name, connection.peer, fault)
 
     def count_slow_reader(self, connection: "Connection") -> None:
-        """Count a connection that is cut off because its peer does not read."""
+        """Count a connection aborted because the peer does not read."""
         self.counters.slow_readers += 1
-        log.warning("%s: cutting off %s: it does not read", self.name, connection.peer)
+        log.warning("%s: aborting %s: the peer does not read", self.name, connection.peer)
 
     def _count_unstored(self, error: Exception, connections: int) -> None:
         log.error("%s: dropping the answers of %d peers", self.name, connections, exc_info=error)
@@ -199,7 +199,7 @@ class Endpoint:
         self._sweeper = asyncio.get_running_loop().call_later(interval_s, self._sweep)
 
     async def _close_all(self, reason: str) -> None:
-        """Close every connection; those still open after the timeout are aborted."""
+        """Close every connection; abort connections still open after the timeout."""
         for connection in list(self.connections):
             connection.close(reason)
         await self._wait_all_lost()

@@ -1,11 +1,11 @@
-"""The paths that received bytes try before the slow path: contracts between server and fast paths.
+"""The intake of received bytes: interfaces between a server and the fast paths.
 
-    1. compiled fast path    its own asyncio protocol, which leaves what it cannot take to 2.
-    2. fast path in Python   a stage of the connection, which leaves what it cannot take to 3.
+    1. compiled fast path    a separate asyncio protocol; leaves other requests to stage 2
+    2. fast path in Python   a stage of the connection; leaves other requests to stage 3
     3. slow path             connection.py: splits frames, decodes commands, calls the dispatch
 
-Stages 1 and 2 are optional; core_broker/fastpath has them, core_broker/broker/assembly.py puts them
-together. All stages share the ConnectionState of the connection.
+Stages 1 and 2 are optional. core_broker/fastpath implements them, core_broker/broker/assembly.py
+builds the pipeline. All stages share the ConnectionState of the connection.
 """
 
 import asyncio
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 
 class IntakeStage(Protocol):
-    """A fast path that shares the connections' read; one object serves all connections."""
+    """A fast path behind the connections' reads; one object serves all connections."""
 
     def take(self, connection: "Connection", data: memoryview) -> int:
-        """Handle requests from the beginning of `data` on; returns the number of bytes they had.
+        """Handle requests from the beginning of `data`; returns the number of handled bytes.
 
-        A request is taken whole or not at all. 0 when the first request is for the slow path.
+        Only whole requests are handled. Returns 0 when the first request is for the slow path.
         """
 
     def slow_path_begins(self) -> None:
-        """Forget what was found out about the broker: the slow path may change anything."""
+        """Drop cached facts about the broker, because the slow path may change the broker."""
 
 
 class FrontStage(Protocol):
-    """A fast path that reads from the socket itself, in front of a Connection."""
+    """A fast path with its own socket reads, in front of a Connection."""
 
     def accept(
         self, endpoint: "Endpoint", python: IntakeStage | None
     ) -> asyncio.BaseProtocol | None:
-        """Make a connection and the protocol that asyncio calls for it; None while disabled.
+        """Create a connection and return its asyncio protocol; None while disabled.
 
-        Bytes that this stage leaves go to the connection, which tries `python` next.
+        Bytes left by the stage go to the connection, and there to `python` first.
         """
 
 
 class Intake(NamedTuple):
-    """The fast paths of a server, in the order in which connections try them."""
+    """The fast paths of a server, in the order of use."""
 
     compiled: FrontStage | None = None
     python: IntakeStage | None = None

@@ -1,9 +1,9 @@
-"""One iteration of the event loop as an endpoint sees it: its begin, its answers, its end.
+"""The event-loop iteration of an endpoint: begin, queued answers, end.
 
-Requests that arrive in an iteration are handled to completion, and their answers pile up per
-connection. At the end the steps of IterationEnd run in order, and each connection with answers gets
-one write. A read that brings very many requests ends one iteration half-way and begins another: the
-peer works on the first answers while the other requests are handled.
+Requests received in an iteration are handled to completion, and the answers are queued per
+connection. At the end the steps of IterationEnd run in order, then every connection with answers
+gets one write. A read with very many requests is split into two iterations, so that the peer can
+process the first answers while the broker handles the remaining requests.
 """
 
 import asyncio
@@ -18,49 +18,49 @@ class AnswerWriter(Protocol):
     """A connection, or its compiled fast path, with answers to write."""
 
     def flush(self) -> None:
-        """Write all answers of the iteration in one piece."""
+        """Write all answers of the iteration with one call."""
 
     def drop_answers(self) -> None:
         """Close the connection without sending the iteration's answers."""
 
 
 def flush_each(writers: Sequence[AnswerWriter]) -> None:
-    """Write to one connection after the other."""
+    """Write the answers of the connections in order."""
     for writer in writers:
         writer.flush()
 
 
 class IterationEnd(NamedTuple):
-    """The end of an iteration as steps; each field runs after the field above it."""
+    """The steps at the end of an iteration; the fields run in the order of declaration."""
 
     #: Run at the end of every iteration; must not raise.
     always: tuple[Step, ...] = ()
-    #: Run when connections have answers. When a step raises, the answers are dropped and their
-    #: connections closed: nothing is acknowledged that was not stored.
+    #: Run when connections have answers. When a step raises, the answers are dropped and the
+    #: connections closed, because unstored messages must not be acknowledged.
     before_write: tuple[Step, ...] = ()
-    #: Writes to the connections that have answers.
+    #: Writes to the connections with answers.
     write: Callable[[list[AnswerWriter]], None] = flush_each
 
 
 class Iteration:
-    """The iteration under way.
+    """The current iteration.
 
-    `on_unstored` gets the error of a step, and the number of connections whose answers are dropped.
+    `on_unstored` gets the error of a step, and the number of connections with dropped answers.
     """
 
     def __init__(self, end: IterationEnd, on_unstored: Callable[[Exception, int], None]) -> None:
         #: Time of the first read, in seconds of the monotonic clock; 0 outside of an iteration.
         self.began = 0.0
-        #: Connections with answers, in the order of their first answer; always the same list.
+        #: Connections with answers, in the order of their first answer; never a new list object.
         self.dirty: list[AnswerWriter] = []
         self._end = end
         self._on_unstored = on_unstored
         self._is_end_scheduled = False
 
     def begin(self) -> float:
-        """Begin an iteration unless one is under way, and return the time of its begin."""
+        """Begin an iteration, if needed; returns the begin of the current iteration."""
         if not self.began:
-            # The clock of uvloop stands still during an iteration, so time.monotonic() is read.
+            # loop.time() of uvloop is constant during an iteration, so time.monotonic() is needed.
             self.began = time.monotonic()
             self._schedule_end()
         return self.began
@@ -72,7 +72,7 @@ class Iteration:
             self._schedule_end()
 
     def end(self) -> None:
-        """Run the steps now; requests that are handled after this belong to another iteration."""
+        """Run the steps now; later requests belong to the next iteration."""
         self.began = 0.0
         for step in self._end.always:
             step()
@@ -82,7 +82,7 @@ class Iteration:
             try:
                 for step in self._end.before_write:
                     step()
-            except Exception as error:  # noqa: BLE001 - on_unstored logs it
+            except Exception as error:  # noqa: BLE001 - on_unstored logs the error
                 self._on_unstored(error, len(dirty))
                 for writer in dirty:
                     writer.drop_answers()

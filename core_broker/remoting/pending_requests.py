@@ -1,4 +1,4 @@
-"""Own requests of a connection that wait for the peer's answers, by their opaque."""
+"""Pending requests to a peer, by opaque."""
 
 import asyncio
 import itertools
@@ -11,12 +11,12 @@ _opaques = itertools.count(1)
 
 
 def next_opaque() -> int:
-    """Return an opaque that no request of this process carries now."""
+    """Return an opaque that is unique among the pending requests of this process."""
     return next(_opaques) & _OPAQUE_MASK
 
 
 class PendingRequests:
-    """The requests of one connection. Event loop only."""
+    """The pending requests of a connection. Event loop only."""
 
     __slots__ = ("_futures",)
 
@@ -29,7 +29,7 @@ class PendingRequests:
     async def answer_to(
         self, request: RemotingCommand, peer: str, timeout_ms: float
     ) -> RemotingCommand:
-        """Return the answer to a request that was sent; raises RequestTimeout, ConnectionClosed."""
+        """Wait for the answer to a sent request; raises RequestTimeout or ConnectionClosed."""
         loop, opaque = asyncio.get_running_loop(), request.opaque
         future: asyncio.Future[RemotingCommand] = loop.create_future()
         self._futures[opaque] = future
@@ -41,7 +41,7 @@ class PendingRequests:
             self._futures.pop(opaque, None)
 
     def answered(self, response: RemotingCommand) -> bool:
-        """Give an answer to its request; returns False when no request waits for the answer."""
+        """Resolve the request of an answer; returns False without a pending request."""
         future = self._futures.pop(response.opaque, None)
         if future is None or future.done():
             return False
@@ -49,7 +49,7 @@ class PendingRequests:
         return True
 
     def fail(self, peer: str, reason: str) -> None:
-        """Let every waiting `answer_to` raise ConnectionClosed."""
+        """Make every pending `answer_to` raise ConnectionClosed."""
         futures, self._futures = self._futures, {}
         for future in futures.values():
             if not future.done():

@@ -1,4 +1,4 @@
-"""The listening side: broker and name server."""
+"""The remoting server of broker and name server."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 from core_broker.remoting.intake import Intake
 from core_broker.remoting.iteration import IterationEnd, Step
 
-#: Connections that the operating system completes before the server accepts them.
+#: Maximum connections waiting for accept(): the backlog of listen().
 BACKLOG = 1024
 
 _DRAIN_CHECK_S = 0.02
 
 
 class RemotingServer(Endpoint):
-    """Accepts connections on any number of ports and hands their requests to `dispatch`.
+    """Accepts connections on any number of ports, and dispatches requests.
 
-    Requests pass the stages of `intake` first; `dispatch` is the slow path, which takes all others.
-    `dispatch` runs on the event loop to completion. It returns the answer, or None when the answer
-    comes later through `connection.answer`. An exception becomes the answer: RequestRefused with
-    its code, any other with SYSTEM_ERROR. `on_stopped` runs when the last connection is gone.
+    Requests pass the stages of `intake` first; `dispatch` is the slow path for the rest. `dispatch`
+    runs on the event loop to completion, and returns the answer, or None for a later answer through
+    `connection.answer`. An exception becomes the answer: RequestRefused with the error's code,
+    other errors with SYSTEM_ERROR. `on_stopped` runs after the last connection is closed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RemotingServer(Endpoint):
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:
-        """Listen on one more port, 0 for any free one; returns the actual port."""
+        """Listen on a further port, 0 for any free port; returns the actual port."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self.accept, host, port, backlog=BACKLOG)
         self._servers.append(server)
@@ -61,7 +61,7 @@ class RemotingServer(Endpoint):
         return actual
 
     def accept(self) -> asyncio.BaseProtocol:
-        """Make a connection; returns the protocol that asyncio calls: the first intake stage."""
+        """Create a connection; returns the asyncio protocol: the first intake stage."""
         compiled, python = self._intake
         first = None if compiled is None else compiled.accept(self, python)
         return first or Connection(self, python)
@@ -79,7 +79,7 @@ class RemotingServer(Endpoint):
     async def _drain(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        # No event says that all transports are drained, so the server polls them.
+        # asyncio has no event for drained transports, so the server polls them.
         while loop.time() < deadline and not self._is_drained():  # noqa: ASYNC110
             await asyncio.sleep(_DRAIN_CHECK_S)
 

@@ -1,4 +1,4 @@
-"""The parts of a broker and how they know each other."""
+"""Assembly of the parts of a broker, and the connections between the parts."""
 
 import time
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that a broker consists of, beside its ports."""
+    """The parts of a broker."""
 
     ctx: BrokerContext
     requests: RequestTable
@@ -58,9 +58,9 @@ def now_ms() -> int:
 
 
 def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
-    """Make the parts; nothing is opened and nothing runs yet.
+    """Create the parts without opening files or starting tasks.
 
-    Raises SettingsError for settings that only their users can check.
+    Raises SettingsError for values that only a part can check, such as messageDelayLevel.
     """
     delay_levels = DelayLevels(config.message_delay_level)
     topics, groups, offsets, progress = (
@@ -176,7 +176,7 @@ def broker_server(
 
 
 def load_tables(parts: Parts) -> None:
-    """Read what an earlier run of the broker left, and add what every broker has.
+    """Read the tables of the previous run, and add the system topics.
 
     Raises StoreCorrupt when neither a file nor its previous version can be read.
     """

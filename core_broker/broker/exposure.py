@@ -1,6 +1,6 @@
-"""What an operator sees of a broker on its side port: readiness, metrics, internals.
+"""Metrics and internal tables of a broker, for the side port.
 
-Metrics carry the names of RocketMQ 5, so that existing boards work.
+Metrics have the names of RocketMQ 5, so that existing dashboards work.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ Samples = list[tuple[dict[str, str], float]]
 
 
 class Exposure:
-    """Reads the broker's tables when somebody asks; nothing is kept for it."""
+    """Reads the broker's tables at each request; stores no copy."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Exposure:
         self._server = server
 
     def add_metrics(self, metrics: Metrics) -> None:
-        """Give Prometheus the metrics of the broker."""
+        """Register the metrics of the broker."""
         config = self._ctx.config
         metrics.labels = {
             "cluster": config.broker_cluster_name,
@@ -48,7 +48,7 @@ class Exposure:
             metrics.source(source)
 
     def varz(self) -> dict[str, Any]:
-        """The internal counters and tables, for people."""
+        """Return the internal counters and tables for /varz."""
         ctx, compiled = self._ctx, self._compiled
         return {
             "broker": {"name": ctx.config.broker_name, "addr": ctx.addr, "boot_ms": ctx.boot_ms},
@@ -146,7 +146,7 @@ def _connections(ctx: BrokerContext) -> Samples:
 
 
 def _lags(ctx: BrokerContext) -> Counter[str]:
-    """Messages that each group has not consumed, by topic@group."""
+    """Return the consumer lag in messages, by topic@group."""
     lags: Counter[str] = Counter()
     for group, topic, queue_id, offset in ctx.offsets.rows():
         lags[f"{topic}@{group}"] += max(ctx.store.queue_range(topic, queue_id)[1] - offset, 0)

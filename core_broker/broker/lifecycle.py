@@ -3,7 +3,7 @@
     start   side port · store (recovers) · tables · ports · jobs · name servers
     stop    refuse sends · name servers · answer held pulls · drain · tables · store · side port
 
-Everything runs on one event loop; files are synced in threads.
+All parts run on one event loop; files are synced in threads.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from core_broker.store.consume_queues import ArrivalListener
 
 log = logging.getLogger(__name__)
 
-#: The VIP port lies this far below the listen port.
+#: Difference between listen port and VIP port.
 VIP_DISTANCE = 2
-#: How long a stop waits for answers that are still under way.
+#: Maximum wait of a stop for pending responses.
 DRAIN_S = 3.0
 
 
 class Broker:
-    """`await start()`, then `addr` is where it serves, then `await stop()`.
+    """A broker process: `await start()` serves on `addr`, `await stop()` stops in order.
 
-    `settings_file` is rewritten when an administrator changes settings (code 25).
+    `settings_file` is rewritten when an administrator updates settings (code 25).
     """
 
     def __init__(self, config: BrokerConfig, settings_file: Path | None = None) -> None:
@@ -52,31 +52,30 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings in force."""
+        """The current settings."""
         return self._ctx.config
 
     @property
     def addr(self) -> str:
-        """The address that clients use."""
+        """The address in the routes of clients."""
         return self._ctx.addr
 
     @property
     def port(self) -> int:
-        """The port behind `addr`."""
+        """The port of `addr`."""
         return self._ctx.host[1]
 
     @property
     def vip_port(self) -> int:
-        """The port for producers that want to keep away from pulls."""
+        """The VIP port, which accepts sends and no pulls."""
         return self._ctx.vip_port
 
     async def start(self) -> None:
         """Open the store and serve.
 
-        Raises CannotListen when a port is taken, SettingsError when an address or the store's
-        folder cannot be used,
-        StoreLocked when another broker uses the store, StoreCorrupt when it is damaged beyond what
-        recovery repairs. Unreachable name servers are no reason not to start.
+        Raises CannotListen when a port is in use, SettingsError when an address or the store folder
+        cannot be used, StoreLocked when another broker uses the store, StoreCorrupt when recovery
+        cannot repair the store. Unreachable name servers do not fail the start.
         """
         self.readiness.set("started", "starting")
         await self._open_side_port()
@@ -91,7 +90,7 @@ class Broker:
         self.readiness.set("started")
 
     async def stop(self) -> None:
-        """Stop in order; everything that was acknowledged is on disk when this returns.
+        """Stop in order; after the return, every acknowledged message is on disk.
 
         Also ends a start that failed. A second call does nothing.
         """
@@ -109,7 +108,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._has_tables:
-            # Never before they were read: a file that could not be must stay as it is.
+            # Tables are written only after a complete load: an unreadable file must stay unchanged.
             self._parts.saver.close()
         self._ctx.store.close()
         if self.side_port is not None:
@@ -151,7 +150,7 @@ class Broker:
         config, ctx = self.config, self._ctx
         ip = await _address_of(config.broker_ip1)
         port = await self._listen_on("listenPort", config.listen_port)
-        # Known before anybody can connect to the second port.
+        # Set before a client can connect to the VIP port.
         ctx.host = (ip, port)
         wanted_vip = config.listen_port - VIP_DISTANCE if config.listen_port > VIP_DISTANCE else 0
         ctx.vip_port = await self._listen_on("listenPort - 2 (VIP)", wanted_vip)
@@ -173,7 +172,7 @@ class Broker:
 
 
 async def _address_of(host: str) -> str:
-    """The IP address behind brokerIP1, which stands in every record."""
+    """Return the IP address of brokerIP1, which every record contains."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None)

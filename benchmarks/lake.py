@@ -111,10 +111,10 @@ def measure(home: Path, end_ms: int, rounds: int) -> dict[str, dict[str, float]]
     from django.core.management import call_command
     from django.test import Client
 
-    from console.services.analytics.summaries import summarise
+    from console.services.analytics.day_rollups import write_day_rollups
 
     call_command("migrate", verbosity=0)
-    summarise(CLUSTER, lambda: None)  # as at the end of every job
+    write_day_rollups(CLUSTER, lambda: None)  # as at the end of every job
     user, _made = User.objects.get_or_create(username="bench")
     client = Client(headers={"host": "localhost"})
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")

@@ -80,7 +80,7 @@ def replay(namesrv_addr: str, rate: int) -> tuple[float, float, dict[str, int]]:
         name, replays.KIND, by=None, origin=Origin.PERSON, scope=GROUP, inputs=inputs
     )
     began, worked = time.monotonic(), time.process_time()
-    runner.run(job.pk, tell=lambda _job: None)
+    runner.run(job.pk, notify=lambda _job: None)
     took_s, worked_s = time.monotonic() - began, time.process_time() - worked
     row.refresh_from_db()
     gateway.close()

@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.services.jobs import spark
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from console.services.jobs.spark import Availability
 from tests.api.conftest import Api
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow

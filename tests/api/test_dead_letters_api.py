@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from console.areas.deadletters.ledger import LEFT_BEHIND_AFTER
+from console.areas.deadletters.ledger import ABANDONED_AFTER
 from console.areas.deadletters.models import SENDING, Resend
 from core_broker.message.model import Message, MessageExt
 from tests.api.conftest import Api
@@ -159,7 +159,7 @@ def test_two_at_once_send_a_letter_once(api: Api, dead: Dead) -> None:
     for again in (False, True):
         result = resend(api, dead.group, {"ids": [letter], "again": again}, 207)
         assert result["outcomes"][0]["reason"] == "Somebody is sending it at this moment."
-    Resend.objects.filter(pk=row.pk).update(at=timezone.now() - LEFT_BEHIND_AFTER * 2)
+    Resend.objects.filter(pk=row.pk).update(at=timezone.now() - ABANDONED_AFTER * 2)
     assert resend(api, dead.group, {"ids": [letter]}, 200)["sent"] == 1
     row.refresh_from_db()
     assert row.result == "failed"

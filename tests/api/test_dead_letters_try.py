@@ -38,8 +38,8 @@ def test_the_listeners_own_words_are_shown(
     letter = letter_of(api, dead)
     with traffic.consumer(dead.group, dead.topic, accepts=refuse):
         poll(lambda: online(api, dead))
-        said = api("post", f"/dlq/{dead.group}/messages/{letter}/try").json()
-        assert (said["verdict"], said["remark"]) == ("exception", f"ValueError: {REASON}")
+        result = api("post", f"/dlq/{dead.group}/messages/{letter}/try").json()
+        assert (result["verdict"], result["remark"]) == ("exception", f"ValueError: {REASON}")
         address = f"/clusters/local/dlq/{dead.group}/{letter}/"
         assert "Ask a consumer why" in html(page, address)
         shown = page.post(f"{address}try/").content.decode()

@@ -16,7 +16,7 @@ from console.services.analytics.trace_jobs import INGEST
 from console.services.jobs import files, kinds, ledger, spark, tasks
 from console.services.jobs.errors import QueueDown
 from console.services.jobs.models import Job, Origin
-from console.services.jobs.reports import Done, Moved
+from console.services.jobs.reports import Done, Progress
 from console.services.jobs.spark import Availability
 from console.services.jobs.states import State
 from tests.api.conftest import Api, browser
@@ -270,7 +270,7 @@ def test_the_buttons_of_a_job(page: Client, queue: list[int], counting: str) -> 
     assert b"resume-job" in page.post(f"{path}pause/", follow=True).content
     assert b"pause-job" in page.post(f"{path}resume/", follow=True).content
     assert page.get(f"{path}pause/").status_code == 302
-    ledger.note(job, Moved(stage="count", done=5, detail="at 5", outputs={"odd": 3}))
+    ledger.note(job, Progress(stage="count", done=5, detail="at 5", outputs={"odd": 3}))
     shown = page.get(path).content.decode()
     assert all(text in shown for text in ("Counting", "at 5", "Odd ones", "Stars"))
     ledger.finish(job, State.FAILED, error="broken")
@@ -326,7 +326,7 @@ def test_a_reader_looks_but_does_not_fetch_or_steer(filed: Job, reader: User) ->
 def test_every_state_has_a_page_and_a_part(state: State, page: Client, db: None) -> None:
     job = job_in(state)
     if state is State.RUNNING:
-        ledger.note(job, Moved(stage="read", percent=40, done=4, total=10, rate=2.5))
+        ledger.note(job, Progress(stage="read", percent=40, done=4, total=10, rate=2.5))
     path = f"/clusters/local/jobs/{job.pk}/"
     whole = page.get(path).content.decode()
     part = page.get(path, headers={"HX-Request": "true"}).content.decode()

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.areas.messages import exports
-from console.services.jobs import ledger, patience, runner, tasks
+from console.services.jobs import ledger, retry, runner, tasks
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
 from core_broker.message.model import Message
@@ -51,7 +51,7 @@ def exported(api: Api, **wish: Any) -> tuple[Job, bytes]:
     answer = api("post", "/messages/exports", wish)
     assert answer.status_code == 202, answer.content
     number = answer.json()["job"]
-    runner.run(number, tell=lambda job: None)
+    runner.run(number, notify=lambda job: None)
     job = Job.objects.get(pk=number)
     assert job.state == State.SUCCEEDED, job.error
     [file] = api.get(f"/jobs/{number}/files")["items"]
@@ -138,7 +138,7 @@ def test_one_of_a_topic_at_a_time_and_it_can_be_cancelled(
     again = page.post(PAGE, {"topic": topic, "format": "csv", "most": "10"})
     assert again.headers["Location"] == f"/clusters/local/jobs/{number}/"
     ledger.cancel(Job.objects.get(pk=number))
-    runner.run(number, tell=lambda job: None)
+    runner.run(number, notify=lambda job: None)
     assert Job.objects.get(pk=number).state == State.CANCELLED
     assert queue == [number]
 
@@ -146,10 +146,10 @@ def test_one_of_a_topic_at_a_time_and_it_can_be_cancelled(
 def test_a_cluster_that_stays_away_fails_the_job_with_its_reason(
     api: Api, topic: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "TRY_AGAIN_S", 0.0)
+    monkeypatch.setattr(retry, "RETRY_DELAY_S", 0.0)
     number = api("post", "/messages/exports", {"topic": topic}).json()["job"]
     settings.CONSOLE_CLUSTERS = {"local": NOWHERE}
-    runner.run(number, tell=lambda job: None)
+    runner.run(number, notify=lambda job: None)
     job = Job.objects.get(pk=number)
     assert job.state == State.FAILED
     assert NOWHERE in job.error

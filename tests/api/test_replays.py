@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from console.areas.deadletters import ledger, replays
 from console.areas.deadletters.models import SENDING, Replay, Resend
-from console.areas.deadletters.wishes import filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, plan_of
 from console.gateway import gateway
 from console.services.jobs import runner, tasks
 from console.services.jobs.models import Job
@@ -52,7 +52,7 @@ def start(api: Api, dead: Dead, **wish: Any) -> dict[str, Any]:
 def run(number: int) -> list[dict[str, Any]]:
     """Run a job to its end in this process; returns what live pages were told."""
     told: list[dict[str, Any]] = []
-    runner.run(number, tell=lambda job: told.append(job.brief()))
+    runner.run(number, notify=lambda job: told.append(job.brief()))
     return told
 
 
@@ -156,13 +156,13 @@ def test_another_worker_goes_on_and_sends_nothing_twice(
     rows = Resend.objects.filter(batch=replay.batch)
     assert rows.count() == LETTERS, "each letter went through the ledger once"
     on_its_way.refresh_from_db()
-    assert (on_its_way.result, on_its_way.reason) == ("failed", ledger.LEFT_BEHIND)
+    assert (on_its_way.result, on_its_way.reason) == ("failed", ledger.ABANDONED)
 
 
 def test_a_target_that_is_gone_ends_the_job_and_keeps_its_counts(
     api: Api, dead: Dead, queue: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "FAILURES_IN_A_ROW_MAX", 2)
+    monkeypatch.setattr(replays, "CONSECUTIVE_FAILURES_MAX", 2)
     begun = start(api, dead, target="topic", topic="nosuch-target", rate=10)
     [*_rest, last] = run(begun["job"])
     assert last["state"] == "failed"

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from console.audit.models import AuditRow
 from console.services.exports import tables
 from console.services.exports.files import writer
-from console.services.jobs import patience, runner, tasks
+from console.services.jobs import retry, runner, tasks
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
 from tests.api.conftest import Api, browser
@@ -53,7 +53,7 @@ def exported(api: Api, **wish: Any) -> tuple[Job, bytes]:
     answer = api("post", "/exports", wish)
     assert answer.status_code == 202, answer.content
     number = answer.json()["job"]
-    runner.run(number, tell=lambda job: None)
+    runner.run(number, notify=lambda job: None)
     job = Job.objects.get(pk=number)
     assert job.state == State.SUCCEEDED, job.error
     [file] = api.get(f"/jobs/{number}/files")["items"]
@@ -196,10 +196,10 @@ def test_no_cell_of_a_list_is_a_formula() -> None:
 def test_a_cluster_that_stays_away_fails_the_job_with_its_reason(
     api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "TRY_AGAIN_S", 0.0)
+    monkeypatch.setattr(retry, "RETRY_DELAY_S", 0.0)
     number = api("post", "/exports", {"table": "topics"}).json()["job"]
     settings.CONSOLE_CLUSTERS = {"local": NOWHERE}
-    runner.run(number, tell=lambda job: None)
+    runner.run(number, notify=lambda job: None)
     job = Job.objects.get(pk=number)
     assert job.state == State.FAILED
     assert NOWHERE in job.error

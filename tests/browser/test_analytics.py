@@ -11,7 +11,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from console.services.jobs import spark
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from console.services.jobs.spark import Availability
 from tests.browser.conftest import PAGE_TIMEOUT_MS, is_fault
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow

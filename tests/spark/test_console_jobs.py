@@ -9,13 +9,13 @@ import psutil
 import pytest
 from pytest_django import Settings
 
-from console.services.analytics import questions, trace_jobs
-from console.services.analytics.desk import asking
-from console.services.analytics.figures import Scope
+from console.services.analytics import queries, trace_jobs
+from console.services.analytics.aggregates import Scope
+from console.services.analytics.lake_session import lake_reader
 from console.services.analytics.ranges import on_grid
 from console.services.jobs import ledger, runner
 from console.services.jobs.models import Job, Origin
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from console.services.jobs.states import State
 from tests.spark.traffic import send, trace_bodies
 from tests.support.cluster import Cluster
@@ -48,7 +48,7 @@ def bodies(
 
 def run(tell: "Killer") -> Job:
     job = ledger.enqueue("local", trace_jobs.INGEST, by=None, origin=Origin.PERSON)
-    runner.run(job.pk, tell=tell)
+    runner.run(job.pk, notify=tell)
     job.refresh_from_db()
     return job
 
@@ -83,8 +83,8 @@ def test_a_killed_jvm_fails_the_job_and_the_next_run_continues(bodies: list[byte
     records = [record for body in bodies for record in decode_trace(body).records]
     now = time.time_ns() // 1_000_000
     scope = Scope(on_grid(now - 24 * HOUR_MS, now + 24 * HOUR_MS))
-    with asking("local") as reader:
-        counts = questions.overview(reader, scope).total.counts
+    with lake_reader("local") as reader:
+        counts = queries.overview(reader, scope).total.counts
     assert counts.sends == sum(isinstance(record, Pub) for record in records)
     again = run(Killer(None))
     assert (again.state, again.done) == (State.SUCCEEDED, 0)

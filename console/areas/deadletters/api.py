@@ -16,12 +16,12 @@ from rest_framework.response import Response
 
 from console.api.paging import read_limit
 from console.api.views import ClusterResource, told_with
-from console.areas.deadletters import marks, shapes
-from console.areas.deadletters.export import FORMATS
+from console.areas.deadletters import serializers, states
 from console.areas.deadletters.ledger import resend
-from console.areas.deadletters.sending import RESEND_ACTION, count_results, told
+from console.areas.deadletters.message_export import FORMATS
+from console.areas.deadletters.requests import filter_of, plan_of
+from console.areas.deadletters.sending import RESEND_ACTION, audit_details, count_results
 from console.areas.deadletters.views import export_response
-from console.areas.deadletters.wishes import filter_of, plan_of
 from console.audit.recording import audited
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.dead_letters import summary as questions
@@ -39,47 +39,49 @@ FILTER_PARAMETERS = [
     OpenApiParameter("tag", OpenApiTypes.STR),
     OpenApiParameter("topic", OpenApiTypes.STR, description="The topic it came from."),
     OpenApiParameter("text", OpenApiTypes.STR, description="Held by its body or a property."),
-    OpenApiParameter("state", OpenApiTypes.STR, enum=[each.value for each in marks.Mark]),
+    OpenApiParameter(
+        "state", OpenApiTypes.STR, enum=[each.value for each in states.DeadLetterState]
+    ),
 ]
 
 
 def read_filter(params: Any) -> dict[str, Any]:
     """The filter of a query string; 400 for one that makes no sense."""
     given = {each.name: params[each.name] for each in FILTER_PARAMETERS if params.get(each.name)}
-    asked = shapes.FilterSerializer(data=given)
+    asked = serializers.FilterSerializer(data=given)
     asked.is_valid(raise_exception=True)
     return dict(asked.validated_data)
 
 
 def group_row(
-    held: DeadLetterGroup, dealt: int, clients: Any, reason: DeadLetterCause | None
+    held: DeadLetterGroup, handled: int, clients: Any, reason: DeadLetterCause | None
 ) -> Any:
     """One group with what the ledger and its consumers add."""
     members = clients.get(held.group)
     fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
     return {
         **{name: getattr(held, name) for name in fields},
-        "dealt_with": dealt,
+        "dealt_with": handled,
         "clients": None if members is None else len(members.clients),
-        "why": shapes.WhySerializer(reason).data if reason else None,
+        "why": serializers.CauseSerializer(reason).data if reason else None,
     }
 
 
 def dealt_with(cluster: Cluster, held: Iterable[DeadLetterGroup]) -> Counter[str]:
-    return marks.dealt_with(cluster.name, {each.group: each.oldest_ms for each in held})
+    return states.dealt_with(cluster.name, {each.group: each.oldest_ms for each in held})
 
 
 class DeadLetterGroupList(ClusterResource):
-    @extend_schema(responses=shapes.DeadLetterGroupsSerializer)
+    @extend_schema(responses=serializers.DeadLetterGroupsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
         """Every group that has dead letters, most first."""
         answer = self.cluster.ask(questions.groups_with_dead_letters)
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names).value
         reasons = self.cluster.ask(newest_causes, names).value
-        dealt = dealt_with(self.cluster, answer.value)
+        handled = dealt_with(self.cluster, answer.value)
         rows = [
-            group_row(each, dealt[each.group], clients, reasons.get(each.group))
+            group_row(each, handled[each.group], clients, reasons.get(each.group))
             for each in answer.value
         ]
         total = sum(each.count or 0 for each in answer.value)
@@ -87,15 +89,15 @@ class DeadLetterGroupList(ClusterResource):
 
 
 class DeadLetterGroupOne(ClusterResource):
-    @extend_schema(responses=shapes.DeadLetterGroupAnswerSerializer)
+    @extend_schema(responses=serializers.DeadLetterGroupAnswerSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """How many dead letters a group has; 404 when it has none."""
         answer = self.cluster.ask(questions.summary, group)
         if answer.value is None:
             raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
         clients = self.cluster.ask(clients_of, (group,)).value
-        dealt = dealt_with(self.cluster, [answer.value])[group]
-        row = group_row(answer.value, dealt, clients, self.cluster.ask(newest_cause, group).value)
+        handled = dealt_with(self.cluster, [answer.value])[group]
+        row = group_row(answer.value, handled, clients, self.cluster.ask(newest_cause, group).value)
         return Response({**row, **told_with(answer)})
 
 
@@ -106,7 +108,7 @@ class DeadLetterList(ClusterResource):
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 if absent."),
             OpenApiParameter("cursor", OpenApiTypes.STR),
         ],
-        responses=shapes.DeadLetterPageSerializer,
+        responses=serializers.DeadLetterPageSerializer,
     )
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """The dead letters of a group that match, newest first."""
@@ -115,10 +117,10 @@ class DeadLetterList(ClusterResource):
         wanted = filter_of(self.cluster.name, group, read_filter(params))
         answer = self.cluster.ask(search, group, wanted, params.get("cursor") or None, limit)
         page = answer.value
-        found = marks.letters(self.cluster.name, page.rows)
+        found = states.dead_letters(self.cluster.name, page.rows)
         return Response(
             {
-                "items": shapes.DeadLetterSerializer(found, many=True).data,
+                "items": serializers.DeadLetterSerializer(found, many=True).data,
                 "total": page.total,
                 "scanned": page.scanned,
                 "unreadable": page.unreadable,
@@ -157,8 +159,11 @@ class DeadLetterResend(ClusterResource):
         parameters=[
             OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Look, and send nothing.")
         ],
-        request=shapes.ResendRequestSerializer,
-        responses={200: shapes.ResendAnswerSerializer, 207: shapes.ResendAnswerSerializer},
+        request=serializers.ResendRequestSerializer,
+        responses={
+            200: serializers.ResendAnswerSerializer,
+            207: serializers.ResendAnswerSerializer,
+        },
         examples=[
             OpenApiExample(
                 "One dead letter to its group",
@@ -179,7 +184,7 @@ class DeadLetterResend(ClusterResource):
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
         """Send dead letters again. 200 when all were sent, 207 when some failed or were skipped."""
-        asked = shapes.ResendRequestSerializer(data=request.data)
+        asked = serializers.ResendRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wish, dry_run = asked.validated_data, read_dry_run(request)
         plan, again = plan_of(wish, dry_run=dry_run), wish["again"]
@@ -191,7 +196,7 @@ class DeadLetterResend(ClusterResource):
         else:
             with audited(request, RESEND_ACTION, cluster=cluster, target=group) as entry:
                 outcomes = resend(self.cluster, group, ids, plan, by=request.user, again=again)
-                entry.after = told(plan, again=again)
+                entry.after = audit_details(plan, again=again)
                 entry.outcomes(outcomes)
         counts = count_results(outcomes)
         whole = counts[Result.SENT] + counts[Result.PLANNED] == len(outcomes)
@@ -200,7 +205,7 @@ class DeadLetterResend(ClusterResource):
                 "dry_run": dry_run,
                 "matched": len(outcomes),
                 **counts,
-                "outcomes": shapes.ResendOutcomeSerializer(outcomes, many=True).data,
+                "outcomes": serializers.ResendOutcomeSerializer(outcomes, many=True).data,
             },
             status.HTTP_200_OK if whole else status.HTTP_207_MULTI_STATUS,
         )
@@ -228,14 +233,17 @@ class DeadLetterDiscard(ClusterResource):
     actions = {"post": "deadletter.discard"}
 
     @extend_schema(
-        request=shapes.IdsSerializer,
-        responses={200: shapes.MarkAnswerSerializer, 207: shapes.MarkAnswerSerializer},
+        request=serializers.IdsSerializer,
+        responses={
+            200: serializers.DiscardAnswerSerializer,
+            207: serializers.DiscardAnswerSerializer,
+        },
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
         """Mark dead letters as dealt with; they stay where they are."""
         ids = read_ids(request)
         with audited(request, "deadletter.discard", cluster=cluster, target=group) as entry:
-            outcomes = marks.discard(self.cluster, group, ids, by=request.user)
+            outcomes = states.discard(self.cluster, group, ids, by=request.user)
             entry.outcomes(outcomes)
         counts = count_results(outcomes)
         told_counts = {
@@ -250,18 +258,18 @@ class DeadLetterDiscard(ClusterResource):
 class DeadLetterRestore(ClusterResource):
     actions = {"post": "deadletter.restore"}
 
-    @extend_schema(request=shapes.IdsSerializer, responses=shapes.MarkAnswerSerializer)
+    @extend_schema(request=serializers.IdsSerializer, responses=serializers.DiscardAnswerSerializer)
     def post(self, request: Request, cluster: str, group: str) -> Response:
         """Take the mark of discarded letters away; skipped are those that had none."""
         ids = read_ids(request)
         with audited(request, "deadletter.restore", cluster=cluster, target=group) as entry:
-            count = marks.restore(self.cluster.name, group, ids)
+            count = states.restore(self.cluster.name, group, ids)
             entry.after = {"restored": count, "ids": ids}
         return Response({"done": count, "skipped": len(set(ids)) - count, "failed": 0})
 
 
 def read_ids(request: Request) -> list[str]:
-    asked = shapes.IdsSerializer(data=request.data)
+    asked = serializers.IdsSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     return [each.upper() for each in asked.validated_data["ids"]]
 

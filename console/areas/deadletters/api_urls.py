@@ -14,7 +14,7 @@ urlpatterns = [
     path("dlq/<str:group>/restore", api.DeadLetterRestore.as_view(), name="api-dlq-restore"),
     path(
         "dlq/<str:group>/messages/<str:offset_msg_id>/try",
-        direct.LetterTry.as_view(),
+        direct.DeadLetterTry.as_view(),
         name="api-dlq-try",
     ),
     path("dlq/<str:group>/replays", replay_api.ReplayList.as_view(), name="api-dlq-replays"),

@@ -12,13 +12,13 @@ class DeadLettersConfig(AreaConfig):
     icon = "skull"
 
     def ready(self) -> None:
-        from console.areas.deadletters import exporting, journeys, replays
-        from console.areas.traces import seen
+        from console.areas.deadletters import export, journeys, replays
+        from console.areas.traces import broker_events
         from console.services.exports import tables
         from console.services.jobs import kinds
 
-        seen.register(journeys.resends_of_journey)
-        tables.register(exporting.TABLE)
+        broker_events.register(journeys.resends_of_journey)
+        tables.register(export.TABLE)
         kinds.register(
             replays.KIND,
             replays.work,

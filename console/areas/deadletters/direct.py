@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from console.api.views import ClusterResource
 from console.areas.deadletters.ledger import Person, person
 from console.areas.deadletters.models import Resend
-from console.areas.deadletters.views import letter_crumbs
+from console.areas.deadletters.views import dead_letter_crumbs
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster
@@ -26,7 +26,7 @@ DIRECT_ACTION = "deadletter.try"
 TARGET = "consumer"
 
 
-class SaidSerializer(serializers.Serializer[Any]):
+class DirectResultSerializer(serializers.Serializer[Any]):
     """What the listener of one consumer made of the letter. With success it has consumed it."""
 
     verdict = serializers.ChoiceField(choices=[each.value for each in ListenerResult])
@@ -35,35 +35,37 @@ class SaidSerializer(serializers.Serializer[Any]):
     took_ms = serializers.IntegerField()
 
 
-def try_on_a_consumer(
+def deliver_to_consumer(
     request: HttpRequest | Request, cluster: Cluster, group: str, offset_msg_id: str
 ) -> DirectResult:
     """Hand a letter to one consumer. One that is taken counts in the ledger as sent again."""
     with audited(request, DIRECT_ACTION, cluster=cluster.name, target=group) as entry:
-        said = cluster.do(deliver_directly, group, offset_msg_id)
+        result = cluster.do(deliver_directly, group, offset_msg_id)
         entry.after = {
             "letter": offset_msg_id.upper(),
-            "client": said.client,
-            "verdict": said.verdict.value,
+            "client": result.client,
+            "verdict": result.verdict.value,
         }
-        if said.verdict is not ListenerResult.SUCCESS:
-            entry.failed(said.remark or said.verdict.value)
-    _write_down(cluster.name, group, offset_msg_id.upper(), said, request.user)
-    return said
+        if result.verdict is not ListenerResult.SUCCESS:
+            entry.failed(result.remark or result.verdict.value)
+    _record(cluster.name, group, offset_msg_id.upper(), result, request.user)
+    return result
 
 
-def _write_down(cluster: str, group: str, letter_id: str, said: DirectResult, by: Person) -> None:
-    took = said.verdict is ListenerResult.SUCCESS
+def _record(
+    cluster: str, group: str, dead_letter_id: str, result: DirectResult, by: Person
+) -> None:
+    took = result.verdict is ListenerResult.SUCCESS
     Resend.objects.create(
         cluster=cluster,
         group=group,
-        offset_msg_id=letter_id,
-        died_ms=said.died_ms,
+        offset_msg_id=dead_letter_id,
+        died_ms=result.died_ms,
         batch=uuid4(),
-        msg_id=said.msg_id,
+        msg_id=result.msg_id,
         target=TARGET,
         result=Result.SENT if took else Result.FAILED,
-        reason=said.remark or ("" if took else said.verdict.value),
+        reason=result.remark or ("" if took else result.verdict.value),
         by=person(by),
     )
 
@@ -71,7 +73,7 @@ def _write_down(cluster: str, group: str, letter_id: str, said: DirectResult, by
 class TryPage(ClusterPage):
     """The button of a letter's page, and the answer."""
 
-    template = "deadletters/said.html"
+    template = "deadletters/direct_result.html"
     actions = {"post": DIRECT_ACTION}
 
     def get(
@@ -82,23 +84,23 @@ class TryPage(ClusterPage):
     def post(
         self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
     ) -> HttpResponse:
-        said = try_on_a_consumer(request, self.cluster, group, offset_msg_id)
+        result = deliver_to_consumer(request, self.cluster, group, offset_msg_id)
         title = _("What the consumer said")
         return self.show(
             title=title,
-            crumbs=letter_crumbs(self.cluster.name, group, title),
+            crumbs=dead_letter_crumbs(self.cluster.name, group, title),
             group=group,
             offset_msg_id=offset_msg_id,
-            said=said,
+            result=result,
         )
 
 
-class LetterTry(ClusterResource):
+class DeadLetterTry(ClusterResource):
     actions = {"post": DIRECT_ACTION}
 
-    @extend_schema(request=None, responses=SaidSerializer)
+    @extend_schema(request=None, responses=DirectResultSerializer)
     def post(self, request: Request, cluster: str, group: str, offset_msg_id: str) -> Response:
         """Have one consumer handle a dead letter now, and tell its answer. It is a delivery: a
         letter that is taken is done. 409 when no consumer is online."""
-        said = try_on_a_consumer(request, self.cluster, group, offset_msg_id)
-        return Response(SaidSerializer(said).data)
+        result = deliver_to_consumer(request, self.cluster, group, offset_msg_id)
+        return Response(DirectResultSerializer(result).data)

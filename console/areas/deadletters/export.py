@@ -1,107 +1,51 @@
-"""Dead letters as a file: a JSON object a line, or a table for a spreadsheet."""
+"""The list of groups that have dead letters as a file; `export.py` has the letters of one group."""
 
-import base64
-import csv
-import io
-import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import msgspec
+from django.utils.translation import gettext_lazy as _
 
-from console.areas.deadletters.marks import Letter, letters
-from console.areas.messages.body import is_text
+from console.areas.deadletters.api import dealt_with, group_row
+from console.areas.deadletters.serializers import CauseSerializer, DeadLetterGroupSerializer
 from console.gateway import Cluster
-from console.gateway.dead_letters.search import DeadLetterFilter, search
-from core_broker.errors import ProtocolError
+from console.gateway.dead_letters import summary as questions
+from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, newest_causes
+from console.gateway.dead_letters.summary import DeadLetterGroup
+from console.gateway.groups.members import clients_of
+from console.services.exports.tables import Asked, Found, Part, Table, batched
 
-#: A file holds no more; whoever needs more filters by time.
-EXPORT_LETTERS_MAX: Final = 10_000
-PAGE_LETTERS: Final = 200
-FORMATS: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
-COLUMNS: Final = (
-    "msg_id",
-    "offset_msg_id",
-    "died_ms",
-    "born_ms",
-    "origin_topic",
-    "tags",
-    "keys",
-    "deliveries",
-    "state",
-    "body",
-    "body_encoding",
-    "properties",
+
+def found(cluster: Cluster, _asked: Asked) -> Found:
+    answer = cluster.ask(questions.groups_with_dead_letters)
+    return Found(len(answer.value), _parts(cluster, answer.value), answer.failures)
+
+
+def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
+    """The list tells why of its first groups; a file, which has time, of all."""
+    for part in batched(held, GROUPS_ASKED_MAX):
+        names = tuple(each.group for each in part)
+        clients = cluster.ask(clients_of, names)
+        reasons = cluster.ask(newest_causes, names).value
+        handled = dealt_with(cluster, part)
+        rows = [
+            group_row(each, handled[each.group], clients.value, reasons.get(each.group))
+            for each in part
+        ]
+        yield Part([_flat(row) for row in rows], clients.failures)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    why = row.pop("why") or {}
+    return {**row, **{f"why_{name}": value for name, value in why.items()}}
+
+
+TABLE = Table(
+    name="dead-letters",
+    title=_("Dead letters"),
+    page="deadletters:list",
+    columns=(
+        *(name for name in list(DeadLetterGroupSerializer().fields) if name != "why"),
+        *(f"why_{name}" for name in list(CauseSerializer().fields)),
+    ),
+    found=found,
 )
-#: A cell that begins so is a formula to a spreadsheet.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def exported(cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str) -> Iterator[bytes]:
-    """The file in pieces, newest letter first. The first page is read before this returns, so that
-    a group that is not there is an error and not an empty file."""
-    first = cluster.ask(search, group, wanted, None, PAGE_LETTERS).value
-    return _pieces(cluster, group, wanted, kind, first)
-
-
-def _pieces(
-    cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str, page: Any
-) -> Iterator[bytes]:
-    if kind == "csv":
-        yield _csv_line(COLUMNS)
-    count = 0
-    while True:
-        for letter in letters(cluster.name, page.rows):
-            if count >= EXPORT_LETTERS_MAX:
-                return
-            count += 1
-            row = _row(letter)
-            yield (
-                _csv_line([_cell(row[name]) for name in COLUMNS])
-                if kind == "csv"
-                else msgspec.json.encode(row) + b"\n"
-            )
-        if not page.next_cursor:
-            return
-        page = cluster.ask(search, group, wanted, page.next_cursor, PAGE_LETTERS).value
-
-
-def file_name(group: str, kind: str) -> str:
-    """A name that every system can store, whatever the group is called."""
-    return f"dead-letters-{re.sub('[^A-Za-z0-9_-]', '_', group)[:100]}.{kind}"
-
-
-def _row(letter: Letter) -> dict[str, Any]:
-    message = letter.ref.message
-    try:
-        body = message.decompressed_body()
-    except ProtocolError:
-        body = message.body
-    readable = is_text(body)
-    return {
-        "msg_id": message.msg_id,
-        "offset_msg_id": message.offset_msg_id,
-        "died_ms": message.store_timestamp,
-        "born_ms": message.born_timestamp,
-        "origin_topic": letter.origin,
-        "tags": message.tags or "",
-        "keys": list(message.keys),
-        "deliveries": message.reconsume_times,
-        "state": letter.mark.value,
-        "body": body.decode() if readable else base64.b64encode(body).decode(),
-        "body_encoding": "text" if readable else "base64",
-        "properties": dict(message.properties),
-    }
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list):
-        value = " ".join(value)
-    text = msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _csv_line(cells: Any) -> bytes:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode()

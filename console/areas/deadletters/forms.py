@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.areas.deadletters.marks import Mark
+from console.areas.deadletters.states import DeadLetterState
 from console.areas.messages.body import is_text
 from console.areas.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX, MomentField
 from console.frame.forms import TablerForm
@@ -50,9 +50,9 @@ class FilterForm(TablerForm):
         required=False,
         choices=[
             ("", _("all")),
-            (Mark.OPEN, _("open")),
-            (Mark.RESENT, _("sent again")),
-            (Mark.DISCARDED, _("discarded")),
+            (DeadLetterState.OPEN, _("open")),
+            (DeadLetterState.RESENT, _("sent again")),
+            (DeadLetterState.DISCARDED, _("discarded")),
         ],
     )
 

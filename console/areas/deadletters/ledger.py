@@ -22,21 +22,21 @@ from console.gateway.messages.stored import MessageRef
 Person = AbstractBaseUser | AnonymousUser | None
 
 #: A row that says “sending” for longer was left behind by a console that ended on the way.
-LEFT_BEHIND_AFTER = timedelta(milliseconds=2 * RESEND_DEADLINE_MS)
+ABANDONED_AFTER = timedelta(milliseconds=2 * RESEND_DEADLINE_MS)
 #: Rows written at once, within what a database takes in one statement.
 ROWS_AT_ONCE = 100
 #: Ids that one statement asks for.
 IDS_AT_ONCE = 500
 
 # Kept in the row in English, shown in the reader's language.
-LEFT_BEHIND = gettext_noop(
+ABANDONED = gettext_noop(
     "The outcome is unknown: the console ended while it was sending this, so it may have been sent."
 )
-SENT_BEFORE = _(
+RESENT_BEFORE = _(
     "It was sent again before. Choose “Also what was sent before” (in the API: again) to send it "
     "once more."
 )
-BEING_SENT = _("Somebody is sending it at this moment.")
+IN_PROGRESS = _("Somebody is sending it at this moment.")
 DISCARDED = _(
     "It was discarded. Restore it, or choose “Also what was sent before” (in the API: again)."
 )
@@ -61,7 +61,7 @@ def resend(
     def send(to_send: tuple[str, ...]) -> Iterable[Outcome]:
         return cluster.do(commands.resend, group, to_send, plan)
 
-    return _through_the_ledger(cluster.name, group, wanted, plan, send, by, uuid4(), again=again)
+    return _resend_recorded(cluster.name, group, wanted, plan, send, by, uuid4(), again=again)
 
 
 def resend_messages(
@@ -83,14 +83,14 @@ def resend_messages(
             commands.resend_messages, group, tuple(found[each] for each in to_send), plan
         )
 
-    outcomes = _through_the_ledger(
+    outcomes = _resend_recorded(
         cluster.name, group, list(found), plan, send, by, batch, again=again
     )
     _write_skipped(cluster.name, group, plan, outcomes, by, batch)
     return outcomes
 
 
-def _through_the_ledger(
+def _resend_recorded(
     cluster: str,
     group: str,
     wanted: Sequence[str],
@@ -107,25 +107,25 @@ def _through_the_ledger(
             cluster=cluster,
             offset_msg_id__in=wanted,
             result=SENDING,
-            at__gte=timezone.now() - LEFT_BEHIND_AFTER,
+            at__gte=timezone.now() - ABANDONED_AFTER,
         )
         claimed = set(wanted) - set(busy.values_list("offset_msg_id", flat=True))
     else:
         claimed = _claim(cluster, group, wanted, plan, by, batch)
-    left_out = {} if again else _dealt_with(cluster, claimed)
+    excluded = {} if again else _dealt_with(cluster, claimed)
     if not plan.dry_run:
-        Resend.objects.filter(batch=batch, result=SENDING, offset_msg_id__in=left_out).delete()
-    to_send = tuple(each for each in wanted if each in claimed and each not in left_out)
+        Resend.objects.filter(batch=batch, result=SENDING, offset_msg_id__in=excluded).delete()
+    to_send = tuple(each for each in wanted if each in claimed and each not in excluded)
     done = _send(send, to_send)
     if not plan.dry_run:
-        _write_down(batch, done)
+        _record(batch, done)
     return tuple(
-        done.get(each) or Outcome(each, Result.SKIPPED, left_out.get(each, BEING_SENT))
+        done.get(each) or Outcome(each, Result.SKIPPED, excluded.get(each, IN_PROGRESS))
         for each in wanted
     )
 
 
-def sent_before(cluster: str, ids: Collection[str]) -> dict[str, Resend]:
+def resent_before(cluster: str, ids: Collection[str]) -> dict[str, Resend]:
     """The latest successful resend of each of the dead letters that have one."""
     return {row.offset_msg_id: row for row in resends_of(cluster, ids)}
 
@@ -142,10 +142,10 @@ def resends_of(cluster: str, ids: Collection[str]) -> list[Resend]:
     return list(rows.order_by("at", "id").select_related("by"))
 
 
-def end_left_behind(batch: UUID) -> int:
+def fail_abandoned(batch: UUID) -> int:
     """What a batch was sending when its console ended: its outcome is unknown."""
     rows = Resend.objects.filter(batch=batch, result=SENDING)
-    return rows.update(result=Result.FAILED, reason=LEFT_BEHIND)
+    return rows.update(result=Result.FAILED, reason=ABANDONED)
 
 
 def person(by: Person) -> User | None:
@@ -158,7 +158,7 @@ def _dealt_with(cluster: str, ids: Collection[str]) -> dict[str, Any]:
     reasons: dict[str, Any] = dict.fromkeys(
         discards.values_list("offset_msg_id", flat=True), DISCARDED
     )
-    return reasons | dict.fromkeys(sent_before(cluster, ids), SENT_BEFORE)
+    return reasons | dict.fromkeys(resent_before(cluster, ids), RESENT_BEFORE)
 
 
 def _claim(
@@ -168,13 +168,13 @@ def _claim(
 
     Whether it was sent before must be looked up after this: until then another one may be at it.
     """
-    left_behind = Resend.objects.filter(
+    abandoned = Resend.objects.filter(
         cluster=cluster,
         offset_msg_id__in=ids,
         result=SENDING,
-        at__lt=timezone.now() - LEFT_BEHIND_AFTER,
+        at__lt=timezone.now() - ABANDONED_AFTER,
     )
-    left_behind.update(result=Result.FAILED, reason=LEFT_BEHIND)
+    abandoned.update(result=Result.FAILED, reason=ABANDONED)
     Resend.objects.bulk_create(
         [
             Resend(
@@ -208,7 +208,7 @@ def _send(
     return {each.id: each for each in outcomes}
 
 
-def _write_down(batch: UUID, done: dict[str, Outcome]) -> None:
+def _record(batch: UUID, done: dict[str, Outcome]) -> None:
     rows = list(Resend.objects.filter(batch=batch, result=SENDING))
     for row in rows:
         outcome = done[row.offset_msg_id]

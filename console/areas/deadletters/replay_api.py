@@ -13,11 +13,11 @@ from rest_framework.response import Response
 
 from console.api.paging import read_limit
 from console.api.views import ClusterResource
-from console.areas.deadletters import replays, shapes
+from console.areas.deadletters import replays, serializers
 from console.areas.deadletters.api import read_dry_run
 from console.areas.deadletters.models import Replay
 from console.areas.deadletters.replaying import START_ACTION, replay_of
-from console.areas.deadletters.wishes import filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, plan_of
 from console.audit.recording import audited
 from console.gateway.dead_letters.search import count
 
@@ -42,19 +42,19 @@ def replay_row(replay: Replay) -> dict[str, Any]:
 class ReplayList(ClusterResource):
     actions = {"post": START_ACTION}
 
-    @extend_schema(responses=shapes.ReplayListSerializer)
+    @extend_schema(responses=serializers.ReplayListSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """The newest replays of the group."""
         rows = Replay.objects.filter(cluster=self.cluster.name, group=group).select_related("by")
         found = [replay_row(each) for each in rows[:REPLAYS_SHOWN]]
-        return Response(shapes.ReplayListSerializer({"items": found}).data)
+        return Response(serializers.ReplayListSerializer({"items": found}).data)
 
     @extend_schema(
         parameters=[
             OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Count, and send nothing.")
         ],
-        request=shapes.ReplayRequestSerializer,
-        responses={200: shapes.ReplayCountSerializer, 202: shapes.ReplaySerializer},
+        request=serializers.ReplayRequestSerializer,
+        responses={200: serializers.ReplayCountSerializer, 202: serializers.ReplaySerializer},
         examples=[
             OpenApiExample(
                 "Open letters of one tag, 50 a second",
@@ -65,7 +65,7 @@ class ReplayList(ClusterResource):
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
         """Start a replay of whatever matches: 202 with its job. 409 while the group has one."""
-        asked = shapes.ReplayRequestSerializer(data=request.data)
+        asked = serializers.ReplayRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wish = dict(asked.validated_data)
         rate = wish.pop("rate")
@@ -73,24 +73,24 @@ class ReplayList(ClusterResource):
         if read_dry_run(request):
             wanted = filter_of(self.cluster.name, group, wish.get("filter") or {})
             counted = self.cluster.ask(count, group, wanted).value
-            return Response(shapes.ReplayCountSerializer(counted).data)
+            return Response(serializers.ReplayCountSerializer(counted).data)
         with audited(request, START_ACTION, cluster=cluster, target=group) as entry:
             replay, job = replays.begin(self.cluster, group, wish, rate, by=request.user)
             entry.after = {"replay": replay.pk, "job": job.pk, "rate": rate}
         names = {"cluster": cluster, "group": group, "number": replay.pk}
         return Response(
-            shapes.ReplaySerializer(replay_row(replay)).data,
+            serializers.ReplaySerializer(replay_row(replay)).data,
             status.HTTP_202_ACCEPTED,
             headers={"Location": reverse("api-dlq-replay", kwargs=names)},
         )
 
 
 class ReplayOne(ClusterResource):
-    @extend_schema(responses=shapes.ReplaySerializer)
+    @extend_schema(responses=serializers.ReplaySerializer)
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
         """One replay with its counts: matched is the sum of sent, failed and skipped."""
         replay = replay_of(self.cluster.name, group, number)
-        return Response(shapes.ReplaySerializer(replay_row(replay)).data)
+        return Response(serializers.ReplaySerializer(replay_row(replay)).data)
 
 
 class ReplayOutcomes(ClusterResource):
@@ -100,7 +100,7 @@ class ReplayOutcomes(ClusterResource):
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 500; 50 if absent."),
             OpenApiParameter("cursor", OpenApiTypes.STR),
         ],
-        responses=shapes.ReplayOutcomesSerializer,
+        responses=serializers.ReplayOutcomesSerializer,
     )
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
         """What became of each letter, newest first."""
@@ -119,7 +119,7 @@ class ReplayOutcomes(ClusterResource):
         shown = found[:limit]
         return Response(
             {
-                "items": shapes.ReplayOutcomeSerializer(shown, many=True).data,
+                "items": serializers.ReplayOutcomeSerializer(shown, many=True).data,
                 "next_cursor": str(shown[-1].pk) if len(found) > limit else None,
             }
         )

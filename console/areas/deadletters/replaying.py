@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from console.areas.deadletters import replays
 from console.areas.deadletters.forms import FilterForm, ReplayForm
 from console.areas.deadletters.models import Replay
-from console.areas.deadletters.views import letter_crumbs
-from console.areas.deadletters.wishes import filter_of
+from console.areas.deadletters.requests import filter_of
+from console.areas.deadletters.views import dead_letter_crumbs
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
 from console.gateway import Unusable
@@ -64,7 +64,7 @@ class ReplayPage(ClusterPage):
         rows = Replay.objects.filter(cluster=self.cluster.name, group=group).select_related("by")
         return self.show(
             title=_("Send again whatever matches"),
-            crumbs=letter_crumbs(self.cluster.name, group, _("Replay")),
+            crumbs=dead_letter_crumbs(self.cluster.name, group, _("Replay")),
             status=status,
             group=group,
             counted=counted,
@@ -96,7 +96,7 @@ class OutcomesPage(ClusterPage):
         title = _("Replay %(number)d") % {"number": replay.pk}
         return self.show(
             title=title,
-            crumbs=letter_crumbs(self.cluster.name, group, title),
+            crumbs=dead_letter_crumbs(self.cluster.name, group, title),
             group=group,
             replay=replay,
             job=replays.job_of(replay),

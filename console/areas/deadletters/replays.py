@@ -20,12 +20,12 @@ from django.utils.translation import gettext_lazy as _
 from console.areas.deadletters.ledger import (
     IDS_AT_ONCE,
     Person,
-    end_left_behind,
+    fail_abandoned,
     person,
     resend_messages,
 )
 from console.areas.deadletters.models import Replay, Resend
-from console.areas.deadletters.wishes import filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, plan_of
 from console.gateway import Cluster, GatewayError, NotFound, gateway
 from console.gateway.dead_letters.resend import Outcome, Plan, Result
 from console.gateway.dead_letters.search import (
@@ -44,7 +44,7 @@ KIND: Final = "replay"
 #: Letters are read and sent in steps of this length.
 STEP_S: Final = 0.2
 #: So many failures one after the other, and the job gives up: something is wrong with the target.
-FAILURES_IN_A_ROW_MAX: Final = 100
+CONSECUTIVE_FAILURES_MAX: Final = 100
 REPLAYS_KEPT: Final = 200
 RESULTS: Final = (Result.SENT.value, Result.FAILED.value, Result.SKIPPED.value)
 
@@ -86,24 +86,26 @@ def work(job: Job, control: Control) -> Done:
     replay = Replay.objects.filter(pk=job.inputs.get("replay"), cluster=job.cluster).first()
     if replay is None:
         raise JobFailed("The replay of this job is gone.")
-    end_left_behind(replay.batch)
+    fail_abandoned(replay.batch)
     cluster = gateway.cluster(replay.cluster)
     wanted = filter_of(replay.cluster, replay.group, replay.wish.get("filter") or {})
     plan = plan_of(replay.wish)
     pace = Pace(replay.rate)
-    in_a_row = 0
+    consecutive_failures = 0
     while replay.pieces:
         control.check()
         try:
-            outcomes = step(cluster, replay, wanted, plan, most=pace.at_once)
+            outcomes = step(cluster, replay, wanted, plan, most=pace.step_size)
         except GatewayError as failure:
             raise JobFailed(str(failure.detail)) from failure
-        in_a_row = failures_in_a_row(in_a_row, outcomes)
-        tell(control, replay)
-        if in_a_row >= FAILURES_IN_A_ROW_MAX and replay.pieces:
-            raise JobFailed(f"{in_a_row} failed one after the other: {outcomes[-1].reason}")
-        control.wait(pace.rest_s(len(outcomes)))
-    tell(control, replay)
+        consecutive_failures = count_consecutive_failures(consecutive_failures, outcomes)
+        report_progress(control, replay)
+        if consecutive_failures >= CONSECUTIVE_FAILURES_MAX and replay.pieces:
+            raise JobFailed(
+                f"{consecutive_failures} failed one after the other: {outcomes[-1].reason}"
+            )
+        control.wait(pace.delay_s(len(outcomes)))
+    report_progress(control, replay)
     return Done(done=replay.looked_at, outputs=counts(replay))
 
 
@@ -147,11 +149,11 @@ def counts(replay: Replay) -> dict[str, Any]:
     }
 
 
-def tell(control: Control, replay: Replay) -> None:
+def report_progress(control: Control, replay: Replay) -> None:
     control.moved(stage="send", done=replay.looked_at, total=replay.total, outputs=counts(replay))
 
 
-def failures_in_a_row(before: int, outcomes: Iterable[Outcome]) -> int:
+def count_consecutive_failures(before: int, outcomes: Iterable[Outcome]) -> int:
     for each in outcomes:
         before = before + 1 if each.result is Result.FAILED else 0
     return before
@@ -165,9 +167,9 @@ class Pace:
         self._clock = clock
         self._due = clock()
         #: How many are taken in one step.
-        self.at_once = max(1, min(REPLAY_CHUNK_MAX, math.ceil(rate * STEP_S)))
+        self.step_size = max(1, min(REPLAY_CHUNK_MAX, math.ceil(rate * STEP_S)))
 
-    def rest_s(self, done: int) -> float:
+    def delay_s(self, done: int) -> float:
         """How long to wait after so many more."""
         now = self._clock()
         self._due = max(self._due, now - 1.0) + done / self._rate

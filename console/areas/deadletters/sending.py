@@ -12,9 +12,9 @@ from django.utils.translation import ngettext
 
 from console.areas.deadletters.forms import EditForm, ResendForm, id_problem
 from console.areas.deadletters.ledger import resend
-from console.areas.deadletters.marks import discard, restore
-from console.areas.deadletters.views import LetterPage, letter_crumbs
-from console.areas.deadletters.wishes import plan_of
+from console.areas.deadletters.requests import plan_of
+from console.areas.deadletters.states import discard, restore
+from console.areas.deadletters.views import DeadLetterPage, dead_letter_crumbs
 from console.areas.messages.views import no_such_message, stored_message
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
@@ -63,7 +63,7 @@ class ResendPage(ClusterPage):
             title = _("Nothing was sent: a dry run") if plan.dry_run else _("Sent again")
         return self.show(
             title=title,
-            crumbs=letter_crumbs(self.cluster.name, group, title),
+            crumbs=dead_letter_crumbs(self.cluster.name, group, title),
             status=status,
             group=group,
             form=form,
@@ -73,7 +73,7 @@ class ResendPage(ClusterPage):
         )
 
 
-class EditPage(LetterPage):
+class EditPage(DeadLetterPage):
     """Sends one dead letter again as the person has changed it; nothing else of it changes."""
 
     actions = {"post": RESEND_ACTION}
@@ -92,7 +92,7 @@ class EditPage(LetterPage):
         edit_form = EditForm(request.POST, message=ref.message)
         form = ResendForm(request.POST, ids=[offset_msg_id])
         if not (edit_form.is_valid() and form.is_valid()):
-            return self.show_letter(ref, group, edit_form, form=form, status=400)
+            return self.show_dead_letter(ref, group, edit_form, form=form, status=400)
         try:
             plan = Plan(
                 target=Target(form.cleaned_data["target"]),
@@ -102,7 +102,7 @@ class EditPage(LetterPage):
             ).checked()
         except Unusable as fault:
             form.add_error(None, str(fault.detail))
-            return self.show_letter(ref, group, edit_form, form=form, status=400)
+            return self.show_dead_letter(ref, group, edit_form, form=form, status=400)
         outcomes = resend_audited(self, group, form.ids, plan, again=form.cleaned_data["again"])
         page = ResendPage()
         page.setup(request, cluster=cluster, group=group)
@@ -160,22 +160,22 @@ def resend_audited(
         return resend(cluster, group, ids, plan, by=request.user, again=again)
     with audited(request, RESEND_ACTION, cluster=cluster.name, target=group) as entry:
         outcomes = resend(cluster, group, ids, plan, by=request.user, again=again)
-        entry.after = told(plan, again=again)
+        entry.after = audit_details(plan, again=again)
         entry.outcomes(outcomes)
     return outcomes
 
 
-def told(plan: Plan, *, again: bool) -> dict[str, Any]:
+def audit_details(plan: Plan, *, again: bool) -> dict[str, Any]:
     """A plan as the audit list keeps it: what was edited, not the texts."""
     return {
         "target": plan.target.value,
         "topic": plan.topic,
         "again": again,
-        "edited": edited_parts(plan.edit),
+        "edited": edited_fields(plan.edit),
     }
 
 
-def edited_parts(edit: Edit) -> list[str]:
+def edited_fields(edit: Edit) -> list[str]:
     """The names of what an edit changes."""
     if edit == NO_EDIT:
         return []

@@ -12,12 +12,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.areas.deadletters.export import FORMATS, exported, file_name
 from console.areas.deadletters.forms import EditForm, FilterForm, ResendForm
 from console.areas.deadletters.ledger import history
-from console.areas.deadletters.marks import dealt_with, discards_of, letters
+from console.areas.deadletters.message_export import FORMATS, exported, file_name
 from console.areas.deadletters.models import Replay
-from console.areas.deadletters.wishes import filter_of
+from console.areas.deadletters.requests import filter_of
+from console.areas.deadletters.states import dead_letters, dealt_with, discards_of
 from console.areas.messages.body import view_body
 from console.areas.messages.properties import property_rows
 from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
@@ -35,7 +35,7 @@ from console.gateway.traces.journey import Journey, journey
 from core_broker.message.properties import PROPERTY_ORIGIN_MESSAGE_ID
 from core_broker.message.topics import dlq_topic
 
-PAGE_LETTERS = 50
+PAGE_DEAD_LETTERS = 50
 REPLAYS_SHOWN = 3
 
 
@@ -44,16 +44,16 @@ class GroupLine:
     """One line of the list of groups; None is what nobody could tell."""
 
     held: DeadLetterGroup
-    dealt: int
+    handled: int
     clients: int | None
     why: DeadLetterCause | None
 
     @property
     def open(self) -> int | None:
-        return None if self.held.count is None else max(0, self.held.count - self.dealt)
+        return None if self.held.count is None else max(0, self.held.count - self.handled)
 
 
-def letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
+def dead_letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
     """The way from the list of groups to a page about one group's letters."""
     names = {"cluster": cluster}
     group_url = reverse("deadletters:group", kwargs={**names, "group": group}) if last else None
@@ -75,11 +75,11 @@ class GroupListPage(ClusterPage):
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names)
         reasons = self.cluster.ask(newest_causes, names).value
-        dealt = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
+        handled = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
         lines = [
             GroupLine(
                 each,
-                dealt[each.group],
+                handled[each.group],
                 len(clients.value[each.group].clients) if each.group in clients.value else None,
                 reasons.get(each.group),
             )
@@ -94,7 +94,7 @@ class GroupListPage(ClusterPage):
         )
 
 
-class LetterListPage(ClusterPage):
+class DeadLetterListPage(ClusterPage):
     """The dead letters of one group, newest first, with boxes to select those to send again."""
 
     template = "deadletters/group.html"
@@ -105,7 +105,7 @@ class LetterListPage(ClusterPage):
         asked = form.asked if is_valid else {}
         summary = self.cluster.ask(questions.summary, group)
         wanted = filter_of(self.cluster.name, group, asked)
-        crumbs = letter_crumbs(self.cluster.name, group)
+        crumbs = dead_letter_crumbs(self.cluster.name, group)
         try:
             answer, is_first = self._search(group, wanted, request.GET.get("cursor", ""))
         except NotFound:
@@ -121,7 +121,7 @@ class LetterListPage(ClusterPage):
             why=self.cluster.ask(newest_cause, group).value,
             members=self.cluster.ask(group_clients, group).value,
             answer=answer,
-            letters=letters(self.cluster.name, answer.value.rows),
+            letters=dead_letters(self.cluster.name, answer.value.rows),
             form=ResendForm(ids=[]),
             filter_form=form,
             is_filtered=bool(query),
@@ -137,16 +137,16 @@ class LetterListPage(ClusterPage):
         ask = self.cluster.ask
         if cursor:
             try:
-                return ask(search, group, wanted, cursor, PAGE_LETTERS), False
+                return ask(search, group, wanted, cursor, PAGE_DEAD_LETTERS), False
             except CursorError:
                 pass
-        return ask(search, group, wanted, None, PAGE_LETTERS), True
+        return ask(search, group, wanted, None, PAGE_DEAD_LETTERS), True
 
 
-class LetterPage(ClusterPage):
+class DeadLetterPage(ClusterPage):
     """One dead letter: what it was, why it is here, and what was done about it."""
 
-    template = "deadletters/letter.html"
+    template = "deadletters/dead_letter.html"
 
     def get(
         self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
@@ -154,15 +154,15 @@ class LetterPage(ClusterPage):
         ref = stored_message(self, offset_msg_id)
         if ref.message.topic != dlq_topic(group):
             raise no_such_message(offset_msg_id)
-        return self.show_letter(ref, group, EditForm(message=ref.message))
+        return self.show_dead_letter(ref, group, EditForm(message=ref.message))
 
-    def show_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
+    def show_dead_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
         message, name = ref.message, self.cluster.name
         body = view_body(message, self.request.GET.get("form", ""))
         origin = origin_topic(message)
         return self.show(
             title=message.msg_id,
-            crumbs=letter_crumbs(name, group, message.msg_id),
+            crumbs=dead_letter_crumbs(name, group, message.msg_id),
             group=group,
             ref=ref,
             message=message,

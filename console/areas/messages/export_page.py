@@ -25,7 +25,7 @@ from console.frame.pages import ClusterPage, Crumb
 from console.gateway.messages.browse import browse
 from console.gateway.messages.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
 from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
-from console.services.exports.shapes import ExportStartedSerializer, FileWishSerializer
+from console.services.exports.serializers import ExportFileSerializer, ExportStartedSerializer
 from console.services.jobs.errors import AlreadyActive
 from console.web.dependencies import redis_problem
 
@@ -107,7 +107,7 @@ class ExportPage(ClusterPage):
         )
 
 
-class MessageExportSerializer(FileWishSerializer):
+class MessageExportSerializer(ExportFileSerializer):
     """Which messages, as the list asks for them, and the kind of file."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)

@@ -17,8 +17,8 @@ from console.gateway.messages.filters import BodyTest, MessageFilter
 from console.services.exports.files import writer
 from console.services.jobs import files, tasks
 from console.services.jobs.models import Job
-from console.services.jobs.patience import patiently
 from console.services.jobs.reports import Done
+from console.services.jobs.retry import with_retries
 
 if TYPE_CHECKING:
     from console.services.jobs.control import Control
@@ -47,7 +47,7 @@ def work(job: Job, control: "Control") -> Done:
     name = f"{_file_stem(wish['topic'])}.{kind}"
     with files.writing(job.pk, name) as file, writer(kind, file, COLUMNS, cut=CUT) as writing:
         while True:
-            page = patiently(control, partial(_page, cluster, wish, cursor, PAGE_ROWS))
+            page = with_retries(control, partial(_page, cluster, wish, cursor, PAGE_ROWS))
             for ref in page.rows[: most - rows]:
                 writing.write(row_of(ref))
                 rows += 1

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from console.api.serializers import AnsweredSerializer
 from console.api.views import ClusterResource, told_with
 from console.areas.messages.forms import TOPIC_CHARS_MAX
-from console.areas.traces.drawing import SeenKind
-from console.areas.traces.seen import seen_of
+from console.areas.traces.broker_events import broker_events_of
+from console.areas.traces.drawing import BrokerEventKind
 from console.gateway.traces.evidence import DeliveryState
 from console.gateway.traces.journey import NoTrace, journey
 from trace.timeline import AttemptState, EventKind, Outcome
@@ -71,7 +71,7 @@ class StandingSerializer(serializers.Serializer[Any]):
 class SeenSerializer(serializers.Serializer[Any]):
     """What brokers and the ledger know beside the traces."""
 
-    kind = serializers.ChoiceField(choices=[each.value for each in SeenKind])
+    kind = serializers.ChoiceField(choices=[each.value for each in BrokerEventKind])
     at_ms = serializers.IntegerField()
     group = serializers.CharField()
     count = serializers.IntegerField(allow_null=True, help_text="Which retry, or which check.")
@@ -110,7 +110,7 @@ class JourneyOne(ClusterResource):
         topic = request.query_params.get("topic", "")[:TOPIC_CHARS_MAX]
         answer = self.cluster.ask(journey, msg_id, topic)
         found = answer.value
-        seen = sorted(seen_of(self.cluster.name, found), key=lambda each: each.at_ms)
+        seen = sorted(broker_events_of(self.cluster.name, found), key=lambda each: each.at_ms)
         body = {
             "msg_id": found.msg_id,
             "reason": found.reason,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from trace.codec import ConsumeReturnType
 from trace.timeline import Attempt, AttemptState, Event, EventKind, Timeline
 
-LANE_HEIGHT = 30
+ROW_HEIGHT = 30
 #: A bar of less than this could not be seen or pointed at.
 WIDTH_MIN = 0.5
 #: What is left free at the right, so that a bar at the end can be seen.
@@ -18,7 +18,7 @@ SPAN_SLACK = 1.02
 TICKS = 5
 
 
-class SeenKind(StrEnum):
+class BrokerEventKind(StrEnum):
     """What brokers tell of a message, without any trace."""
 
     #: Somebody sent its dead letter again from the console.
@@ -40,12 +40,12 @@ _TONES = {
     EventKind.SEND_FAILED: "failure",
     EventKind.STORED: "store",
     EventKind.DEAD_LETTERED: "dead",
-    SeenKind.RESENT: "send",
-    SeenKind.DELAYED: "wait",
-    SeenKind.RETRY_WAITS: "wait",
-    SeenKind.RETRY_GIVEN: "store",
-    SeenKind.HALF: "store",
-    SeenKind.CHECKED: "check",
+    BrokerEventKind.RESENT: "send",
+    BrokerEventKind.DELAYED: "wait",
+    BrokerEventKind.RETRY_WAITS: "wait",
+    BrokerEventKind.RETRY_GIVEN: "store",
+    BrokerEventKind.HALF: "store",
+    BrokerEventKind.CHECKED: "check",
     AttemptState.SUCCEEDED: "success",
     AttemptState.FAILED: "failure",
     AttemptState.UNFINISHED: "open",
@@ -69,7 +69,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Row:
     """One line of the drawing: the producer (without a name), or one group."""
 
     name: str
@@ -85,7 +85,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    lanes: tuple[Lane, ...]
+    rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
     tones: tuple[str, ...]
     begin_ms: int
@@ -93,7 +93,7 @@ class Drawing:
 
     @property
     def height(self) -> int:
-        return LANE_HEIGHT * len(self.lanes)
+        return ROW_HEIGHT * len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Step:
     took_ms: int | None = None
     skew_ms: int = 0
     failure: str = ""
-    letter_id: str = ""
+    dead_letter_id: str = ""
     by: str = ""
     until_ms: int | None = None
 
@@ -120,11 +120,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BrokerEvent:
     """One thing that brokers or the ledger know. `until_ms` is when a wait ends; `count` is which
     retry or which check it is."""
 
-    kind: SeenKind
+    kind: BrokerEventKind
     at_ms: int
     group: str = ""
     count: int | None = None
@@ -134,29 +134,31 @@ class Seen:
 
 def steps(
     timeline: Timeline,
-    letter_ids: Mapping[tuple[str, int], str],
-    seen: Iterable[Seen] = (),
+    dead_letter_ids: Mapping[tuple[str, int], str],
+    broker_events: Iterable[BrokerEvent] = (),
 ) -> list[Step]:
-    """What happened, in order; `letter_ids` names dead letters by their group and time.
+    """What happened, in order; `dead_letter_ids` names dead letters by their group and time.
 
     Attempts of which nobody knows when they were come last.
     """
-    seen = list(seen)
-    moments = [event.at_ms for event in timeline.events] + [each.at_ms for each in seen]
+    broker_events = list(broker_events)
+    moments = [event.at_ms for event in timeline.events] + [each.at_ms for each in broker_events]
     begin_ms = min(moments, default=0)
     known = [
-        _event_step(event, begin_ms, letter_ids)
+        _event_step(event, begin_ms, dead_letter_ids)
         for event in timeline.events
         if event.kind not in _ATTEMPT_KINDS
     ]
     attempts = [_attempt_step(attempt, begin_ms) for attempt in timeline.attempts]
-    known += [_seen_step(each, begin_ms) for each in seen]
+    known += [_broker_event_step(each, begin_ms) for each in broker_events]
     timed = [step for step in (*known, *attempts) if step.after_ms is not None]
     timed.sort(key=lambda step: step.after_ms or 0)
     return timed + [step for step in attempts if step.after_ms is None]
 
 
-def _event_step(event: Event, begin_ms: int, letter_ids: Mapping[tuple[str, int], str]) -> Step:
+def _event_step(
+    event: Event, begin_ms: int, dead_letter_ids: Mapping[tuple[str, int], str]
+) -> Step:
     return Step(
         event.kind.value,
         _TONES.get(event.kind, ""),
@@ -166,11 +168,11 @@ def _event_step(event: Event, begin_ms: int, letter_ids: Mapping[tuple[str, int]
         event.retry_times,
         event.cost_ms,
         event.skew_ms,
-        letter_id=letter_ids.get((event.group, event.at_ms), ""),
+        dead_letter_id=dead_letter_ids.get((event.group, event.at_ms), ""),
     )
 
 
-def _seen_step(each: Seen, begin_ms: int) -> Step:
+def _broker_event_step(each: BrokerEvent, begin_ms: int) -> Step:
     took_ms = None if each.until_ms is None else max(0, each.until_ms - each.at_ms)
     return Step(
         each.kind.value,
@@ -211,36 +213,38 @@ def _failure(attempt: Attempt) -> str:
 
 
 def draw(
-    timeline: Timeline, seen: Iterable[Seen] = (), now_ms: int | None = None
+    timeline: Timeline, broker_events: Iterable[BrokerEvent] = (), now_ms: int | None = None
 ) -> Drawing | None:
     """Lay out a timeline and what brokers know; None when nothing in it has a time. A wait that
     still goes on is drawn up to now."""
-    seen = list(seen)
-    ends = {each: _end_of(each, now_ms) for each in seen}
+    broker_events = list(broker_events)
+    ends = {each: _end_of(each, now_ms) for each in broker_events}
     moments = [(event.at_ms, event.at_ms + (event.cost_ms or 0)) for event in timeline.events]
-    moments += [(each.at_ms, ends[each]) for each in seen]
+    moments += [(each.at_ms, ends[each]) for each in broker_events]
     if not moments:
         return None
     begin_ms = min(begin for begin, _end in moments)
     span_ms = max(1, max(end for _begin, end in moments) - begin_ms)
     scale = _Scale(begin_ms, span_ms)
-    lanes: dict[str, list[Bar]] = {"": []}
-    lanes[""] += [scale.event(each) for each in timeline.events if each.kind in _PRODUCER_KINDS]
-    for each in seen:
-        lanes.setdefault(each.group, []).append(scale.seen(each, ends[each]))
+    bars_by_row: dict[str, list[Bar]] = {"": []}
+    bars_by_row[""] += [
+        scale.event(each) for each in timeline.events if each.kind in _PRODUCER_KINDS
+    ]
+    for each in broker_events:
+        bars_by_row.setdefault(each.group, []).append(scale.broker_event(each, ends[each]))
     for group in timeline.groups:
         bars = [scale.attempt(each) for each in group.attempts if each.start_ms is not None]
-        lanes.setdefault(group.group, []).extend(bars)
+        bars_by_row.setdefault(group.group, []).extend(bars)
     for event in timeline.events:
         if event.kind is EventKind.DEAD_LETTERED:
-            lanes.setdefault(event.group, []).append(scale.event(event))
-    drawn = [(name, bars) for name, bars in lanes.items() if bars]
-    rows = tuple(Lane(name, LANE_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
+            bars_by_row.setdefault(event.group, []).append(scale.event(event))
+    drawn = [(name, bars) for name, bars in bars_by_row.items() if bars]
+    rows = tuple(Row(name, ROW_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
     tones = dict.fromkeys(bar.tone for _name, bars in drawn for bar in bars)
     return Drawing(rows, scale.ticks(), tuple(tones), begin_ms, span_ms)
 
 
-def _end_of(each: Seen, now_ms: int | None) -> int:
+def _end_of(each: BrokerEvent, now_ms: int | None) -> int:
     until_ms = each.at_ms if each.until_ms is None else each.until_ms
     return max(each.at_ms, until_ms if now_ms is None else min(until_ms, now_ms))
 
@@ -256,7 +260,7 @@ class _Scale:
     def attempt(self, attempt: Attempt) -> Bar:
         return self._bar(_TONES[attempt.state], attempt.start_ms or 0, attempt.duration_ms)
 
-    def seen(self, each: Seen, end_ms: int) -> Bar:
+    def broker_event(self, each: BrokerEvent, end_ms: int) -> Bar:
         length_ms = end_ms - each.at_ms
         return self._bar(_TONES[each.kind], each.at_ms, length_ms or None)
 

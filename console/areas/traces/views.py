@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from console.areas.messages.forms import TOPIC_CHARS_MAX, FindForm
 from console.areas.messages.views import rows
+from console.areas.traces.broker_events import broker_events_of, dead_letter_ids
 from console.areas.traces.drawing import draw, steps
-from console.areas.traces.seen import letter_ids, seen_of
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotFound, now_ms
 from console.gateway.messages.lookup import find
@@ -60,9 +60,9 @@ class JourneyPage(ClusterPage):
         found = answer.value
         context: dict[str, Any] = {"answer": answer, "journey": found}
         if found.timeline is not None:
-            seen = seen_of(self.cluster.name, found)
+            seen = broker_events_of(self.cluster.name, found)
             context["drawing"] = draw(found.timeline, seen, now_ms())
-            context["steps"] = steps(found.timeline, letter_ids(found), seen)
+            context["steps"] = steps(found.timeline, dead_letter_ids(found), seen)
             context["untraced"] = untraced(found)
         list_url = reverse("traces:find", kwargs={"cluster": self.cluster.name})
         crumbs = [Crumb(_("Traces"), list_url), Crumb(msg_id)]

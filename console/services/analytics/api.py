@@ -1,4 +1,4 @@
-"""REST resources of trace analytics; the pages ask the same questions.
+"""REST resources of trace analytics; the pages ask the same queries.
 
 Every list can be fetched as a file: `export=csv`, `json` or `parquet`.
 """
@@ -16,13 +16,12 @@ from rest_framework.response import Response
 
 from console.api.views import ClusterResource
 from console.gateway import now_ms
-from console.services.analytics import api_shapes as shapes
-from console.services.analytics import questions
-from console.services.analytics.desk import asking, read_scope
+from console.services.analytics import queries, serializers
+from console.services.analytics.aggregates import KIND_NUMBERS, Aggregates, Percentiles, Scope
 from console.services.analytics.duck import LakeReader
 from console.services.analytics.export import FORMATS, download
-from console.services.analytics.figures import KIND_NUMBERS, Figures, Scope, Spread
 from console.services.analytics.heatmap import heat_map
+from console.services.analytics.lake_session import lake_reader, read_scope
 from console.services.analytics.ranges import SPAN_DEFAULT, SPANS, TimeRange
 from trace.lake import HOUR_MS
 from trace.tables import MEASURES
@@ -49,7 +48,7 @@ class AnalyticsResource(ClusterResource):
         except ValueError as error:
             raise ValidationError({"range": [str(error)]}) from error
 
-    def told(self, scope: Scope, reader: LakeReader) -> dict[str, Any]:
+    def scope_fields(self, scope: Scope, reader: LakeReader) -> dict[str, Any]:
         return {
             "begin_ms": scope.range.begin_ms,
             "end_ms": scope.range.end_ms,
@@ -69,16 +68,16 @@ class AnalyticsResource(ClusterResource):
 
 
 class Summary(AnalyticsResource):
-    @extend_schema(parameters=PARAMETERS, responses=shapes.SummarySerializer)
+    @extend_schema(parameters=PARAMETERS, responses=serializers.SummarySerializer)
     def get(self, request: Request, cluster: str) -> Response:
         """Counts and latencies over the whole range, and what the lake holds."""
         scope = self.scope(request)
-        with asking(self.cluster.name) as reader:
-            total = questions.overview(reader, scope).total
+        with lake_reader(self.cluster.name) as reader:
+            total = queries.overview(reader, scope).total
             return Response(
                 {
-                    **self.told(scope, reader),
-                    "total": shapes.FiguresSerializer(total).data,
+                    **self.scope_fields(scope, reader),
+                    "total": serializers.AggregatesSerializer(total).data,
                     "records": reader.snapshot.records,
                     "broken_records": reader.snapshot.broken_records,
                     "lost_messages": reader.snapshot.lost_messages,
@@ -87,13 +86,13 @@ class Summary(AnalyticsResource):
 
 
 class Series(AnalyticsResource):
-    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.SeriesSerializer)
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.SeriesSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """The same over time, at most 122 points. Points after `committed_ms` are still to come."""
         scope = self.scope(request)
-        with asking(self.cluster.name) as reader:
-            items = shapes.PointSerializer(questions.series(reader, scope), many=True).data
-            return self.itemized(request, "series", self.told(scope, reader), items)
+        with lake_reader(self.cluster.name) as reader:
+            items = serializers.PointSerializer(queries.series(reader, scope), many=True).data
+            return self.itemized(request, "series", self.scope_fields(scope, reader), items)
 
 
 class NamedList(AnalyticsResource):
@@ -101,14 +100,14 @@ class NamedList(AnalyticsResource):
 
     cut: ClassVar[str]
 
-    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.NamedListSerializer)
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.NamedListSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """By topic, consumer group or kind of messages, the busiest first."""
         scope = self.scope(request)
-        with asking(self.cluster.name) as reader:
-            found: list[Figures] = getattr(questions.overview(reader, scope), self.cut)
-            items = shapes.NamedSerializer(found, many=True).data
-            return self.itemized(request, self.cut, self.told(scope, reader), items)
+        with lake_reader(self.cluster.name) as reader:
+            found: list[Aggregates] = getattr(queries.overview(reader, scope), self.cut)
+            items = serializers.NamedSerializer(found, many=True).data
+            return self.itemized(request, self.cut, self.scope_fields(scope, reader), items)
 
 
 class Topics(NamedList):
@@ -131,70 +130,72 @@ class Latency(AnalyticsResource):
             OpenApiParameter("by", enum=list(CUTS), description="group if absent."),
             EXPORT,
         ],
-        responses=shapes.LatencySerializer,
+        responses=serializers.LatencySerializer,
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """Percentiles and error rate by topic, group, kind or hour, and over the whole range."""
         scope = self.scope(request)
         measure = _choice(request, "measure", MEASURES, "latency")
         by = _choice(request, "by", CUTS, "group")
-        with asking(self.cluster.name) as reader:
-            whole = questions.overview(reader, scope)
+        with lake_reader(self.cluster.name) as reader:
+            whole = queries.overview(reader, scope)
             if by == "hour":
                 hourly = Scope(
                     _by_hours(scope.range), scope.topic, scope.consumer_group, scope.kind
                 )
-                found = questions.series(reader, hourly)
+                found = queries.series(reader, hourly)
             else:
                 found = getattr(whole, f"{by}s")
             items = [_latency_item(entry, measure, is_hour=by == "hour") for entry in found]
-            total: Spread = getattr(whole.total, measure)
+            total: Percentiles = getattr(whole.total, measure)
             told = {
-                **self.told(scope, reader),
+                **self.scope_fields(scope, reader),
                 "by": by,
                 "measure": measure,
-                "total": shapes.SpreadSerializer(total).data,
+                "total": serializers.PercentilesSerializer(total).data,
             }
             return self.itemized(request, "latency", told, items)
 
 
 class HeatMap(AnalyticsResource):
-    @extend_schema(parameters=[*PARAMETERS, MEASURE, EXPORT], responses=shapes.HeatMapSerializer)
+    @extend_schema(
+        parameters=[*PARAMETERS, MEASURE, EXPORT], responses=serializers.HeatMapSerializer
+    )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """How many took how long, over time: the cells of the heat map that hold any."""
         scope = self.scope(request)
         measure = _choice(request, "measure", MEASURES, "latency")
-        with asking(self.cluster.name) as reader:
-            drawn = heat_map(scope.range.points, questions.bands(reader, scope, measure))
+        with lake_reader(self.cluster.name) as reader:
+            drawn = heat_map(scope.range.points, queries.bands(reader, scope, measure))
             items = [
                 {"at_ms": at, "from_ms": band.from_ms, "to_ms": band.to_ms, "count": cell.count}
                 for band in reversed(drawn.bands)
                 for at, cell in zip(drawn.points, band.cells, strict=True)
                 if cell.count
             ]
-            told = {**self.told(scope, reader), "measure": measure}
+            told = {**self.scope_fields(scope, reader), "measure": measure}
             return self.itemized(request, "heatmap", told, items)
 
 
 class Funnel(AnalyticsResource):
-    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.FunnelSerializer)
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.FunnelSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """From sent to succeeded. `never_consumed` is null for one kind of messages only."""
         scope = self.scope(request)
-        with asking(self.cluster.name) as reader:
-            steps = questions.funnel(reader, scope, questions.overview(reader, scope).total)
-            items = shapes.StepSerializer(steps, many=True).data
-            return self.itemized(request, "funnel", self.told(scope, reader), items)
+        with lake_reader(self.cluster.name) as reader:
+            steps = queries.funnel(reader, scope, queries.overview(reader, scope).total)
+            items = serializers.StepSerializer(steps, many=True).data
+            return self.itemized(request, "funnel", self.scope_fields(scope, reader), items)
 
 
 class Edges(AnalyticsResource):
-    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=shapes.EdgeListSerializer)
+    @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.EdgeListSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """Who sends to whom, the busiest first. Whole hours; kinds are not told apart."""
         scope = self.scope(request)
-        with asking(self.cluster.name) as reader:
-            items = shapes.EdgeSerializer(questions.edges(reader, scope), many=True).data
-            return self.itemized(request, "edges", self.told(scope, reader), items)
+        with lake_reader(self.cluster.name) as reader:
+            items = serializers.EdgeSerializer(queries.edges(reader, scope), many=True).data
+            return self.itemized(request, "edges", self.scope_fields(scope, reader), items)
 
 
 class Slow(AnalyticsResource):
@@ -205,21 +206,21 @@ class Slow(AnalyticsResource):
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 500; 50 if absent."),
             EXPORT,
         ],
-        responses=shapes.SlowListSerializer,
+        responses=serializers.SlowListSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """The deliveries that waited longest, or the messages that a group never had."""
         scope = self.scope(request)
         reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
-        limit = request.query_params.get("limit") or str(questions.SLOW_SHOWN)
-        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= questions.SLOW_MAX):
+        limit = request.query_params.get("limit") or str(queries.SLOW_SHOWN)
+        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= queries.SLOW_MAX):
             raise ValidationError({"limit": [_("A number from 1 to 500.")]})
-        with asking(self.cluster.name) as reader:
-            found = questions.slowest(
+        with lake_reader(self.cluster.name) as reader:
+            found = queries.slowest(
                 reader, scope, never_consumed=reason == "never_consumed", limit=int(limit)
             )
-            items = shapes.SlowDeliverySerializer(found, many=True).data
-            return self.itemized(request, "slow", self.told(scope, reader), items)
+            items = serializers.SlowDeliverySerializer(found, many=True).data
+            return self.itemized(request, "slow", self.scope_fields(scope, reader), items)
 
 
 def _by_hours(shown: TimeRange) -> TimeRange:
@@ -227,11 +228,11 @@ def _by_hours(shown: TimeRange) -> TimeRange:
     return TimeRange(begin, -(-shown.end_ms // HOUR_MS) * HOUR_MS, HOUR_MS)
 
 
-def _latency_item(entry: Figures, measure: str, *, is_hour: bool) -> dict[str, Any]:
+def _latency_item(entry: Aggregates, measure: str, *, is_hour: bool) -> dict[str, Any]:
     rate = entry.counts.consume_success
     return {
         "at_ms" if is_hour else "name": entry.name,
-        **shapes.SpreadSerializer(getattr(entry, measure)).data,
+        **serializers.PercentilesSerializer(getattr(entry, measure)).data,
         "error_rate": None if rate is None else 1 - rate,
         "attempts": entry.counts.attempts,
     }

@@ -17,8 +17,8 @@ from typing import Any, Final
 import duckdb
 from django.conf import settings
 
+from console.services.analytics.day_rollups import ROLLUPS_FOLDER, Mixed, files_of, mixed_files
 from console.services.analytics.ranges import TimeRange
-from console.services.analytics.summaries import SUMS_FOLDER, Mixed, files_of, mixed_files
 from trace.lake import Lake, Snapshot
 from trace.tables import TABLES
 
@@ -121,7 +121,7 @@ class LakeReader:
         """The parameters of `_MIXED`."""
         if mixed is None:
             return {}
-        folder = f"{self.lake.root / SUMS_FOLDER}/"
+        folder = f"{self.lake.root / ROLLUPS_FOLDER}/"
         return {"sums": folder, "sums_begin": mixed.begin_ms, "sums_end": mixed.end_ms}
 
     def _is_sound(self, sql: str, path: str, parameters: Mapping[str, object]) -> bool:

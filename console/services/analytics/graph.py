@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from console.services.analytics.figures import Edge
+from console.services.analytics.aggregates import Edge
 
 NODES_MAX: Final = 50
 COLUMN_X: Final = (0, 380, 760)

@@ -7,13 +7,13 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from console.services.analytics.summaries import summarise
+from console.services.analytics.day_rollups import write_day_rollups
 from console.services.jobs import kinds
 from console.services.jobs.control import Control
 from console.services.jobs.models import Job
-from console.services.jobs.places import lake_of, spark_run_dir
+from console.services.jobs.paths import lake_of, spark_run_dir
 from console.services.jobs.program import run_program
-from console.services.jobs.reports import Done, Moved
+from console.services.jobs.reports import Done, Progress
 from console.services.jobs.states import State
 
 INGEST: Final = "ingest"
@@ -90,8 +90,8 @@ def run_spark(job: Job, control: Control) -> Done:
     job.inputs = {**job.inputs, **told, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
     done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
-    last = Moved(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
-    days = summarise(job.cluster, lambda: control.report(last))
+    last = Progress(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
+    days = write_day_rollups(job.cluster, lambda: control.report(last))
     return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
 
 

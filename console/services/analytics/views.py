@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import now_ms
-from console.services.analytics import questions
-from console.services.analytics.desk import asking, read_scope
+from console.services.analytics import queries
+from console.services.analytics.aggregates import Scope
 from console.services.analytics.duck import LakeReader
-from console.services.analytics.figures import Scope
 from console.services.analytics.graph import graph_of
 from console.services.analytics.heatmap import drawn_points, heat_map
 from console.services.analytics.labels import KIND_TITLES
+from console.services.analytics.lake_session import lake_reader, read_scope
 from console.services.analytics.ranges import SPANS
 from console.services.analytics.trace_jobs import INGEST
 from console.services.jobs import kinds, spark
@@ -42,8 +42,8 @@ class AnalyticsPage(ClusterPage):
             scope = read_scope(request.GET, now_ms())
         except ValueError as error:
             wrong, scope = str(error), read_scope({}, now_ms())
-        with asking(self.cluster.name) as reader:
-            seen = self.figures(reader, scope) if reader.snapshot.run else {}
+        with lake_reader(self.cluster.name) as reader:
+            seen = self.results(reader, scope) if reader.snapshot.run else {}
             snapshot = reader.snapshot if reader.snapshot.run else None
             freshness = self._freshness(reader, scope)
         return self.show(
@@ -68,16 +68,16 @@ class AnalyticsPage(ClusterPage):
     def crumbs(self) -> list[Crumb]:
         return [Crumb(self.heading())]
 
-    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+    def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         """What this page asks the lake."""
         raise NotImplementedError
 
     def _freshness(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        told_ms = reader.snapshot.watermark_ms or reader.snapshot.committed_ms
+        data_ms = reader.snapshot.watermark_ms or reader.snapshot.committed_ms
         is_behind = (
-            bool(reader.snapshot.run) and told_ms < min(scope.range.end_ms, now_ms()) - OLD_MS
+            bool(reader.snapshot.run) and data_ms < min(scope.range.end_ms, now_ms()) - OLD_MS
         )
-        return {"broken_files": reader.broken, "told_until_ms": told_ms, "is_behind": is_behind}
+        return {"broken_files": reader.broken, "data_until_ms": data_ms, "is_behind": is_behind}
 
     def _tabs(self, scope: Scope) -> dict[str, Any]:
         query = urlencode(_query_of(scope))
@@ -103,11 +103,11 @@ class OverviewPage(AnalyticsPage):
 
     template = "analytics/overview.html"
 
-    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        whole = questions.overview(reader, scope, MEASURES_SHOWN)
-        funnel = questions.funnel(reader, scope, whole.total)
+    def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        whole = queries.overview(reader, scope, MEASURES_SHOWN)
+        funnel = queries.funnel(reader, scope, whole.total)
         columns = drawn_points(scope.range.points)
-        heat = heat_map(columns, questions.bands(reader, scope, "latency"))
+        heat = heat_map(columns, queries.bands(reader, scope, "latency"))
         return {
             "total": whole.total,
             "topics": whole.topics,
@@ -116,7 +116,7 @@ class OverviewPage(AnalyticsPage):
             "heat": heat,
             "funnel": funnel,
             "funnel_most": max(step.count or 0 for step in funnel),
-            "slowest": questions.slowest(reader, scope, limit=SLOW_ON_OVERVIEW),
+            "slowest": queries.slowest(reader, scope, limit=SLOW_ON_OVERVIEW),
         }
 
 
@@ -132,9 +132,9 @@ class GraphPage(AnalyticsPage):
     def crumbs(self) -> list[Crumb]:
         return _below(self.cluster.name, self.heading())
 
-    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        found = questions.edges(reader, scope)
-        return {"edges": found[: questions.ROWS_SHOWN], "graph": graph_of(found)}
+    def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+        found = queries.edges(reader, scope)
+        return {"edges": found[: queries.ROWS_SHOWN], "graph": graph_of(found)}
 
 
 class SlowPage(AnalyticsPage):
@@ -149,10 +149,10 @@ class SlowPage(AnalyticsPage):
     def crumbs(self) -> list[Crumb]:
         return _below(self.cluster.name, self.heading())
 
-    def figures(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
+    def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         return {
-            "slowest": questions.slowest(reader, scope),
-            "never": questions.slowest(reader, scope, never_consumed=True),
+            "slowest": queries.slowest(reader, scope),
+            "never": queries.slowest(reader, scope, never_consumed=True),
         }
 
 

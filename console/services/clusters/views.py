@@ -89,7 +89,7 @@ class OverviewPage(ClusterPage):
 class BehindPart(ClusterPage):
     """The groups with the most messages before them; the overview fetches it again and again."""
 
-    template = "clusters/behind.html"
+    template = "clusters/highest_lag.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         found = self.cluster.ask(overview).value

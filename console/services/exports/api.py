@@ -12,14 +12,14 @@ from rest_framework.response import Response
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.tables import SEARCH_CHARS_MAX
-from console.services.exports import tables, work
-from console.services.exports.shapes import ExportStartedSerializer, FileWishSerializer
+from console.services.exports import export_job, tables
+from console.services.exports.serializers import ExportFileSerializer, ExportStartedSerializer
 from console.services.exports.views import START_ACTION
 
 NAME_CHARS_MAX = 64
 
 
-class TableExportSerializer(FileWishSerializer):
+class TableExportSerializer(ExportFileSerializer):
     """Which list, as its page and resource show it, and the kind of file."""
 
     table = serializers.ChoiceField(choices=tables.known())
@@ -71,7 +71,7 @@ class TableExports(ClusterResource):
         serializer.is_valid(raise_exception=True)
         wish = dict(serializer.validated_data)
         with audited(request, START_ACTION, cluster=cluster, target=wish["table"]) as entry:
-            job = work.begin(self.cluster, wish, by=request.user)
+            job = export_job.begin(self.cluster, wish, by=request.user)
             entry.after = {"job": job.pk, **wish}
         where = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
         return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": where})

@@ -14,12 +14,12 @@ class ExportsConfig(AreaConfig):
     start = "table"
 
     def ready(self) -> None:
-        from console.services.exports import work
+        from console.services.exports import export_job
         from console.services.jobs import kinds
 
         kinds.register(
-            work.KIND,
-            work.work,
+            export_job.KIND,
+            export_job.work,
             title=_("Export a list"),
             unit=_("rows"),
             can_pause=True,

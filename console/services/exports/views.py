@@ -17,7 +17,7 @@ from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import SEARCH_CHARS_MAX, TableQuery
 from console.gateway import NotFound
-from console.services.exports import tables, work
+from console.services.exports import export_job, tables
 from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 from console.services.exports.tables import Asked, Found, Table
 from console.services.jobs.errors import AlreadyActive
@@ -103,7 +103,7 @@ class TablePage(ClusterPage):
         wish = form.wish()
         try:
             with audited(request, START_ACTION, cluster=cluster, target=table) as entry:
-                job = work.begin(self.cluster, wish, by=request.user)
+                job = export_job.begin(self.cluster, wish, by=request.user)
                 entry.after = {"job": job.pk, **wish}
         except AlreadyActive as active:
             job = active.job

@@ -13,8 +13,9 @@ from rest_framework.response import Response
 
 from console.api.paging import read_limit
 from console.api.views import ClusterResource
-from console.services.jobs import acts, files, kinds, ledger
-from console.services.jobs.api_shapes import (
+from console.services.jobs import actions, files, kinds, ledger
+from console.services.jobs.models import Job
+from console.services.jobs.serializers import (
     JobDetailSerializer,
     JobFileListSerializer,
     JobFileSerializer,
@@ -24,9 +25,8 @@ from console.services.jobs.api_shapes import (
     JobRequestSerializer,
     JobSerializer,
 )
-from console.services.jobs.models import Job
 from console.services.jobs.states import State
-from console.services.jobs.views import download, job_of, jobs_of
+from console.services.jobs.views import download, find_job, jobs_of
 
 CURSOR_DIGITS_MAX = 18
 
@@ -86,7 +86,7 @@ class JobList(JobResource):
             known = ", ".join(each.name for each in kinds.by_hand())
             text = _("Jobs of this kind are not started here; these are: %(known)s")
             raise ValidationError({"kind": [text % {"known": known}]})
-        return self.accepted(acts.start(request, self.cluster.name, kind))
+        return self.accepted(actions.start(request, self.cluster.name, kind))
 
 
 class JobKindList(ClusterResource):
@@ -101,42 +101,42 @@ class JobOne(ClusterResource):
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """One job with its progress, result or error, and the end of its log."""
         ledger.reap()
-        return Response(JobDetailSerializer(job_of(self.cluster.name, number)).data)
+        return Response(JobDetailSerializer(find_job(self.cluster.name, number)).data)
 
 
 class JobCancel(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
         """Cancel a job: at once while it waits; at work it is stopped first."""
-        return self.accepted(acts.cancel(request, job_of(self.cluster.name, number)))
+        return self.accepted(actions.cancel(request, find_job(self.cluster.name, number)))
 
 
 class JobPause(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
         """Let a running job of a kind that can pause wait within a second. 409 for others."""
-        return self.accepted(acts.pause(request, job_of(self.cluster.name, number)))
+        return self.accepted(actions.pause(request, find_job(self.cluster.name, number)))
 
 
 class JobResume(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
         """Let a paused job go on."""
-        return self.accepted(acts.resume(request, job_of(self.cluster.name, number)))
+        return self.accepted(actions.resume(request, find_job(self.cluster.name, number)))
 
 
 class JobContinue(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
         """Start a new job that goes on where a failed or cancelled one ended."""
-        return self.accepted(acts.go_on(request, job_of(self.cluster.name, number)))
+        return self.accepted(actions.continue_job(request, find_job(self.cluster.name, number)))
 
 
 class JobFileList(ClusterResource):
     @extend_schema(responses=JobFileListSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """The files a job made, until they expire."""
-        job = job_of(self.cluster.name, number)
+        job = find_job(self.cluster.name, number)
         return Response({"items": JobFileSerializer(files.listing(job.pk), many=True).data})
 
 
@@ -144,8 +144,8 @@ class JobFileOne(ClusterResource):
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, cluster: str, number: int, name: str) -> FileResponse:
         """One file of a job. Needs what starting such a job needs."""
-        job = job_of(self.cluster.name, number)
-        if not acts.may_steer(request, job):
+        job = find_job(self.cluster.name, number)
+        if not actions.may_control(request, job):
             raise PermissionDenied
         return download(job, name)
 

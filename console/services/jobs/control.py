@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from console.services.jobs import ledger
 from console.services.jobs.models import Job
-from console.services.jobs.reports import Moved
+from console.services.jobs.reports import Progress
 from console.services.jobs.states import State
 
 POLL_S: Final = 1.0
@@ -41,15 +41,15 @@ class JobFailed(Exception):
 class Control:
     """One running job, seen by its work. Belongs to the thread of the work."""
 
-    def __init__(self, job: Job, tell: Listener, seconds_max: float) -> None:
+    def __init__(self, job: Job, notify: Listener, seconds_max: float) -> None:
         self.job = job
-        self._tell = tell
+        self._notify = notify
         self._seconds_max = seconds_max
         self._begun = time.monotonic()
         self._paused_s = 0.0
-        self._waiting: Moved | None = None
+        self._pending: Progress | None = None
         self._written = 0.0
-        self._looked = 0.0
+        self._polled = 0.0
         self._measured: tuple[float, int] | None = None
 
     def moved(
@@ -69,7 +69,7 @@ class Control:
         if rate is None:
             rate = self._rate(now, done)
         self.report(
-            Moved(
+            Progress(
                 stage=stage,
                 percent=percent,
                 done=done,
@@ -80,20 +80,20 @@ class Control:
             )
         )
 
-    def report(self, moved: Moved) -> None:
+    def report(self, progress: Progress) -> None:
         """The same for a program's own report. Only the newest of a moment is written."""
-        self._waiting = moved
-        if time.monotonic() - self._written >= POLL_S or moved.stage != self.job.stage:
+        self._pending = progress
+        if time.monotonic() - self._written >= POLL_S or progress.stage != self.job.stage:
             self._write()
 
     def check(self) -> None:
         """Raises Cancelled when the job is to end, JobFailed when its time is over. While the job
         is paused this does not return."""
         now = time.monotonic()
-        if now - self._looked < POLL_S and not stopping.is_set():
+        if now - self._polled < POLL_S and not stopping.is_set():
             return
-        self._looked = now
-        self._look()
+        self._polled = now
+        self._poll()
         if now - self._written >= HEARTBEAT_S:
             self._write()
         if now - self._begun - self._paused_s > self._seconds_max:
@@ -107,20 +107,20 @@ class Control:
             self.check()
 
     def flush(self) -> None:
-        """Write what `moved` said last, if that is still to be written."""
-        if self._waiting is not None:
+        """Write what `progress` said last, if that is still to be written."""
+        if self._pending is not None:
             self._write()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Read the wishes of people from the row; stay here while one is to pause."""
         paused_at: float | None = None
         while True:
             if stopping.is_set():
                 raise JobFailed(WORKER_STOPPED)
-            wish = ledger.wish(self.job)
-            if wish is ledger.Wish.STOP:
+            wish = ledger.pending_command(self.job)
+            if wish is ledger.Command.STOP:
                 raise Cancelled
-            if wish is ledger.Wish.GO_ON:
+            if wish is ledger.Command.CONTINUE:
                 break
             if paused_at is None:
                 paused_at = time.monotonic()
@@ -135,10 +135,10 @@ class Control:
 
     def _write(self) -> None:
         """Progress and heartbeat into the row, and to whoever watches."""
-        moved, self._waiting = self._waiting, None
+        progress, self._pending = self._pending, None
         self._written = time.monotonic()
-        ledger.note(self.job, moved)
-        self._tell(self.job)
+        ledger.note(self.job, progress)
+        self._notify(self.job)
 
     def _rate(self, now: float, done: int) -> float | None:
         """Items per second since the last measure, of at least one POLL_S; None at the start."""

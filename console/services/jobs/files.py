@@ -3,7 +3,7 @@
     with files.writing(job.pk, "orders.jsonl") as file:     # in the work of a job
         file.write(line)
 
-A file counts when it is closed; one that a killed worker left half written is never offered.
+A file counts when it is closed; one that a killed worker left partial written is never offered.
 """
 
 import re
@@ -18,12 +18,12 @@ from typing import IO, Final
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from console.services.jobs.places import job_files
+from console.services.jobs.paths import job_files
 
 #: Of one job.
 FILES_MAX: Final = 100
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-HALF: Final = ".half"
+PARTIAL: Final = ".partial"
 MEGABYTE: Final = 1024 * 1024
 DAY_S: Final = 24 * 3600
 
@@ -75,13 +75,13 @@ def writing(job_id: int, name: str) -> Iterator[BoundedFile]:
     left_bytes = settings.JOB_FILES_MB * MEGABYTE - sum(file.size_bytes for file in there)
     folder = job_files(job_id)
     folder.mkdir(parents=True, exist_ok=True)
-    half = folder / f"{name}{HALF}"
+    partial = folder / f"{name}{PARTIAL}"
     try:
-        with half.open("wb") as file:
+        with partial.open("wb") as file:
             yield BoundedFile(file, left_bytes)
-        half.rename(folder / name)
+        partial.rename(folder / name)
     finally:
-        half.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def listing(job_id: int) -> list[JobFile]:
@@ -89,7 +89,7 @@ def listing(job_id: int) -> list[JobFile]:
     found = []
     with suppress(FileNotFoundError):
         for path in sorted(job_files(job_id).iterdir()):
-            if NAME.fullmatch(path.name) and not path.name.endswith(HALF) and path.is_file():
+            if NAME.fullmatch(path.name) and not path.name.endswith(PARTIAL) and path.is_file():
                 stat = path.stat()
                 found.append(JobFile(path.name, stat.st_size, int(stat.st_mtime * 1000)))
     now_ms = int(time.time() * 1000)

@@ -17,8 +17,8 @@ from django.utils.translation import gettext_noop
 from console.services.jobs.errors import AlreadyActive
 from console.services.jobs.files import forget_files
 from console.services.jobs.models import SCOPE_CHARS_MAX, Job, Origin
-from console.services.jobs.places import job_log
-from console.services.jobs.reports import Done, Moved, bounded
+from console.services.jobs.paths import job_log
+from console.services.jobs.reports import Done, Progress, bounded
 from console.services.jobs.states import ACTIVE, AT_WORK, State, before
 
 #: A worker writes a heartbeat every few seconds; so long without one and it is gone.
@@ -34,10 +34,10 @@ WORKER_LOST: Final = gettext_noop("The worker of the job is gone. Start the job 
 NO_WORKER: Final = gettext_noop("No worker took the job. Start one: celery -A console worker.")
 
 
-class Wish(Enum):
+class Command(Enum):
     """What people want of a job that a worker has."""
 
-    GO_ON = "go on"
+    CONTINUE = "go on"
     PAUSE = "pause"
     STOP = "stop"
 
@@ -86,11 +86,11 @@ def claim(job_id: int, worker: str) -> Job | None:
     return Job.objects.get(pk=job_id) if taken else None
 
 
-def note(job: Job, moved: Moved | None) -> bool:
+def note(job: Job, progress: Progress | None) -> bool:
     """Write progress and a heartbeat; False when the job is no longer this worker's."""
     changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "log_tail": job.log_tail}
-    if moved is not None:
-        kept = bounded(moved)
+    if progress is not None:
+        kept = bounded(progress)
         changes |= {
             "stage": kept.stage,
             "percent": kept.percent,
@@ -141,13 +141,13 @@ def resume(job: Job) -> bool:
     return bool(paused.update(state=State.RUNNING))
 
 
-def wish(job: Job) -> Wish:
+def pending_command(job: Job) -> Command:
     """What the row wants of the worker that has the job."""
     row = Job.objects.filter(pk=job.pk).values("state", "cancel_requested").first()
     if row is None or row["state"] not in AT_WORK or row["cancel_requested"]:
-        return Wish.STOP
+        return Command.STOP
     job.state = row["state"]
-    return Wish.PAUSE if row["state"] == State.PAUSED else Wish.GO_ON
+    return Command.PAUSE if row["state"] == State.PAUSED else Command.CONTINUE
 
 
 def reap(now: datetime | None = None) -> int:

@@ -7,9 +7,9 @@ from django.conf import settings
 
 from console.services.jobs.control import HEARTBEAT_S, POLL_S, Cancelled, Control, JobFailed
 from console.services.jobs.models import Job
-from console.services.jobs.places import job_log
+from console.services.jobs.paths import job_log
 from console.services.jobs.process import JobProcess
-from console.services.jobs.reports import Done, Failed, Moved
+from console.services.jobs.reports import Done, Failed, Progress
 
 
 def run_program(job: Job, control: Control, command: Sequence[str]) -> Done:
@@ -29,7 +29,7 @@ def _listen(job: Job, control: Control, process: JobProcess) -> Done:
         report = process.next_report(POLL_S)
         if isinstance(report, Done | Failed):
             last = report
-        elif isinstance(report, Moved):
+        elif isinstance(report, Progress):
             control.report(report)
         if time.monotonic() >= log_due:
             log_due = time.monotonic() + HEARTBEAT_S
@@ -41,13 +41,13 @@ def _listen(job: Job, control: Control, process: JobProcess) -> Done:
                 raise
             break
     if last is None:
-        raise JobFailed(_last_words(process.exit_code))
+        raise JobFailed(_exit_error(process.exit_code))
     if isinstance(last, Failed):
         raise JobFailed(last.message)
     return last
 
 
-def _last_words(code: int | None) -> str:
+def _exit_error(code: int | None) -> str:
     """The error of a program that did not say itself how it ended."""
     if code is not None and code < 0:
         return f"The process of the job was killed by signal {-code}."

@@ -21,7 +21,7 @@ COUNT_MAX: Final = 2**62
 _Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
 
 
-class Moved(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True):
     """The job is on its way; `done` of `total` units."""
 
     stage: str = ""
@@ -58,7 +58,7 @@ class Failed(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-Report = Moved | Done | Failed
+Report = Progress | Done | Failed
 
 
 def read_line(line: bytes) -> Report | None:
@@ -79,7 +79,7 @@ def _read(said: dict[str, Any]) -> Report | None:
     rows, rows_total = said.pop("rows", 0), said.pop("rows_total", None)
     if event == "progress":
         named = {**said, "done": rows, "total": rows_total, "outputs": None}
-        return bounded(msgspec.convert(named, Moved))
+        return bounded(msgspec.convert(named, Progress))
     if event == "done":
         note = said.pop("note", "")
         plain = {name: value for name, value in said.items() if _is_plain(value)}
@@ -99,16 +99,16 @@ def _is_plain(value: Any) -> bool:
     return value is None or (isinstance(value, int) and abs(value) <= COUNT_MAX)
 
 
-def bounded(moved: Moved) -> Moved:
+def bounded(progress: Progress) -> Progress:
     """Percent within 0 to 100, a link that is one, texts that fit their columns."""
-    link = moved.spark_ui or ""
+    link = progress.spark_ui or ""
     is_link = link.startswith(("http://", "https://")) and len(link) <= 200
     return msgspec.structs.replace(
-        moved,
-        stage=_text(moved.stage, STAGE_CHARS_MAX),
-        detail=_text(moved.detail, DETAIL_CHARS_MAX),
-        percent=min(max(moved.percent, 0.0), 100.0),
-        rate=moved.rate if moved.rate is not None and math.isfinite(moved.rate) else None,
+        progress,
+        stage=_text(progress.stage, STAGE_CHARS_MAX),
+        detail=_text(progress.detail, DETAIL_CHARS_MAX),
+        percent=min(max(progress.percent, 0.0), 100.0),
+        rate=progress.rate if progress.rate is not None and math.isfinite(progress.rate) else None,
         spark_ui=link if is_link else None,
     )
 

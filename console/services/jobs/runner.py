@@ -23,17 +23,17 @@ log = logging.getLogger(__name__)
 UNKNOWN_KIND: Final = gettext_noop("This console knows no jobs of this kind (any more).")
 
 
-def run(job_id: int, *, tell: Listener) -> None:
-    """Run a queued job to its end; `tell` hears of every change of its row.
+def run(job_id: int, *, notify: Listener) -> None:
+    """Run a queued job to its end; `notify` hears of every change of its row.
 
     A job that was cancelled, or taken by another worker, is left alone.
     """
     job = ledger.claim(job_id, f"{socket.gethostname()}:{os.getpid()}")
     if job is None:
         return
-    tell(job)
+    notify(job)
     try:
-        done = _work(job, tell)
+        done = _work(job, notify)
     except Cancelled:
         ledger.finish(job, State.CANCELLED)
     except (JobFailed, FilesTooLarge) as failed:
@@ -43,14 +43,14 @@ def run(job_id: int, *, tell: Listener) -> None:
         ledger.finish(job, State.FAILED, error=f"{type(error).__name__}: {error}")
     else:
         ledger.finish(job, State.SUCCEEDED, done=done)
-    tell(job)
+    notify(job)
 
 
-def _work(job: Job, tell: Listener) -> Done:
+def _work(job: Job, notify: Listener) -> Done:
     kind = kinds.find(job.kind)
     if kind is None:
         raise JobFailed(UNKNOWN_KIND)
-    control = Control(job, tell, kind.seconds_max)
+    control = Control(job, notify, kind.seconds_max)
     try:
         return kind.work(job, control)
     finally:

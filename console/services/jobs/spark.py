@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from django.conf import settings
 
-from console.services.jobs.places import spark_run_dir
+from console.services.jobs.paths import spark_run_dir
 
 CHECK_TIMEOUT_S: Final = 60.0
 #: Java is seldom installed while somebody waits for it; `availability(fresh=True)` asks again.

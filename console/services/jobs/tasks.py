@@ -67,7 +67,7 @@ def run_job(job_id: int) -> None:
     """Run one job; a task that is delivered twice finds the job taken."""
     close_old_connections()
     try:
-        runner.run(job_id, tell=announce)
+        runner.run(job_id, notify=announce)
     finally:
         close_old_connections()
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from console.frame.access import may
 from console.frame.pages import ClusterPage, Crumb, forbidden
 from console.gateway import NotAllowedNow
-from console.services.jobs import acts, files, kinds, ledger, spark
+from console.services.jobs import actions, files, kinds, ledger, spark
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
@@ -24,7 +24,7 @@ from console.web.dependencies import redis_problem
 PAGE_JOBS = 25
 
 
-def job_of(cluster: str, number: int) -> Job:
+def find_job(cluster: str, number: int) -> Job:
     """One job of a cluster; NoSuchJob when there is none (any more)."""
     jobs = Job.objects.select_related("started_by").filter(cluster=cluster)
     job = jobs.filter(pk=number).first() if number < 2**63 else None
@@ -80,7 +80,7 @@ class JobPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
         ledger.reap()
-        job = job_of(self.cluster.name, number)
+        job = find_job(self.cluster.name, number)
         jobs_url = reverse("jobs:list", kwargs={"cluster": self.cluster.name})
         name = _("Job %(number)d") % {"number": job.pk}
         return self.show(
@@ -88,7 +88,7 @@ class JobPage(ClusterPage):
             crumbs=[Crumb(_("Jobs"), jobs_url), Crumb(name)],
             job=job,
             files=files.listing(job.pk),
-            may_steer=acts.may_steer(request, job),
+            may_control=actions.may_control(request, job),
         )
 
 
@@ -103,10 +103,10 @@ class StartPage(ClusterPage):
         known = kinds.find(kind)
         if known is None or not known.by_hand:
             raise Http404
-        return then_look(request, lambda: acts.start(request, self.cluster.name, known))
+        return run_and_redirect(request, lambda: actions.start(request, self.cluster.name, known))
 
 
-class SteerPage(ClusterPage):
+class ControlPage(ClusterPage):
     """A button of a job's page: `act` is what it does, and returns the job to look at then."""
 
     act: Callable[[HttpRequest, Job], Job]
@@ -115,27 +115,27 @@ class SteerPage(ClusterPage):
         return redirect("jobs:detail", self.cluster.name, number)
 
     def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
-        job = job_of(self.cluster.name, number)
-        return then_look(request, lambda: type(self).act(request, job), job)
+        job = find_job(self.cluster.name, number)
+        return run_and_redirect(request, lambda: type(self).act(request, job), job)
 
 
-class CancelPage(SteerPage):
-    act = staticmethod(acts.cancel)
+class CancelPage(ControlPage):
+    act = staticmethod(actions.cancel)
 
 
-class PausePage(SteerPage):
-    act = staticmethod(acts.pause)
+class PausePage(ControlPage):
+    act = staticmethod(actions.pause)
 
 
-class ResumePage(SteerPage):
-    act = staticmethod(acts.resume)
+class ResumePage(ControlPage):
+    act = staticmethod(actions.resume)
 
 
-class ContinuePage(SteerPage):
-    act = staticmethod(acts.go_on)
+class ContinuePage(ControlPage):
+    act = staticmethod(actions.continue_job)
 
 
-def then_look(
+def run_and_redirect(
     request: HttpRequest, act: Callable[[], Job], job: Job | None = None
 ) -> HttpResponseBase:
     """Do it and go to the page of the job; what its state forbids is told there."""
@@ -154,8 +154,8 @@ class FilePage(ClusterPage):
     """A file of a job, as a download."""
 
     def get(self, request: HttpRequest, cluster: str, number: int, name: str) -> HttpResponseBase:
-        job = job_of(self.cluster.name, number)
-        if not acts.may_steer(request, job):
+        job = find_job(self.cluster.name, number)
+        if not actions.may_control(request, job):
             return not_allowed(request)
         return download(job, name)
 

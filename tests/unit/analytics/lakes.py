@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from console.services.analytics.summaries import COUNTS
+from console.services.analytics.day_rollups import COUNTS
 from trace.lake import HOUR_MS, Lake, Snapshot, hour_of, part_path
 from trace.latency import bucket_of
 from trace.tables import TABLES

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.services.analytics.figures import Edge
+from console.services.analytics.aggregates import Edge
 from console.services.analytics.graph import NODES_MAX, ROW_HEIGHT, ends_of, graph_of
 from console.services.analytics.heatmap import (
     BANDS_MS,

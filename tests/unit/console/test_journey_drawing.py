@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.areas.traces.drawing import LANE_HEIGHT, TICKS, WIDTH_MIN, Seen, SeenKind, draw, steps
+from console.areas.traces.drawing import (
+    ROW_HEIGHT,
+    TICKS,
+    WIDTH_MIN,
+    BrokerEvent,
+    BrokerEventKind,
+    draw,
+    steps,
+)
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 
@@ -37,10 +45,10 @@ def journey() -> Timeline:
 def test_each_who_took_part_has_a_lane() -> None:
     drawing = draw(journey())
     assert drawing is not None
-    assert [lane.name for lane in drawing.lanes] == ["", "cg"]
-    assert [bar.tone for bar in drawing.lanes[1].bars] == ["failure", "success", "dead"]
+    assert [row.name for row in drawing.rows] == ["", "cg"]
+    assert [bar.tone for bar in drawing.rows[1].bars] == ["failure", "success", "dead"]
     assert drawing.tones == ("send", "failure", "success", "dead")
-    assert drawing.height == 2 * LANE_HEIGHT
+    assert drawing.height == 2 * ROW_HEIGHT
     assert (drawing.begin_ms, drawing.span_ms) == (1000, 1500)
     assert [tick.after_ms for tick in drawing.ticks] == [0, 500, 1000, 1500]
 
@@ -50,7 +58,7 @@ def test_a_journey_without_times_has_no_drawing() -> None:
 
 
 def test_an_attempt_is_one_step_with_its_outcome() -> None:
-    resent = Seen(SeenKind.RESENT, 2600, "cg", by="ada")
+    resent = BrokerEvent(BrokerEventKind.RESENT, 2600, "cg", by="ada")
     found = steps(journey(), {("cg", 2500): "LETTER"}, [resent])
     assert [each.kind for each in found] == [
         "sent",
@@ -62,7 +70,7 @@ def test_an_attempt_is_one_step_with_its_outcome() -> None:
     assert [each.after_ms for each in found] == [0, 10, 1000, 1500, 1600]
     failed, letter, again = found[1], found[3], found[4]
     assert (failed.failure, failed.retry_times, failed.took_ms) == ("time_out", 0, 5)
-    assert (letter.letter_id, again.by) == ("LETTER", "ada")
+    assert (letter.dead_letter_id, again.by) == ("LETTER", "ada")
 
 
 def test_an_attempt_of_which_nobody_knows_the_time_comes_last() -> None:
@@ -82,8 +90,8 @@ def test_every_bar_and_tick_is_on_the_drawing(sent: int, cost: int, starts: list
     attempts = [each for n, at in enumerate(starts) for each in attempt(at, n, success=False)]
     drawing = draw(build_timeline([pub(sent, cost), *attempts]))
     assert drawing is not None
-    for lane in drawing.lanes:
-        for bar in lane.bars:
+    for row in drawing.rows:
+        for bar in row.bars:
             assert 0 <= bar.left <= 100 - WIDTH_MIN
             assert bar.width >= WIDTH_MIN
             assert bar.left + bar.width <= 100.01

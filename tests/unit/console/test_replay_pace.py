@@ -20,23 +20,23 @@ def test_a_count_of_messages_takes_its_time(rate: int) -> None:
     pace = Pace(rate, clock)
     left, begun = 20 * rate, clock.now
     while left:
-        done = min(left, pace.at_once)
+        done = min(left, pace.step_size)
         left -= done
         clock.now += 0.03  # sending takes time, too
-        clock.now += pace.rest_s(done)
+        clock.now += pace.delay_s(done)
     assert clock.now - begun == pytest.approx(20, rel=0.01)
 
 
 def test_a_step_is_short_and_bounded() -> None:
-    assert Pace(1).at_once == 1
-    assert Pace(500).at_once == 500 * STEP_S
-    assert Pace(100_000).at_once == REPLAY_CHUNK_MAX
+    assert Pace(1).step_size == 1
+    assert Pace(500).step_size == 500 * STEP_S
+    assert Pace(100_000).step_size == REPLAY_CHUNK_MAX
 
 
 def test_what_a_pause_lost_is_not_made_up_for() -> None:
     clock = Clock()
     pace = Pace(100, clock)
     clock.now += 3_600
-    rests = [pace.rest_s(20) for _ in range(20)]
+    rests = [pace.delay_s(20) for _ in range(20)]
     assert sum(rest == 0 for rest in rests) <= 6
     assert rests[-1] > 2

@@ -32,15 +32,15 @@ def _home(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def run(
-    work: kinds.Work, tell: Callable[[Job], object] = lambda job: None, *, seconds_max: float = 60
+    work: kinds.Work, notify: Callable[[Job], object] = lambda job: None, *, seconds_max: float = 60
 ) -> Job:
     kinds.register(KIND, work, title="Count", can_pause=True, seconds_max=seconds_max)
     job = ledger.enqueue("local", KIND, by=None, origin=Origin.PERSON, inputs={"most": 3})
 
     def listener(job: Job) -> None:
-        tell(job)
+        notify(job)
 
-    runner.run(job.pk, tell=listener)
+    runner.run(job.pk, notify=listener)
     job.refresh_from_db()
     return job
 
@@ -173,7 +173,7 @@ def test_work_that_breaks_says_what_broke() -> None:
 
 def test_a_kind_that_nobody_knows_any_more() -> None:
     job = ledger.enqueue("local", "gone", by=None, origin=Origin.PERSON)
-    runner.run(job.pk, tell=lambda job: None)
+    runner.run(job.pk, notify=lambda job: None)
     job.refresh_from_db()
     assert (job.state, job.error, job.title) == (State.FAILED, runner.UNKNOWN_KIND, "gone")
 

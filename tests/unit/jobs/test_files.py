@@ -8,7 +8,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from console.services.jobs import files
-from console.services.jobs.places import job_files
+from console.services.jobs.paths import job_files
 
 KEPT_S = 3 * 24 * 3600
 
@@ -33,13 +33,13 @@ def test_a_file_is_there_when_it_is_whole() -> None:
 
 
 def test_what_broke_half_way_leaves_nothing() -> None:
-    def half() -> None:
+    def partial() -> None:
         with files.writing(7, "a.csv") as file:
-            file.write(b"half")
+            file.write(b"partial")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        half()
+        partial()
     assert files.listing(7) == []
     assert list(job_files(7).iterdir()) == []
 
@@ -57,10 +57,10 @@ def test_a_link_out_of_the_folder_is_a_file_of_the_console_only() -> None:
     """A name is looked up among the finished files, so what is not one is not found."""
     with files.writing(7, "a.csv"):
         pass
-    (job_files(7) / "b.csv.half").write_bytes(b"")
+    (job_files(7) / "b.csv.partial").write_bytes(b"")
     (job_files(7) / "folder").mkdir()
     assert [file.name for file in files.listing(7)] == ["a.csv"]
-    assert files.path_of(7, "b.csv.half") is None
+    assert files.path_of(7, "b.csv.partial") is None
     assert files.path_of(7, "folder") is None
 
 

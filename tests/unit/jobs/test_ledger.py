@@ -11,7 +11,7 @@ from console.services.analytics.trace_jobs import INGEST
 from console.services.jobs import ledger
 from console.services.jobs.errors import AlreadyActive
 from console.services.jobs.models import Job, Origin
-from console.services.jobs.reports import Done, Moved
+from console.services.jobs.reports import Done, Progress
 from console.services.jobs.states import State
 
 pytestmark = pytest.mark.django_db
@@ -74,9 +74,9 @@ def test_a_job_cancelled_in_the_queue_is_not_run() -> None:
 
 def test_a_running_job_is_asked_to_stop_and_stays_running() -> None:
     job = running()
-    assert ledger.wish(job) is ledger.Wish.GO_ON
+    assert ledger.pending_command(job) is ledger.Command.CONTINUE
     assert ledger.cancel(job)
-    assert ledger.wish(job) is ledger.Wish.STOP
+    assert ledger.pending_command(job) is ledger.Command.STOP
     job.refresh_from_db()
     assert job.state == State.RUNNING
     assert ledger.finish(job, State.CANCELLED)
@@ -85,7 +85,7 @@ def test_a_running_job_is_asked_to_stop_and_stays_running() -> None:
 def test_progress_and_result_land_in_the_row() -> None:
     job = running()
     job.log_tail = "log"
-    assert ledger.note(job, Moved(stage="read", percent=40, done=4, total=10, rate=2.0))
+    assert ledger.note(job, Progress(stage="read", percent=40, done=4, total=10, rate=2.0))
     job.refresh_from_db()
     assert (job.stage, job.percent, job.done, job.total) == ("read", 40, 4, 10)
     assert ledger.finish(
@@ -103,8 +103,8 @@ def test_a_lost_worker_frees_the_place_and_cannot_come_back() -> None:
     assert ledger.reap(now + ledger.LOST_AFTER + timedelta(seconds=1)) == 1
     job.refresh_from_db()
     assert (job.state, job.error) == (State.FAILED, ledger.WORKER_LOST)
-    assert ledger.wish(job) is ledger.Wish.STOP
-    assert not ledger.note(job, Moved(percent=90))
+    assert ledger.pending_command(job) is ledger.Command.STOP
+    assert not ledger.note(job, Progress(percent=90))
     assert not ledger.finish(job, State.SUCCEEDED, done=Done())
     job.refresh_from_db()
     assert job.state == State.FAILED
@@ -118,19 +118,19 @@ def test_pause_and_resume() -> None:
     assert not ledger.resume(job)
     assert ledger.pause(job)
     assert not ledger.pause(job)
-    assert ledger.wish(job) is ledger.Wish.PAUSE
-    assert ledger.note(job, Moved(done=3))
+    assert ledger.pending_command(job) is ledger.Command.PAUSE
+    assert ledger.note(job, Progress(done=3))
     with pytest.raises(AlreadyActive):
         queued()
     assert ledger.resume(job)
-    assert ledger.wish(job) is ledger.Wish.GO_ON
+    assert ledger.pending_command(job) is ledger.Command.CONTINUE
 
 
 def test_a_paused_job_can_be_cancelled_and_lost() -> None:
     job = running()
     ledger.pause(job)
     assert ledger.cancel(job)
-    assert ledger.wish(job) is ledger.Wish.STOP
+    assert ledger.pending_command(job) is ledger.Command.STOP
     assert not ledger.pause(job)
     assert ledger.finish(job, State.CANCELLED)
 

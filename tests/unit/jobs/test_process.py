@@ -13,7 +13,7 @@ import pytest
 
 from console.services.jobs import process as process_module
 from console.services.jobs.process import JobProcess, clean_environment
-from console.services.jobs.reports import Done, Moved, Report
+from console.services.jobs.reports import Done, Progress, Report
 
 DEADLINE_S = 20.0
 
@@ -62,7 +62,7 @@ def test_reports_are_told_from_noise_and_the_log_is_kept(
         print('why it went so', file=sys.stderr)
         """
     )
-    assert all_said(job) == [Moved(percent=50), Done(done=7)]
+    assert all_said(job) == [Progress(percent=50), Done(done=7)]
     assert job.exit_code == 0
     assert job.log_tail() == "why it went so\n"
 
@@ -95,13 +95,13 @@ def test_stopping_reaches_the_whole_group(start: Callable[[str], JobProcess]) ->
         time.sleep(600)
         """
     )
-    moved = job.next_report(DEADLINE_S)
-    assert isinstance(moved, Moved)
+    progress = job.next_report(DEADLINE_S)
+    assert isinstance(progress, Progress)
     job.stop()
     assert job.exit_code is not None
     assert job.exit_code < 0
     job.close()
-    wait_for(lambda: is_dead(moved.done))
+    wait_for(lambda: is_dead(progress.done))
 
 
 def test_one_that_does_not_listen_is_killed(

@@ -13,24 +13,25 @@ from console.services.jobs.reports import (
     OUTPUTS_MAX,
     Done,
     Failed,
-    Moved,
+    Progress,
     read_line,
 )
-from spark_jobs.spark.progress import Progress, Stage
+from spark_jobs.spark.progress import Progress as ProgramProgress
+from spark_jobs.spark.progress import Stage
 
 
 def test_every_line_of_a_job_is_understood() -> None:
     out = io.StringIO()
-    progress = Progress(out, as_json=True)
-    progress.rows, progress.rows_total = 20, 40
-    progress.set_spark_ui("http://127.0.0.1:4040")
-    progress.enter(Stage.READ)
-    progress.done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
-    progress.error("LakeError", "in use")
-    moved, done, failed = (read_line(line.encode()) for line in out.getvalue().splitlines())
-    assert isinstance(moved, Moved)
-    assert (moved.stage, moved.done, moved.total) == ("read", 20, 40)
-    assert moved.spark_ui == "http://127.0.0.1:4040"
+    program = ProgramProgress(out, as_json=True)
+    program.rows, program.rows_total = 20, 40
+    program.set_spark_ui("http://127.0.0.1:4040")
+    program.enter(Stage.READ)
+    program.done(rows=40, records=90, broken=1, lost=2, hours=3, note="", seconds=4.5)
+    program.error("LakeError", "in use")
+    progress, done, failed = (read_line(line.encode()) for line in out.getvalue().splitlines())
+    assert isinstance(progress, Progress)
+    assert (progress.stage, progress.done, progress.total) == ("read", 20, 40)
+    assert progress.spark_ui == "http://127.0.0.1:4040"
     assert isinstance(done, Done)
     assert (done.done, done.note) == (40, "")
     assert done.kept() == {"records": 90, "broken": 1, "lost": 2, "hours": 3, "seconds": 4.5}
@@ -80,11 +81,11 @@ def test_any_bytes_are_a_report_or_none(line: bytes) -> None:
     )
 )
 def test_progress_fits_its_columns(values: dict[str, object]) -> None:
-    moved = read_line(json.dumps({"event": "progress", **values}).encode())
-    assert isinstance(moved, Moved)
-    assert 0 <= moved.percent <= 100
-    assert len(moved.stage) <= 32
-    assert moved.spark_ui is None or moved.spark_ui.startswith("http")
+    progress = read_line(json.dumps({"event": "progress", **values}).encode())
+    assert isinstance(progress, Progress)
+    assert 0 <= progress.percent <= 100
+    assert len(progress.stage) <= 32
+    assert progress.spark_ui is None or progress.spark_ui.startswith("http")
 
 
 @pytest.mark.parametrize(
@@ -98,9 +99,9 @@ def test_progress_fits_its_columns(values: dict[str, object]) -> None:
 )
 def test_only_links_are_shown_as_links(link: str, *, kept: bool) -> None:
     line = msgspec.json.encode({"event": "progress", "spark_ui": link})
-    moved = read_line(line)
-    assert isinstance(moved, Moved)
-    assert moved.spark_ui == (link if kept else None)
+    progress = read_line(line)
+    assert isinstance(progress, Progress)
+    assert progress.spark_ui == (link if kept else None)
 
 
 def test_what_came_of_it_is_bounded() -> None:

@@ -47,15 +47,15 @@ def run(program: str | list[str], heard: list[str] | None = None) -> Job:
     kind_of(program)
     job = enqueued()
     told = heard if heard is not None else []
-    runner.run(job.pk, tell=lambda job: told.append(job.state))
+    runner.run(job.pk, notify=lambda job: told.append(job.state))
     job.refresh_from_db()
     return job
 
 
-def steered(program: str, tell: Listener) -> Job:
+def steered(program: str, notify: Listener) -> Job:
     kind_of(program)
     job = enqueued()
-    runner.run(job.pk, tell=tell)
+    runner.run(job.pk, notify=notify)
     job.refresh_from_db()
     return job
 
@@ -118,7 +118,7 @@ def test_a_job_that_hangs_is_stopped() -> None:
         KIND, lambda job, control: run_program(job, control, command), title="P", seconds_max=0.2
     )
     job = enqueued()
-    runner.run(job.pk, tell=lambda job: None)
+    runner.run(job.pk, notify=lambda job: None)
     job.refresh_from_db()
     assert (job.state, job.error) == (State.FAILED, control.TOOK_TOO_LONG)
 
@@ -137,8 +137,8 @@ def test_a_job_that_was_given_up_is_stopped() -> None:
 def test_a_task_that_comes_twice_finds_the_job_taken() -> None:
     job = run('print(\'{"event": "done"}\')')
     heard: list[Job] = []
-    runner.run(job.pk, tell=heard.append)
-    runner.run(job.pk + 1000, tell=heard.append)
+    runner.run(job.pk, notify=heard.append)
+    runner.run(job.pk + 1000, notify=heard.append)
     assert heard == []
 
 
@@ -153,7 +153,7 @@ def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
 
 def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_S", 0.01)
-    monkeypatch.setattr(trace_jobs, "summarise", lambda cluster, moved: 0)
+    monkeypatch.setattr(trace_jobs, "write_day_rollups", lambda cluster, progress: 0)
     command = [sys.executable, "-c", 'print(\'{"event": "done", "rows": 5}\')']
     monkeypatch.setattr(trace_jobs, "command_of", lambda *_: command)
     first = ledger.enqueue("local", "ingest", by=None, origin=Origin.PERSON)
@@ -162,12 +162,12 @@ def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -
     second = enqueued()
     heard: list[str] = []
 
-    def tell(job: Job) -> None:
+    def notify(job: Job) -> None:
         heard.append(job.stage)
         if job.stage == "wait":
             ledger.finish(first, State.SUCCEEDED)
 
-    runner.run(second.pk, tell=tell)
+    runner.run(second.pk, notify=notify)
     second.refresh_from_db()
     assert "wait" in heard
     assert (second.state, second.done) == (State.SUCCEEDED, 5)

@@ -7,7 +7,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from console.frame.formats import UNKNOWN, duration, exact, number
-from console.services.analytics.figures import Step
+from console.services.analytics.aggregates import Step
 from console.services.analytics.heatmap import Band, HeatMap
 from console.services.analytics.labels import KIND_TITLES, STEPS
 

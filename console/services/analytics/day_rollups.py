@@ -23,7 +23,7 @@ import duckdb
 from django.conf import settings
 
 from console.services.analytics.ranges import DAY_MS, TimeRange
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, Lake, Snapshot
 from trace.tables import TABLES, Table
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 DAY_HOURS: Final = 24
 #: In the lake.
-SUMS_FOLDER: Final = "days"
+ROLLUPS_FOLDER: Final = "days"
 #: Of what length the sums are, the longest first.
 LEVELS_HOURS: Final = (DAY_HOURS, 6, 2, 1)
 #: So many whole hours make reading their sums worth while.
@@ -70,7 +70,7 @@ _SUMS: Final = {
 }
 
 
-def summary_of(
+def rollup_of(
     lake: Lake, snapshot: Snapshot, dataset: str, day: int, level_hours: int
 ) -> Path | None:
     """Where the sums of a day (since 1970) are, when they fit the snapshot; None without any
@@ -82,7 +82,7 @@ def summary_of(
         return None
     digest = hashlib.blake2b(repr(made_of).encode(), digest_size=8).hexdigest()
     name = f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}-{digest}.parquet"
-    return lake.root / SUMS_FOLDER / dataset / str(level_hours) / name
+    return lake.root / ROLLUPS_FOLDER / dataset / str(level_hours) / name
 
 
 def level_for(step_ms: int) -> int | None:
@@ -106,7 +106,7 @@ def files_of(
         if is_whole and range_.begin_ms <= day * DAY_MS <= range_.end_ms - DAY_MS:
             levels.insert(0, DAY_HOURS)
         summaries = [
-            summary_of(lake, snapshot, dataset, day, level) for level in levels if level is not None
+            rollup_of(lake, snapshot, dataset, day, level) for level in levels if level is not None
         ]
         summary = next((path for path in summaries if path and path.is_file()), None)
         if summary is not None:
@@ -136,7 +136,7 @@ def mixed_files(lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange)
         return None
     parts = snapshot.parts.get(dataset, {})
     days = sorted({hour // DAY_HOURS for hour in range(begin, end) if hour in parts})
-    sums = [summary_of(lake, snapshot, dataset, day, 1) for day in days]
+    sums = [rollup_of(lake, snapshot, dataset, day, 1) for day in days]
     found = [path for path in sums if path is not None and path.is_file()]
     if len(found) < len(days):
         return None
@@ -145,7 +145,7 @@ def mixed_files(lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange)
     return Mixed(files, begin * HOUR_MS, end * HOUR_MS)
 
 
-def summarise(cluster: str, moved: Callable[[], None]) -> int:
+def write_day_rollups(cluster: str, moved: Callable[[], None]) -> int:
     """Make the sums that are missing, and delete those nobody needs; returns how many days were
     made. A day that cannot be read is left out: its minutes are read instead."""
     lake = Lake(lake_of(cluster))
@@ -156,7 +156,7 @@ def summarise(cluster: str, moved: Callable[[], None]) -> int:
         for day in sorted(days):
             moved()
             files = {
-                level: summary_of(lake, snapshot, dataset, day, level) for level in LEVELS_HOURS
+                level: rollup_of(lake, snapshot, dataset, day, level) for level in LEVELS_HOURS
             }
             wanted |= set(files.values())
             if all(path is not None and path.is_file() for path in files.values()):
@@ -179,7 +179,7 @@ def _make(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
         connection.execute(f"SET threads = {settings.ANALYTICS_THREADS}")
         connection.execute(f"SET memory_limit = '{settings.ANALYTICS_MEMORY_MB}MB'")
         for level in reversed(LEVELS_HOURS):
-            path = summary_of(lake, snapshot, dataset, day, level)
+            path = rollup_of(lake, snapshot, dataset, day, level)
             assert path is not None
             path.parent.mkdir(parents=True, exist_ok=True)
             half = path.with_suffix(".half")
@@ -219,7 +219,7 @@ def _columns(table: Table, wanted: _Sum, length_ms: int) -> Iterator[str]:
 def _sweep(lake: Lake, wanted: set[Path | None]) -> None:
     """Delete what no longer fits and nobody can be reading any more."""
     horizon = time.time() - KEPT_S
-    for path in (lake.root / SUMS_FOLDER).glob("*/*/*"):
+    for path in (lake.root / ROLLUPS_FOLDER).glob("*/*/*"):
         with suppress(FileNotFoundError):
             if path not in wanted and path.stat().st_mtime < horizon:
                 path.unlink()

@@ -9,7 +9,7 @@ from console.api.serializers import BodySerializer
 from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_ROWS_MAX
 
 
-class FileWishSerializer(BodySerializer):
+class ExportFileSerializer(BodySerializer):
     """The kind of file, and how many rows it may have."""
 
     format = serializers.ChoiceField(choices=list(FORMATS), default="jsonl")

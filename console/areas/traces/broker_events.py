@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from console.areas.traces.drawing import Seen, SeenKind
+from console.areas.traces.drawing import BrokerEvent, BrokerEventKind
 from console.gateway.traces.journey import Journey
 from core_broker.message.properties import PROPERTY_TRANSACTION_CHECK_TIMES
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 #: Gives the events that another area keeps of a journey, in no order.
-EventSource = Callable[[str, Journey], Iterable[Seen]]
+EventSource = Callable[[str, Journey], Iterable[BrokerEvent]]
 _sources: list[EventSource] = []
 
 
@@ -17,12 +17,12 @@ def register(source: EventSource) -> None:
     _sources.append(source)
 
 
-def seen_of(cluster: str, found: Journey) -> list[Seen]:
+def broker_events_of(cluster: str, found: Journey) -> list[BrokerEvent]:
     """Everything beside the traces, in no order. What traces tell of a group is not repeated."""
     return [*_registered(cluster, found), *_waits(found), *_given(found), *_halves(found)]
 
 
-def letter_ids(found: Journey) -> dict[tuple[str, int], str]:
+def dead_letter_ids(found: Journey) -> dict[tuple[str, int], str]:
     """Where the dead letters of a journey are, by group and time."""
     messages = [each.message for each in found.dead_letters]
     return {
@@ -31,31 +31,31 @@ def letter_ids(found: Journey) -> dict[tuple[str, int], str]:
     }
 
 
-def _registered(cluster: str, found: Journey) -> Iterable[Seen]:
+def _registered(cluster: str, found: Journey) -> Iterable[BrokerEvent]:
     for source in _sources:
         yield from source(cluster, found)
 
 
-def _waits(found: Journey) -> Iterable[Seen]:
+def _waits(found: Journey) -> Iterable[BrokerEvent]:
     for each in found.evidence.delayed:
-        kind = SeenKind.RETRY_WAITS if each.group else SeenKind.DELAYED
+        kind = BrokerEventKind.RETRY_WAITS if each.group else BrokerEventKind.DELAYED
         count = each.retry_times if each.group else None
-        yield Seen(kind, each.at_ms, each.group, count, each.due_ms)
+        yield BrokerEvent(kind, each.at_ms, each.group, count, each.due_ms)
 
 
-def _given(found: Journey) -> Iterable[Seen]:
+def _given(found: Journey) -> Iterable[BrokerEvent]:
     traced = {each.group for each in found.timeline.groups} if found.timeline else set()
     for ref in found.evidence.retries:
         message = ref.message
         group = message.topic.removeprefix(RETRY_PREFIX)
         if group not in traced:
             times = message.reconsume_times
-            yield Seen(SeenKind.RETRY_GIVEN, message.store_timestamp, group, times)
+            yield BrokerEvent(BrokerEventKind.RETRY_GIVEN, message.store_timestamp, group, times)
 
 
-def _halves(found: Journey) -> Iterable[Seen]:
+def _halves(found: Journey) -> Iterable[BrokerEvent]:
     for ref in found.evidence.halves:
         times = ref.message.properties.get(PROPERTY_TRANSACTION_CHECK_TIMES, "")
         count = int(times[:6]) if times.isascii() and times.isdecimal() else 0
-        kind = SeenKind.CHECKED if count else SeenKind.HALF
-        yield Seen(kind, ref.message.store_timestamp, "", count or None)
+        kind = BrokerEventKind.CHECKED if count else BrokerEventKind.HALF
+        yield BrokerEvent(kind, ref.message.store_timestamp, "", count or None)

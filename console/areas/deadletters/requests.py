@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from console.areas.deadletters.marks import Mark, marked
+from console.areas.deadletters.states import DeadLetterState, ids_of_state
 from console.gateway.dead_letters.edits import NO_EDIT, Edit
 from console.gateway.dead_letters.resend import Plan, Target
 from console.gateway.dead_letters.search import DeadLetterFilter
@@ -24,7 +24,7 @@ def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterF
     """The filter of a search; a mark becomes the ids that the ledger has for it now."""
     only, without = None, frozenset[str]()
     if asked.get("state"):
-        only, without = marked(cluster, group, Mark(asked["state"]))
+        only, without = ids_of_state(cluster, group, DeadLetterState(asked["state"]))
     return DeadLetterFilter(
         begin_ms=asked.get("begin_ms"),
         end_ms=asked.get("end_ms"),

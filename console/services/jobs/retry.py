@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 #: How often in a row the cluster may fail to answer before the job gives up.
 TRIES_MAX: Final = 5
-TRY_AGAIN_S: Final = 2.0
+RETRY_DELAY_S: Final = 2.0
 
 T = TypeVar("T")
 
 
-def patiently(control: "Control", ask: Callable[[], T]) -> T:
+def with_retries(control: "Control", ask: Callable[[], T]) -> T:
     """What `ask` answers, at one of TRIES_MAX tries; raises JobFailed with the last reason."""
     for tries_left in reversed(range(TRIES_MAX)):
         try:
@@ -24,5 +24,5 @@ def patiently(control: "Control", ask: Callable[[], T]) -> T:
         except GatewayError as failure:
             if not tries_left:
                 raise JobFailed(str(failure.detail)) from failure
-            control.wait(TRY_AGAIN_S)
+            control.wait(RETRY_DELAY_S)
     raise AssertionError("the last try returns or raises")

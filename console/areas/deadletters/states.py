@@ -22,14 +22,14 @@ from console.gateway.dead_letters.summary import dead_letters_by_id
 from console.gateway.messages.stored import MessageRef
 
 #: A filter by mark hands the ids of so many letters to the search.
-MARKED_MAX = 10_000
+STATE_IDS_MAX = 10_000
 #: Groups that one statement counts.
 GROUPS_AT_ONCE = 100
 
 T = TypeVar("T")
 
 
-class Mark(StrEnum):
+class DeadLetterState(StrEnum):
     """What a letter is, as lists filter and show it."""
 
     OPEN = "open"
@@ -38,7 +38,7 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """A dead letter as lists show it; `resent` is the latest resend of it."""
 
     ref: MessageRef
@@ -48,10 +48,10 @@ class Letter:
     discard: Discard | None
 
     @property
-    def mark(self) -> Mark:
+    def state(self) -> DeadLetterState:
         if self.discard is not None:
-            return Mark.DISCARDED
-        return Mark.OPEN if self.resent is None else Mark.RESENT
+            return DeadLetterState.DISCARDED
+        return DeadLetterState.OPEN if self.resent is None else DeadLetterState.RESENT
 
     @property
     def resent_ms(self) -> int | None:
@@ -62,14 +62,14 @@ class Letter:
         return None if self.discard is None else self.discard.at_ms
 
 
-def letters(cluster: str, refs: Iterable[MessageRef]) -> list[Letter]:
+def dead_letters(cluster: str, refs: Iterable[MessageRef]) -> list[DeadLetter]:
     """Letters with what the ledger knows of them."""
     shown = list(refs)
     names = [each.message.offset_msg_id for each in shown]
     resent = {row.offset_msg_id: row for row in resends_of(cluster, names)}
     discarded = discards_of(cluster, names)
     return [
-        Letter(
+        DeadLetter(
             each,
             preview(each.message),
             origin_topic(each.message),
@@ -85,20 +85,22 @@ def discards_of(cluster: str, ids: Collection[str]) -> dict[str, Discard]:
     return {row.offset_msg_id: row for row in rows}
 
 
-def marked(cluster: str, group: str, mark: Mark) -> tuple[frozenset[str] | None, frozenset[str]]:
+def ids_of_state(
+    cluster: str, group: str, mark: DeadLetterState
+) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Which letters have a mark, as `only` and `without` of a search."""
     discarded = _newest(Discard.objects.filter(cluster=cluster, group=group))
-    if mark is Mark.DISCARDED:
+    if mark is DeadLetterState.DISCARDED:
         return discarded, frozenset()
     sent = Resend.objects.filter(cluster=cluster, group=group, result=Result.SENT)
     resent = _newest(sent)
-    if mark is Mark.RESENT:
+    if mark is DeadLetterState.RESENT:
         return resent - discarded, frozenset()
     return None, resent | discarded
 
 
 def _newest(rows: Any) -> frozenset[str]:
-    return frozenset(rows.order_by("-id").values_list("offset_msg_id", flat=True)[:MARKED_MAX])
+    return frozenset(rows.order_by("-id").values_list("offset_msg_id", flat=True)[:STATE_IDS_MAX])
 
 
 def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str]:

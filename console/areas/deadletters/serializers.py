@@ -8,8 +8,8 @@ from rest_framework import serializers
 
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.areas.deadletters.forms import ID_CHARS_MAX, RATE_DEFAULT, RATE_MAX
-from console.areas.deadletters.marks import Letter, Mark
 from console.areas.deadletters.replays import RESULTS
+from console.areas.deadletters.states import DeadLetter, DeadLetterState
 from console.areas.messages.api import MessageRowSerializer
 from console.areas.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.gateway.dead_letters.causes import Cause
@@ -28,7 +28,7 @@ TIMESTAMP_MAX = 2**53
 BASE64_CHARS_MAX = BODY_BYTES_MAX * 4 // 3 + 4
 
 
-class WhySerializer(serializers.Serializer[Any]):
+class CauseSerializer(serializers.Serializer[Any]):
     """How the last delivery of the newest dead letter ended."""
 
     cause = serializers.ChoiceField(choices=[each.value for each in Cause])
@@ -54,7 +54,7 @@ class DeadLetterGroupSerializer(serializers.Serializer[Any]):
         help_text="How many of them were sent again or discarded from this console."
     )
     clients = serializers.IntegerField(allow_null=True, help_text="Consumers online.")
-    why = WhySerializer(allow_null=True)
+    why = CauseSerializer(allow_null=True)
 
 
 class DeadLetterGroupsSerializer(AnsweredSerializer):
@@ -74,22 +74,22 @@ class DeadLetterSerializer(MessageRowSerializer):
     resent_at = serializers.SerializerMethodField()
     discarded_at = serializers.SerializerMethodField()
 
-    def get_origin_topic(self, letter: Letter) -> str:
+    def get_origin_topic(self, letter: DeadLetter) -> str:
         return letter.origin
 
-    @extend_schema_field(serializers.ChoiceField(choices=[each.value for each in Mark]))
-    def get_state(self, letter: Letter) -> str:
-        return letter.mark.value
+    @extend_schema_field(serializers.ChoiceField(choices=[each.value for each in DeadLetterState]))
+    def get_state(self, letter: DeadLetter) -> str:
+        return letter.state.value
 
     @extend_schema_field(OpenApiTypes.DATETIME)
-    def get_resent_at(self, letter: Letter) -> str | None:
+    def get_resent_at(self, letter: DeadLetter) -> str | None:
         return letter.resent.at.isoformat() if letter.resent else None
 
     @extend_schema_field(OpenApiTypes.DATETIME)
-    def get_discarded_at(self, letter: Letter) -> str | None:
+    def get_discarded_at(self, letter: DeadLetter) -> str | None:
         return letter.discard.at.isoformat() if letter.discard else None
 
-    def to_representation(self, instance: Letter) -> dict[str, Any]:
+    def to_representation(self, instance: DeadLetter) -> dict[str, Any]:
         row: dict[str, Any] = dict(MessageRowSerializer(instance.ref).data)
         for name in ("origin_topic", "state", "resent_at", "discarded_at"):
             row[name] = getattr(self, f"get_{name}")(instance)
@@ -139,7 +139,9 @@ class FilterSerializer(BodySerializer):
         max_length=SEARCH_CHARS_MAX,
         help_text="Held by its body or a property, in whatever letter case.",
     )
-    state = serializers.ChoiceField(required=False, choices=[each.value for each in Mark])
+    state = serializers.ChoiceField(
+        required=False, choices=[each.value for each in DeadLetterState]
+    )
 
 
 class EditSerializer(BodySerializer):
@@ -223,7 +225,7 @@ class ResendAnswerSerializer(serializers.Serializer[Any]):
     outcomes = ResendOutcomeSerializer(many=True)
 
 
-class MarkAnswerSerializer(serializers.Serializer[Any]):
+class DiscardAnswerSerializer(serializers.Serializer[Any]):
     """How many were discarded or restored, were so already, or are no letters of the group."""
 
     done = serializers.IntegerField()

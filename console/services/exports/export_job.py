@@ -11,8 +11,8 @@ from console.services.exports.tables import Asked, Found, Table
 from console.services.jobs import files, tasks
 from console.services.jobs.control import JobFailed
 from console.services.jobs.models import Job
-from console.services.jobs.patience import patiently
 from console.services.jobs.reports import Done
+from console.services.jobs.retry import with_retries
 
 if TYPE_CHECKING:
     from console.services.jobs.control import Control
@@ -34,7 +34,7 @@ def work(job: Job, control: "Control") -> Done:
     if table is None:
         raise JobFailed(f"no table {wish['table']!r}")
     cluster = gateway.cluster(job.cluster)
-    found = patiently(control, lambda: found_whole(cluster, table, wish))
+    found = with_retries(control, lambda: found_whole(cluster, table, wish))
     most = min(wish["most"], found.total)
     name = f"{table.name}.{wish['format']}"
     with files.writing(job.pk, name) as file:

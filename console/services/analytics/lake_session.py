@@ -9,10 +9,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway import GatewayError
+from console.services.analytics.aggregates import KIND_NUMBERS, Scope
 from console.services.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
-from console.services.analytics.figures import KIND_NUMBERS, Scope
 from console.services.analytics.ranges import read_range
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from trace.lake import Lake, LakeError
 
 NAME_CHARS_MAX: Final = 255
@@ -55,7 +55,7 @@ def _name(text: str) -> str | None:
 
 
 @contextmanager
-def asking(cluster: str) -> Iterator[LakeReader]:
+def lake_reader(cluster: str) -> Iterator[LakeReader]:
     """A reader of the cluster's lake as it was last committed; its errors as the console's own."""
     lake = Lake(lake_of(cluster))
     try:

@@ -8,18 +8,18 @@ ways it is cut.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from console.services.analytics.duck import LakeReader, Row
-from console.services.analytics.figures import (
+from console.services.analytics.aggregates import (
+    Aggregates,
     Counts,
     Edge,
-    Figures,
     Overview,
+    Percentiles,
     Scope,
     SlowDelivery,
-    Spread,
     Step,
     funnel_of,
 )
+from console.services.analytics.duck import LakeReader, Row
 from console.services.analytics.heatmap import FIRST_BUCKETS
 from trace.lake import EDGES, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_value_ms
@@ -103,7 +103,7 @@ _EDGE_ROWS: Final = """
 """
 
 
-def series(reader: LakeReader, scope: Scope) -> list[Figures]:
+def series(reader: LakeReader, scope: Scope) -> list[Aggregates]:
     """One entry per point of the range's grid; a point nothing was recorded for has counts 0."""
     step = scope.range.step_ms
     point = f"minute_ms // {step} * {step}"
@@ -118,7 +118,7 @@ def series(reader: LakeReader, scope: Scope) -> list[Figures]:
         reader, scope, cells=f"{point} AS point", key="point", which="0", sets="ALL"
     )
     return [
-        _figures(at, by_point.get(at), {name: found.get((at, 0, name)) for name in MEASURES})
+        _aggregates(at, by_point.get(at), {name: found.get((at, 0, name)) for name in MEASURES})
         for at in scope.range.points
     ]
 
@@ -127,7 +127,7 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
     """The whole range, and its topics, groups and kinds, with percentiles of the `measures`."""
     counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
     counted = reader.rows(counts, MINUTE, scope.range, scope.parameters, is_whole=True)
-    spreads = _percentiles(
+    percentiles = _percentiles(
         reader,
         scope,
         cells=_CELLS,
@@ -138,9 +138,11 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
         is_whole=True,
     )
 
-    def cut(which: int) -> list[Figures]:
+    def cut(which: int) -> list[Aggregates]:
         return [
-            _figures(row[0], row, {name: spreads.get((row[0], which, name)) for name in MEASURES})
+            _aggregates(
+                row[0], row, {name: percentiles.get((row[0], which, name)) for name in MEASURES}
+            )
             for row in counted
             if row[1] == which
         ]
@@ -148,7 +150,7 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
     total = cut(TOTAL)
     groups = [entry for entry in cut(BY_GROUP) if entry.name is not None]
     return Overview(
-        total[0] if total else Figures(None),
+        total[0] if total else Aggregates(None),
         _busiest(cut(BY_TOPIC), lambda counts: counts.sends + counts.attempts),
         _busiest(groups, lambda counts: counts.attempts),
         _busiest(
@@ -189,7 +191,7 @@ def edges(reader: LakeReader, scope: Scope) -> list[Edge]:
     return [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
 
 
-def funnel(reader: LakeReader, scope: Scope, total: Figures) -> list[Step]:
+def funnel(reader: LakeReader, scope: Scope, total: Aggregates) -> list[Step]:
     """From sent to succeeded. What a group never had is known from the edges, which tell no kinds
     of messages apart: for one kind it is None."""
     missed = None
@@ -208,14 +210,14 @@ def _percentiles(
     sets: str,
     measures: Sequence[str] = MEASURES,
     is_whole: bool = False,
-) -> dict[tuple[Any, int, str], Spread]:
+) -> dict[tuple[Any, int, str], Percentiles]:
     sql = _PERCENTILES.format(
         cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
     )
     wanted = {**scope.parameters, "measures": list(measures)}
     rows = reader.rows(sql, LATENCY, scope.range, wanted, is_whole=is_whole)
     return {
-        (name, cut, measure): Spread(*(round(bucket_value_ms(bucket), 1) for bucket in row))
+        (name, cut, measure): Percentiles(*(round(bucket_value_ms(bucket), 1) for bucket in row))
         for name, cut, measure, *row in rows
     }
 
@@ -224,18 +226,20 @@ def _where(time_column: str) -> str:
     return _WHERE.format(time=time_column)
 
 
-def _figures(
-    name: str | int | None, row: Row | None, spreads: Mapping[str, Spread | None]
-) -> Figures:
+def _aggregates(
+    name: str | int | None, row: Row | None, percentiles: Mapping[str, Percentiles | None]
+) -> Aggregates:
     counts = Counts(*(value or 0 for value in row[2:])) if row else Counts()
-    return Figures(name, counts, **{key: spread or Spread() for key, spread in spreads.items()})
+    return Aggregates(
+        name, counts, **{key: value or Percentiles() for key, value in percentiles.items()}
+    )
 
 
-def _named_kind(entry: Figures) -> Figures:
+def _named_kind(entry: Aggregates) -> Aggregates:
     name = None if entry.name is None else MESSAGE_KINDS.get(int(entry.name), str(entry.name))
-    return Figures(name, entry.counts, entry.latency, entry.send_cost, entry.end_to_end)
+    return Aggregates(name, entry.counts, entry.latency, entry.send_cost, entry.end_to_end)
 
 
-def _busiest(found: Sequence[Figures], weight: Callable[[Counts], int]) -> list[Figures]:
+def _busiest(found: Sequence[Aggregates], weight: Callable[[Counts], int]) -> list[Aggregates]:
     ordered = sorted(found, key=lambda entry: (-weight(entry.counts), str(entry.name)))
     return ordered[:ROWS_SHOWN]

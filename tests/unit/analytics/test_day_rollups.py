@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from pytest_django import Settings
 
-from console.services.analytics import questions, summaries
+from console.services.analytics import day_rollups, queries
+from console.services.analytics.aggregates import Scope
+from console.services.analytics.day_rollups import write_day_rollups
 from console.services.analytics.duck import reading
-from console.services.analytics.figures import Scope
 from console.services.analytics.ranges import DAY_MS, on_grid
-from console.services.analytics.summaries import summarise
-from console.services.jobs.places import lake_of
+from console.services.jobs.paths import lake_of
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, slow
 from trace.lake import HOUR_MS, Lake
 
@@ -43,11 +43,11 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
     """Everything the lake says about a scope, and how many files that took."""
     with reading(lake, lake.snapshot()) as reader:
         said = (
-            questions.overview(reader, scope),
-            questions.series(reader, scope),
-            sorted(questions.bands(reader, scope, "latency")),
-            questions.edges(reader, scope),
-            questions.slowest(reader, scope),
+            queries.overview(reader, scope),
+            queries.series(reader, scope),
+            sorted(queries.bands(reader, scope, "latency")),
+            queries.edges(reader, scope),
+            queries.slowest(reader, scope),
         )
         return said, reader.files_read
 
@@ -55,11 +55,11 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
 @pytest.mark.parametrize("scope", [MONTH, WEEK, CUT, END], ids=["month", "week", "cut", "end"])
 def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None:
     before, many = answers(lake, scope)
-    assert summarise("local", lambda: None) == 4
+    assert write_day_rollups("local", lambda: None) == 4
     after, few = answers(lake, scope)
     assert after == before
     assert few < many / 10
-    assert summarise("local", lambda: None) == 0
+    assert write_day_rollups("local", lambda: None) == 0
 
 
 @pytest.mark.parametrize("begin_minutes", [-600, -607, -650])
@@ -68,7 +68,7 @@ def test_whole_hours_of_a_day_are_read_as_sums(lake: Lake, begin_minutes: int) -
     begin_ms = BEGIN_MS + begin_minutes * 60_000
     scope = Scope(on_grid(begin_ms, begin_ms + 20 * HOUR_MS))
     before, many = answers(lake, scope)
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     after, few = answers(lake, scope)
     assert after == before
     assert few < many - 30
@@ -77,13 +77,13 @@ def test_whole_hours_of_a_day_are_read_as_sums(lake: Lake, begin_minutes: int) -
 def test_minutes_are_read_where_a_chart_shows_minutes(lake: Lake) -> None:
     scope = Scope(on_grid(BEGIN_MS, BEGIN_MS + HOUR_MS))
     before, files = answers(lake, scope)
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     assert answers(lake, scope) == (before, files)
     assert files == 7
 
 
 def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     old = lake.snapshot()
     again = make_lake(lake.root.parent / "again", minute=[minute(0, "orders", sends=1)], latency=[])
     hour = BEGIN_MS // HOUR_MS
@@ -93,35 +93,35 @@ def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:
     parts = {**old.parts, "minute": {**old.parts["minute"], hour: [2]}}
     lake.commit(msgspec.structs.replace(old, run=2, parts=parts))
     with reading(lake, lake.snapshot()) as reader:
-        sends = questions.overview(reader, MONTH).total.counts.sends
+        sends = queries.overview(reader, MONTH).total.counts.sends
     assert sends == sum(hour + 100 for hour in range(-30, 40)) - 99
-    assert summarise("local", lambda: None) == 1
+    assert write_day_rollups("local", lambda: None) == 1
     assert answers(lake, MONTH)[1] < 40
 
 
 def test_old_sums_go_when_nobody_can_be_reading_them(lake: Lake) -> None:
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     stray = lake.root / "days" / "minute" / "6" / "2020-01-01-0000.parquet"
     stray.write_bytes(b"")
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     assert stray.exists()
     os.utime(stray, (0, 0))
-    summarise("local", lambda: None)
+    write_day_rollups("local", lambda: None)
     assert not stray.exists()
-    assert summarise("local", lambda: None) == 0
+    assert write_day_rollups("local", lambda: None) == 0
 
 
 def test_a_day_that_cannot_be_read_is_left_to_its_minutes(lake: Lake) -> None:
     [folder] = lake.folders("minute", lake.snapshot().parts["minute"], [BEGIN_MS // HOUR_MS])
     (folder / "part-0.parquet").write_bytes(b"half")
-    assert summarise("local", lambda: None) == 4
+    assert write_day_rollups("local", lambda: None) == 4
     with reading(lake, lake.snapshot()) as reader:
-        sends = questions.overview(reader, MONTH).total.counts.sends
+        sends = queries.overview(reader, MONTH).total.counts.sends
         assert sends == sum(hour + 100 for hour in range(-30, 40)) - 100
         assert len(reader.broken) == 1
 
 
 def test_no_sums_without_a_lake(settings: Settings, tmp_path: Path) -> None:
     settings.GANTRY_HOME = tmp_path
-    assert summarise("local", lambda: None) == 0
-    assert summaries.level_for(60_000) is None
+    assert write_day_rollups("local", lambda: None) == 0
+    assert day_rollups.level_for(60_000) is None

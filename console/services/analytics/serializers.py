@@ -19,7 +19,7 @@ class ScopedSerializer(serializers.Serializer[Any]):
     )
 
 
-class SpreadSerializer(serializers.Serializer[Any]):
+class PercentilesSerializer(serializers.Serializer[Any]):
     """Milliseconds, within 1 %; null where nothing was recorded."""
 
     p50 = serializers.FloatField(allow_null=True)
@@ -28,7 +28,7 @@ class SpreadSerializer(serializers.Serializer[Any]):
     max = serializers.FloatField(allow_null=True)
 
 
-class FiguresSerializer(serializers.Serializer[Any]):
+class AggregatesSerializer(serializers.Serializer[Any]):
     """Counts, success rates (0 to 1) and latencies."""
 
     sends = serializers.IntegerField(source="counts.sends", help_text="Tries to send.")
@@ -47,16 +47,16 @@ class FiguresSerializer(serializers.Serializer[Any]):
         source="counts.consumed", help_text="Messages that a group consumed with success."
     )
     consume_success = serializers.FloatField(source="counts.consume_success", allow_null=True)
-    latency = SpreadSerializer(help_text="From stored to the first time a listener had it.")
-    end_to_end = SpreadSerializer(help_text="From the send to the end of the first success.")
-    send_cost = SpreadSerializer(help_text="How long the producer waited for the broker.")
+    latency = PercentilesSerializer(help_text="From stored to the first time a listener had it.")
+    end_to_end = PercentilesSerializer(help_text="From the send to the end of the first success.")
+    send_cost = PercentilesSerializer(help_text="How long the producer waited for the broker.")
 
 
-class PointSerializer(FiguresSerializer):
+class PointSerializer(AggregatesSerializer):
     at_ms = serializers.IntegerField(source="name")
 
 
-class NamedSerializer(FiguresSerializer):
+class NamedSerializer(AggregatesSerializer):
     name = serializers.CharField(allow_null=True, help_text="Null: nobody recorded which.")
 
 
@@ -119,7 +119,7 @@ class HeatCellSerializer(serializers.Serializer[Any]):
 
 
 class SummarySerializer(ScopedSerializer):
-    total = FiguresSerializer()
+    total = AggregatesSerializer()
     records = serializers.IntegerField(help_text="Trace records in the lake, of all time.")
     broken_records = serializers.IntegerField()
     lost_messages = serializers.IntegerField()
@@ -136,7 +136,7 @@ class NamedListSerializer(ScopedSerializer):
 class LatencySerializer(ScopedSerializer):
     by = serializers.CharField()
     measure = serializers.CharField()
-    total = SpreadSerializer()
+    total = PercentilesSerializer()
     items = serializers.ListField(child=serializers.DictField())
 
 

@@ -63,7 +63,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Percentiles:
     """Percentiles in milliseconds."""
 
     p50: float | None = None
@@ -73,26 +73,26 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Aggregates:
     """Everything about one point in time, topic, group or kind. `name` None: nobody recorded it."""
 
     name: str | int | None
     counts: Counts = Counts()
     #: From stored to the first time a listener had it.
-    latency: Spread = Spread()
-    send_cost: Spread = Spread()
+    latency: Percentiles = Percentiles()
+    send_cost: Percentiles = Percentiles()
     #: From the producer's call to the end of the first success.
-    end_to_end: Spread = Spread()
+    end_to_end: Percentiles = Percentiles()
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """One range in total, and by topic, group and kind, the busiest first."""
 
-    total: Figures
-    topics: list[Figures]
-    groups: list[Figures]
-    kinds: list[Figures]
+    total: Aggregates
+    topics: list[Aggregates]
+    groups: list[Aggregates]
+    kinds: list[Aggregates]
 
 
 @dataclass(frozen=True, slots=True)

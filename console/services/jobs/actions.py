@@ -22,7 +22,7 @@ from console.services.jobs.models import Job
 AnyRequest = HttpRequest | Request
 
 
-def may_steer(request: AnyRequest, job: Job) -> bool:
+def may_control(request: AnyRequest, job: Job) -> bool:
     """Whether the account may steer the job and fetch its files."""
     return may(request.user, job.what.need if job.what else Need.WRITE)
 
@@ -52,7 +52,7 @@ def resume(request: AnyRequest, job: Job) -> Job:
     return _change(request, "job.resume", job, ledger.resume, _("The job is not paused."))
 
 
-def go_on(request: AnyRequest, job: Job) -> Job:
+def continue_job(request: AnyRequest, job: Job) -> Job:
     """A new job that goes on where a failed or cancelled one ended."""
     _permit(request, job)
     with audited(request, "job.continue", cluster=job.cluster, target=label_of(job)) as entry:
@@ -82,5 +82,5 @@ def _change(
 
 
 def _permit(request: AnyRequest, job: Job) -> None:
-    if not may_steer(request, job):
+    if not may_control(request, job):
         raise PermissionDenied

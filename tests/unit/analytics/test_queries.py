@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from pytest_django import Settings
 
-from console.services.analytics import duck, questions
+from console.services.analytics import duck, queries
+from console.services.analytics.aggregates import Aggregates, Counts, Percentiles, Scope
 from console.services.analytics.duck import LakeReader, TooBusyError, TooSlowError, reading
-from console.services.analytics.figures import Counts, Figures, Scope, Spread
 from console.services.analytics.ranges import on_grid
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, Lake, part_path
@@ -56,8 +56,8 @@ def reader(lake: Lake) -> Iterator[LakeReader]:
         yield made
 
 
-def totals(reader: LakeReader, scope: Scope) -> Figures:
-    return questions.overview(reader, scope).total
+def totals(reader: LakeReader, scope: Scope) -> Aggregates:
+    return queries.overview(reader, scope).total
 
 
 def about(value: float) -> object:
@@ -71,17 +71,17 @@ def test_totals_add_up_counts_and_histograms(reader: LakeReader) -> None:
     assert total.counts.consume_success == 31 / 41
     assert (total.latency.p50, total.latency.p95) == (about(10), about(100))
     assert (total.latency.p99, total.latency.max) == (about(5000), about(5000))
-    assert total.send_cost == Spread(about(3), about(3), about(3), about(3))
+    assert total.send_cost == Percentiles(about(3), about(3), about(3), about(3))
 
 
 def test_a_series_has_every_point_of_its_grid(reader: LakeReader) -> None:
-    points = questions.series(reader, HOUR)
+    points = queries.series(reader, HOUR)
     assert [point.name for point in points] == list(HOUR.range.points)
     assert len(points) == 60
     assert points[0].counts.sends == 100
     assert points[1].counts == Counts()
     assert points[1].latency.p50 == about(100)
-    assert points[4].latency == Spread()
+    assert points[4].latency == Percentiles()
     assert points[2].counts.consume_success is None
     assert points[3].counts.sends == 7
 
@@ -89,16 +89,16 @@ def test_a_series_has_every_point_of_its_grid(reader: LakeReader) -> None:
 def test_a_coarser_grid_gathers_minutes(reader: LakeReader) -> None:
     day = Scope(on_grid(BEGIN_MS // (24 * HOUR_MS) * 24 * HOUR_MS, BEGIN_MS + 2 * HOUR_MS))
     assert day.range.step_ms > 60_000
-    assert sum(point.counts.sends for point in questions.series(reader, day)) == 112
+    assert sum(point.counts.sends for point in queries.series(reader, day)) == 112
 
 
 def test_tables_by_topic_and_group(reader: LakeReader) -> None:
-    by_topic = {entry.name: entry for entry in questions.overview(reader, TWO_HOURS).topics}
+    by_topic = {entry.name: entry for entry in queries.overview(reader, TWO_HOURS).topics}
     assert list(by_topic) == ["orders", "mail", None]
     assert by_topic["orders"].counts.sends == 105
     assert by_topic["orders"].latency.p50 == about(10)
-    assert by_topic["mail"].latency == Spread()
-    [group] = questions.overview(reader, TWO_HOURS).groups
+    assert by_topic["mail"].latency == Percentiles()
+    [group] = queries.overview(reader, TWO_HOURS).groups
     assert (group.name, group.counts.attempts, group.counts.sends) == ("billing", 51, 0)
 
 
@@ -112,9 +112,9 @@ def test_one_topic_and_one_group(reader: LakeReader) -> None:
 
 
 def test_the_slowest_come_first_and_only_those_of_the_range(reader: LakeReader) -> None:
-    assert [row.msg_id for row in questions.slowest(reader, HOUR)] == ["B", "C", "A"]
+    assert [row.msg_id for row in queries.slowest(reader, HOUR)] == ["B", "C", "A"]
     mail = Scope(TWO_HOURS.range, topic="mail")
-    assert [row.msg_id for row in questions.slowest(reader, mail)] == ["C"]
+    assert [row.msg_id for row in queries.slowest(reader, mail)] == ["C"]
 
 
 def test_kinds_of_messages(lake: Lake) -> None:
@@ -122,7 +122,7 @@ def test_kinds_of_messages(lake: Lake) -> None:
     unknown = {**minute(0, None, "billing", attempts=1), "msg_type": None}
     made = make_lake(lake.root.parent / "kinds", minute=[order, minute(0, "a", sends=9), unknown])
     with reading(made, made.snapshot()) as reader:
-        found = {entry.name: entry.counts for entry in questions.overview(reader, HOUR).kinds}
+        found = {entry.name: entry.counts for entry in queries.overview(reader, HOUR).kinds}
         assert list(found) == ["normal", "order", None]
         assert found["order"].sends == 3
         only = Scope(HOUR.range, kind="order")
@@ -130,10 +130,10 @@ def test_kinds_of_messages(lake: Lake) -> None:
 
 
 def test_never_consumed_messages_come_newest_first(reader: LakeReader) -> None:
-    found = questions.slowest(reader, HOUR, never_consumed=True)
+    found = queries.slowest(reader, HOUR, never_consumed=True)
     assert [row.msg_id for row in found] == ["O", "M", "N"]
     assert (found[0].latency_ms, found[0].start_ms, found[0].kind) == (None, None, "normal")
-    assert len(questions.slowest(reader, HOUR, limit=2)) == 2
+    assert len(queries.slowest(reader, HOUR, limit=2)) == 2
 
 
 def test_edges_are_added_up_per_pair(reader: LakeReader) -> None:
@@ -143,29 +143,29 @@ def test_edges_are_added_up_per_pair(reader: LakeReader) -> None:
             edge.topic,
             edge.consumer_group,
         ): edge
-        for edge in questions.edges(reader, HOUR)
+        for edge in queries.edges(reader, HOUR)
     }
     assert found["shop", "orders", None].failure_rate == 10 / 90
     assert found["", "orders", "billing"].messages == 65
     assert found["", None, "billing"].messages == 1
     assert len(found) == 4
-    billing = questions.edges(reader, Scope(HOUR.range, consumer_group="billing"))
+    billing = queries.edges(reader, Scope(HOUR.range, consumer_group="billing"))
     assert {edge.topic for edge in billing} == {"orders", None}
-    mail = questions.edges(reader, Scope(HOUR.range, topic="mail"))
+    mail = queries.edges(reader, Scope(HOUR.range, topic="mail"))
     assert [edge.producer_group for edge in mail] == ["crm"]
 
 
 def test_the_funnel_goes_from_sent_to_succeeded(reader: LakeReader) -> None:
-    steps = questions.funnel(reader, HOUR, totals(reader, HOUR))
+    steps = queries.funnel(reader, HOUR, totals(reader, HOUR))
     counts = {step.name: step.count for step in steps}
     assert (counts["sent"], counts["stored"], counts["retried"]) == (107, 97, 5)
     assert counts["never_consumed"] == 3
     order = Scope(HOUR.range, kind="order")
-    assert questions.funnel(reader, order, totals(reader, order))[-1].count is None
+    assert queries.funnel(reader, order, totals(reader, order))[-1].count is None
 
 
 def test_bands_by_point(reader: LakeReader) -> None:
-    found = questions.bands(reader, HOUR, "latency")
+    found = queries.bands(reader, HOUR, "latency")
     assert sorted((point - BEGIN_MS, count) for point, _band, count in found) == [
         (0, 94),
         (60_000, 4),
@@ -188,7 +188,7 @@ def test_a_file_that_vanished_is_asked_for_in_the_newest_snapshot(lake: Lake) ->
 def test_a_range_without_data_is_empty_not_an_error(reader: LakeReader) -> None:
     later = Scope(on_grid(BEGIN_MS + 9 * HOUR_MS, BEGIN_MS + 10 * HOUR_MS))
     assert totals(reader, later).counts == Counts()
-    assert questions.overview(reader, later).topics == []
+    assert queries.overview(reader, later).topics == []
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 no parquet PAR1", b"PAR1" + b"\0" * 500])

@@ -1,0 +1,107 @@
+"""Dead letters as a file: a JSON object a line, or a table for a spreadsheet."""
+
+import base64
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from console.areas.deadletters.states import DeadLetter, dead_letters
+from console.areas.messages.body import is_text
+from console.gateway import Cluster
+from console.gateway.dead_letters.search import DeadLetterFilter, search
+from core_broker.errors import ProtocolError
+
+#: A file holds no more; whoever needs more filters by time.
+EXPORT_DEAD_LETTERS_MAX: Final = 10_000
+PAGE_DEAD_LETTERS: Final = 200
+FORMATS: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+COLUMNS: Final = (
+    "msg_id",
+    "offset_msg_id",
+    "died_ms",
+    "born_ms",
+    "origin_topic",
+    "tags",
+    "keys",
+    "deliveries",
+    "state",
+    "body",
+    "body_encoding",
+    "properties",
+)
+#: A cell that begins so is a formula to a spreadsheet.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def exported(cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str) -> Iterator[bytes]:
+    """The file in pieces, newest letter first. The first page is read before this returns, so that
+    a group that is not there is an error and not an empty file."""
+    first = cluster.ask(search, group, wanted, None, PAGE_DEAD_LETTERS).value
+    return _pieces(cluster, group, wanted, kind, first)
+
+
+def _pieces(
+    cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str, page: Any
+) -> Iterator[bytes]:
+    if kind == "csv":
+        yield _csv_line(COLUMNS)
+    count = 0
+    while True:
+        for letter in dead_letters(cluster.name, page.rows):
+            if count >= EXPORT_DEAD_LETTERS_MAX:
+                return
+            count += 1
+            row = _row(letter)
+            yield (
+                _csv_line([_cell(row[name]) for name in COLUMNS])
+                if kind == "csv"
+                else msgspec.json.encode(row) + b"\n"
+            )
+        if not page.next_cursor:
+            return
+        page = cluster.ask(search, group, wanted, page.next_cursor, PAGE_DEAD_LETTERS).value
+
+
+def file_name(group: str, kind: str) -> str:
+    """A name that every system can store, whatever the group is called."""
+    return f"dead-letters-{re.sub('[^A-Za-z0-9_-]', '_', group)[:100]}.{kind}"
+
+
+def _row(letter: DeadLetter) -> dict[str, Any]:
+    message = letter.ref.message
+    try:
+        body = message.decompressed_body()
+    except ProtocolError:
+        body = message.body
+    readable = is_text(body)
+    return {
+        "msg_id": message.msg_id,
+        "offset_msg_id": message.offset_msg_id,
+        "died_ms": message.store_timestamp,
+        "born_ms": message.born_timestamp,
+        "origin_topic": letter.origin,
+        "tags": message.tags or "",
+        "keys": list(message.keys),
+        "deliveries": message.reconsume_times,
+        "state": letter.state.value,
+        "body": body.decode() if readable else base64.b64encode(body).decode(),
+        "body_encoding": "text" if readable else "base64",
+        "properties": dict(message.properties),
+    }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        value = " ".join(value)
+    text = msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _csv_line(cells: Any) -> bytes:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()

@@ -1,4 +1,4 @@
-"""The compiled fast path of one server: which requests the kernel takes, and its connections.
+"""The compiled fast path of one server: handlers by request code, and connections.
 
 This module and everything it imports from core_broker/kernel need the compiled kernel.
 """

@@ -49,7 +49,7 @@ class SendSettings(NamedTuple):
 
 
 class SendQueue(Protocol):
-    """One queue of a topic, and the units that this iteration adds to it."""
+    """A queue of a topic, with the units of this iteration."""
 
     @property
     def queue(self) -> ConsumeQueue:
@@ -57,7 +57,7 @@ class SendQueue(Protocol):
 
     @property
     def queue_id(self) -> int:
-        """Its number."""
+        """The number of the queue."""
 
     @property
     def end(self) -> int:
@@ -124,11 +124,11 @@ class SendTaker(Protocol):
 
     @property
     def newest(self) -> int:
-        """Commit log offset of their last record."""
+        """Commit log offset of the last record to hand over."""
 
     @property
     def now(self) -> int:
-        """Their store time, ms since 1970."""
+        """Store time of the messages to hand over, ms since 1970."""
 
     @property
     def held_count(self) -> int:
@@ -217,7 +217,7 @@ class PullSource(Protocol):
 class PullTaker(Protocol):
     """Takes pulls. Counters are since the start."""
 
-    #: Pulls that found messages, those messages, and pulls that found none.
+    #: Pulls with messages, returned messages, and pulls without a message.
     pulls: int
     messages: int
     missed: int
@@ -252,7 +252,7 @@ KEPT_HEARTBEAT_BYTES_MAX = 8 * 1024
 
 
 class KeptHeartbeat(Protocol):
-    """A heartbeat that changed nothing, and the state of the tables after it."""
+    """A heartbeat without effect, and the state of the tables afterwards."""
 
     client: ClientChannel
     state: object

@@ -1,9 +1,8 @@
 """The shell around the kernel's taker of heartbeats (kernel/heartbeats.py).
 
-Clients send a heartbeat every 30 seconds, and nearly always the same one. A heartbeat that the slow
-path (processors/clients.py) has handled, and that changed nothing, is kept with its connection. The
-same bytes again change nothing either, as long as the tables that heartbeats depend on are
-unchanged: each table counts its changes.
+Clients repeat their heartbeat every 30 seconds, nearly always without a change. A heartbeat without
+effect on the slow path (processors/clients.py) is kept with its connection. While the tables behind
+heartbeats are unchanged, equal bytes have no effect either: each table counts its changes.
 """
 
 from core_broker.fastpath.contracts import (
@@ -23,7 +22,7 @@ from core_broker.state.channels import ClientChannel
 
 
 class FastHeartbeats:
-    """Heartbeats of one server that repeat the last one of their connection."""
+    """Repeated heartbeats of one server."""
 
     def __init__(self, ctx: BrokerContext, clients: ClientProcessor) -> None:
         self.taker: HeartbeatTaker = CompiledHeartbeats(self, success_template())

@@ -219,7 +219,7 @@ class FastPulls:
     # From the taker to statistics and store
 
     def forget_sources(self) -> None:
-        """Drop all sources, here and in the taker; their counts go to the statistics."""
+        """Drop all sources, here and in the taker; the counters go to the statistics."""
         self._supply_counts()
         self.taker.forget()
         self._sources.clear()

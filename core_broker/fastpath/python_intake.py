@@ -23,7 +23,7 @@ from core_broker.remoting.frame_layout import (
 
 
 class PythonFastPath:
-    """Takes the sends at the beginning of each read; one object for all connections."""
+    """Takes the sends at the beginning of a read; shared by all connections."""
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._taker: PythonSends

@@ -8,7 +8,7 @@ from core_broker.store.consume_queue import ConsumeQueue
 
 
 class PythonQueue:
-    """One queue of a topic, and the units that this iteration adds to it."""
+    """A queue of a topic, with the units of this iteration."""
 
     __slots__ = ("end", "messages", "next_offset", "queue", "queue_id", "stored_bytes", "units")
 
@@ -45,7 +45,7 @@ class PythonTopic:
 
 
 class PythonHeldAnswers(NamedTuple):
-    """Answers to one connection that wait for the disk, as frames, and their number."""
+    """Answers to a connection that wait for the disk: frames, and the number of frames."""
 
     connection: Connection
     answers: bytes

@@ -1,7 +1,7 @@
 """The fast path in Python for sends: from the read buffer to records, units, index keys, answers.
 
-It does what kernel/sends.py does, where the kernel is not compiled and for sends that the kernel
-leaves; the shell around both is sends.py. The slow path (processors/send.py) makes two commands, a
+The counterpart of kernel/sends.py, for brokers without the kernel and for sends that the kernel
+leaves; sends.py is the shell around both. The slow path (processors/send.py) makes two commands, a
 header and several calls of each send, for decisions that common sends do not need. A send that is
 not common is left untouched. All paths make the same bytes (tests/unit/kernel).
 
@@ -53,7 +53,7 @@ _OTHER_FLAGS = ~0x703
 _NO_BATCH: frozenset[object] = frozenset({False, "false"})
 _BATCH: frozenset[object] = frozenset({"true"})
 _DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
-#: Properties for the slow path: they send a message another way, or the broker sets them itself.
+#: Properties for the slow path: delay level, transaction, and properties that the broker sets.
 _SLOW_PATH_PROPERTIES = frozenset(
     _DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""}
 )
@@ -83,7 +83,7 @@ _decode = msgspec.json.Decoder(_Send, strict=False).decode
 
 
 class PythonSends:
-    """A SendTaker (contracts.py) in Python: takes sends, and keeps what it makes of them."""
+    """A SendTaker (contracts.py) in Python."""
 
     def __init__(self, shell: SendShell) -> None:
         self._shell = shell
@@ -270,7 +270,7 @@ class PythonSends:
         return topic
 
     def _read_batch(self, topic: PythonTopic, batch: bytes) -> list[_Message] | None:
-        """Return the messages of a batch; None when one is not common, or there are none."""
+        """Return the messages of a batch; None when the slow path must take the batch."""
         messages: list[_Message] = []
         at = 0
         try:
@@ -306,7 +306,7 @@ class PythonSends:
         peer: bytes,
         message: _Message,
     ) -> str:
-        """Append one record, its unit and its index keys; return the message id."""
+        """Append a record with unit and index keys; return the message id."""
         size, body, flag, stored, properties = message
         position, logical, now = self._position, send_queue.next_offset, self.now
         head = pack_head_with_hosts(

@@ -11,7 +11,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.store import GetResult, GetStatus
 
-#: Numbers that stand in an answer while it is cut; no other part of an answer contains them.
+#: Placeholder numbers while an answer is cut; the constant parts do not contain them.
 _OPAQUE = 1_111_111_111
 _NUMBERS = (22_222_222, 3_333_333_333, 4_444_444_444, 5_555_555_555)
 _IDS = "*"

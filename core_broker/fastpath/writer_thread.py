@@ -10,7 +10,7 @@ from core_broker.kernel.writer import Writer
 class WriterThread:
     """Started with the first connection that has a socket, stopped with the server.
 
-    On one processor there is no thread: it would only take time from the event loop.
+    On one processor no thread is started: a thread would take time from the event loop.
     """
 
     def __init__(self, kernel: FastPath) -> None:

@@ -1,7 +1,7 @@
-"""The same bytes to two brokers, one with a hot path and one without: what must not differ.
+"""Equal bytes to two brokers, one with fast paths and one with the slow path alone.
 
-Both have the same clock, the same topics and the real connection, so that what a peer is answered
-and what lies in the store's folder can be compared byte for byte.
+Both brokers have equal clocks and topics and real connections, so that answers and store files can
+be compared byte for byte.
 """
 
 import asyncio
@@ -252,7 +252,7 @@ async def same(
     limits: Limits | None = None,
     **settings: Any,
 ) -> OnePath:
-    """Let the same happen to both; returns the one with the hot path, which knows what it took.
+    """Let the same happen to both; returns the broker with the fast paths and its counters.
 
     Fails when the play, the answers, what is counted and committed, or the files are not the same.
     """
@@ -292,7 +292,7 @@ def _play(turns: Sequence[Said | Deed], peers: int) -> Play:
 async def compare(
     folder: Path, turns: Sequence[Said], topics: Sequence[tuple[str, int]], **settings: Any
 ) -> int:
-    """Let both hear the same, turn by turn; returns how many messages were sent the hot way."""
+    """Let both receive equal bytes; returns the number of messages that a fast path took."""
     peers = max((number for turn in turns for number, _ in turn), default=0) + 1
     return (await same(folder, _play(turns, peers), topics, **settings)).messages_sent
 
@@ -300,5 +300,5 @@ async def compare(
 async def compare_pulls(
     folder: Path, turns: Sequence[Said | Deed], topics: Sequence[tuple[str, int]], **settings: Any
 ) -> int:
-    """Let the same happen to both; returns how many messages were pulled the hot way."""
+    """Let the same happen to both; returns the messages pulled on the compiled fast path."""
     return (await same(folder, _play(turns, 2), topics, **settings)).messages_pulled

@@ -1,7 +1,7 @@
-"""Without compiled files, or switched off, the broker has the plain path and nothing breaks.
+"""Without the compiled kernel, or with the kernel switched off, the other paths take all requests.
 
-Where the kernel is there, part of the other tests runs here once more without it;
-`GANTRY_KERNEL=off make test` runs all of them so.
+On a machine with the kernel, a part of the other tests runs here again without the kernel;
+`GANTRY_KERNEL=off make test` runs all tests without the kernel.
 """
 
 import os
@@ -19,7 +19,7 @@ ROOT = Path(core_broker.__file__).parents[1]
 #: What is shown of a run that failed.
 SHOWN_CHARACTERS = 8_000
 PROBE = "from core_broker.fastpath import has_kernel; print(has_kernel())"
-#: Tests on which the kernel bears, of each kind some: beside the plain path, with real processes,
+#: Tests that use the kernel: differential tests, tests with real processes,
 #: on a disk that loses power, and with clients.
 AGAIN = [
     ["tests/unit/kernel", "tests/unit/store/test_key_index.py"],

@@ -1,4 +1,4 @@
-"""What the kernel does in one go: batches it may have to take back, checksums, records it lends."""
+"""Kernel details: batches that are undone, checksums, records that are lent as buffers."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ from core_broker.fastpath import has_kernel
 from core_broker.message.record_layout import BODY_CRC_AT, BODY_LENGTH_AT, CRC_MASK, HEAD
 from tests.support.send_frames import usual_frame
 from tests.support.two_paths import OnePath, compare
-from tests.unit.kernel.test_mixed_iterations import plain_frame
+from tests.unit.kernel.test_mixed_iterations import slow_path_frame
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
@@ -52,7 +52,7 @@ def batch(number: int, count: int, odd: bytes | None = None, at: int = 0, queue:
 async def test_an_unusual_message_takes_back_its_batch(
     tmp_path: Path, odd: bytes, at: int, queue: int
 ) -> None:
-    """What was made of it is gone: offsets, units, keys and answers are those of the plain path."""
+    """The kernel's part is undone: offsets, units, keys and answers equal the slow path's."""
     turns = [
         [(0, batch(1, 3) + batch(2, 5, odd, at, queue)), (1, batch(3, 4) + usual_frame(4))],
         [(0, batch(5, 5, odd, at, queue)), (1, batch(6, 2, queue=queue))],
@@ -71,14 +71,14 @@ async def test_a_batch_that_ends_too_early_leaves_nothing(tmp_path: Path, cut: i
 
 
 async def test_batches_up_to_the_end_of_a_segment(tmp_path: Path) -> None:
-    """Near the end the kernel leaves them to the plain path, and not one byte differs."""
+    """Near the end the kernel leaves them to the slow path, and not one byte differs."""
     turns = [[(0, batch(number, 20))] for number in range(60)]
     taken = await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=64 * 1024)
     assert 0 < taken < 60 * 20
 
 
 async def test_checksums_of_bodies_of_all_lengths(tmp_path: Path) -> None:
-    """They are counted 256, 64, 16 and 1 byte at a time; zlib counts them one way."""
+    """The CRC takes 256, 64, 16 and 1 byte at a time; zlib's result must be equal."""
     rng = random.Random(3)
     sizes = [*range(1100), *(256 * n + d for n in range(5, 17) for d in (-17, -1, 0, 1, 63, 65))]
     path = OnePath(tmp_path, TOPICS, mapped_file_size_commit_log=LOG_BYTES)
@@ -99,12 +99,15 @@ async def test_checksums_of_bodies_of_all_lengths(tmp_path: Path) -> None:
 
 
 async def test_records_stay_as_they_were_lent(tmp_path: Path) -> None:
-    """Each plain send has the store take what the kernel keeps; all is written at the end."""
+    """Each slow-path send has the store take the kernel's records; one write stores everything."""
     turns = []
     for turn in range(3):
         said = []
         for number in range(12):
-            said += [(0, usual_frame(number, b"%d" % number * (200 + turn))), (1, plain_frame(0))]
+            said += [
+                (0, usual_frame(number, b"%d" % number * (200 + turn))),
+                (1, slow_path_frame(0)),
+            ]
         turns.append(said)
     assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=LOG_BYTES) == 36
 
@@ -115,7 +118,7 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.peer()
     path.peer()
     made = path.broker.ctx.store.fast_writes
-    path.hear(1, plain_frame(1))
+    path.hear(1, slow_path_frame(1))
     assert path.sends.begin() is not None
     made.settle()
     path.hear(0, usual_frame(0))
@@ -132,7 +135,7 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
 
 
 async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
-    """One that begins has the other's records staged first, so that both lie where they say."""
+    """A fast path that begins has the records of the other fast path staged first."""
     path = OnePath(tmp_path, TOPICS)
     path.peer()
     kept = []

@@ -1,4 +1,4 @@
-"""Messages that have really left the memory: the kernel leaves them to an executor that reads."""
+"""Messages that were evicted from memory: the kernel leaves them to the read threads."""
 
 import ctypes
 import mmap
@@ -51,7 +51,7 @@ async def test_what_left_the_memory_is_not_touched(tmp_path: Path) -> None:
     path.hear(0, pulled(0, opaque=5))
     second = (await path.settle())[0]
     assert path.messages_pulled == 4
-    # The one that waited for the disk and the one that did not are answered the same.
+    # A pull that waited for the disk and a pull from memory get equal answers.
     answer = second[len(first) :]
     assert first.endswith(answer)
     await path.close()

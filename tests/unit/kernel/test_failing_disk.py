@@ -1,6 +1,6 @@
-"""A disk that fails while the kernel keeps sends: nobody hears of success, and nobody else suffers.
+"""A disk that fails while a fast path keeps sends: no success is sent, other peers go on.
 
-What a broker does then must also be what it does without the kernel.
+The broker must behave alike on all paths.
 """
 
 import errno
@@ -15,9 +15,9 @@ from tests.support.send_frames import usual_frame
 from tests.support.two_paths import FAST_PATHS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
-PLAIN = {"i": "TAGS\x01é", "j": "1"}
+SLOW_PATH = {"i": "TAGS\x01é", "j": "1"}
 
-every_way = pytest.mark.parametrize("fast_path", [*FAST_PATHS, "plain"])
+each_fast_path = pytest.mark.parametrize("fast_path", [*FAST_PATHS, "plain"])
 both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
@@ -30,7 +30,7 @@ def codes(told: bytes) -> list[int]:
 
 
 class Disk:
-    """Files whose calls of one name fail while a test says so."""
+    """Files whose calls of one name fail while a test has them fail."""
 
     def __init__(self) -> None:
         self.files = SimulatedFiles()
@@ -57,17 +57,17 @@ def start(disk: Disk, fast_path: str, flush: str) -> OnePath:
     return path
 
 
-@every_way
+@each_fast_path
 @both_flushes
 async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
-    """No success leaves; a peer that said nothing in this turn keeps its connection."""
+    """No success is sent; a peer without a request in this iteration keeps its connection."""
     disk = Disk()
     path = start(disk, fast_path, flush)
     path.hear(0, sends(3))
     before = await path.settle()
     assert codes(before[0]) == [0, 0, 0]
     disk.failing = "write"
-    path.hear(0, sends(3, 10) + sends(1, 20, **PLAIN))
+    path.hear(0, sends(3, 10) + sends(1, 20, **SLOW_PATH))
     path.hear(1, sends(2, 30))
     told = await path.settle()
     assert 0 not in codes(told[0][len(before[0]) :]) + codes(told[1])
@@ -83,14 +83,14 @@ async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
     again = start(disk, fast_path, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
-    # Records that the torn write left whole are there, too, though nobody was told.
+    # Records that the torn write left whole are stored, although no peer got an answer.
     offsets = [each.queue_offset for each in await again.broker.messages("T", 0)]
     assert offsets == list(range(len(offsets)))
     assert len(offsets) >= 2
     again.broker.close()
 
 
-@every_way
+@each_fast_path
 @both_flushes
 async def test_a_full_disk_and_room_again(fast_path: str, flush: str) -> None:
     """Sends of that turn are lost as a whole; those of a turn with room are stored, gapless."""
@@ -99,7 +99,7 @@ async def test_a_full_disk_and_room_again(fast_path: str, flush: str) -> None:
     path = start(disk, fast_path, flush)
     path.hear(0, sends(4))
     await path.settle()
-    # The segments that there are take so much; then a new one is needed.
+    # Existing segments take a number of messages; then the log needs a new segment.
     disk.failing = "allocate"
     acknowledged = 1
     for turn in range(60):
@@ -119,14 +119,14 @@ async def test_a_full_disk_and_room_again(fast_path: str, flush: str) -> None:
     path.broker.close()
 
 
-@every_way
+@each_fast_path
 async def test_no_answer_before_the_flush(fast_path: str) -> None:
-    """With SYNC_FLUSH nothing is said while the disk is busy, and all of it when it is done."""
+    """With SYNC_FLUSH no answer is sent while the disk is busy, and every answer afterwards."""
     path = start(Disk(), fast_path, "SYNC_FLUSH")
     held = path.broker.executors.copy()
     path.broker.executors.clear()
     path.hear(0, sends(3))
-    path.hear(1, sends(2) + sends(1, 5, **PLAIN))
+    path.hear(1, sends(2) + sends(1, 5, **SLOW_PATH))
     assert await path.settle() == [b"", b"", b""]
     path.hear(0, sends(3, 10))
     assert await path.settle() == [b"", b"", b""]
@@ -138,13 +138,13 @@ async def test_no_answer_before_the_flush(fast_path: str) -> None:
     path.broker.close()
 
 
-@every_way
+@each_fast_path
 async def test_a_flush_that_fails(fast_path: str) -> None:
-    """Nobody hears of success; the store takes no more until it is started again."""
+    """No success is sent; the store refuses messages until a restart."""
     disk = Disk()
     path = start(disk, fast_path, "SYNC_FLUSH")
     disk.failing = "sync"
-    path.hear(0, sends(3) + sends(1, 5, **PLAIN))
+    path.hear(0, sends(3) + sends(1, 5, **SLOW_PATH))
     path.hear(1, sends(2, 10))
     told = await path.settle()
     refused = ResponseCode.SERVICE_NOT_AVAILABLE
@@ -155,7 +155,7 @@ async def test_a_flush_that_fails(fast_path: str) -> None:
     path.broker.close()
 
 
-@every_way
+@each_fast_path
 async def test_a_flush_that_is_late(fast_path: str) -> None:
     path = start(Disk(), fast_path, "SYNC_FLUSH")
     store = path.broker.ctx.store
@@ -171,13 +171,13 @@ async def test_a_flush_that_is_late(fast_path: str) -> None:
     path.broker.close()
 
 
-@every_way
+@each_fast_path
 @both_flushes
 async def test_a_broker_that_stops_in_the_middle_of_a_turn(fast_path: str, flush: str) -> None:
     """What it took is stored or was never acknowledged, and the next start finds whole messages."""
     disk = Disk()
     path = start(disk, fast_path, flush)
-    path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **PLAIN))
+    path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **SLOW_PATH))
     path.broker.ctx.is_accepting = False
     path.hear(1, sends(2, 10, e="0"))
     path.broker.close()

@@ -1,4 +1,4 @@
-"""Heartbeats by the kernel against the plain path: the same answers, and the same tables."""
+"""Heartbeats by the kernel against the slow path: the same answers, and the same tables."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ CODES = {
 
 
 def frame(code: int, body: bytes = b"", *, opaque: int = 7, **header: Any) -> bytes:
-    """A frame as a client writes it; what is None is left out."""
+    """A frame as clients write frames; fields of None are left out."""
     whole = {"code": code, "flag": 0, "language": "JAVA", "opaque": opaque, "version": 401}
     whole = {name: value for name, value in (whole | header).items() if value is not None}
     text = json.dumps(whole, separators=(",", ":")).encode()
@@ -62,7 +62,7 @@ BODIES = [
     body_of("b", [consumer("G", subscription("T"))], ["P"]),
     body_of("a", [consumer("G", subscription("T"), messageModel="BROADCASTING")]),
     body_of("a", [consumer("G", subscription("T"), consumeType="CONSUME_ACTIVELY")]),
-    # Two that turn each other over, in one heartbeat.
+    # Two roles in one heartbeat that overwrite each other.
     body_of("a", [consumer("G", subscription("T")), consumer("G", subscription("U"))]),
     body_of("a", [], ["P", "Q"]),
     body_of("b", [], ["P"]),
@@ -116,30 +116,30 @@ turns = st.lists(
 
 
 async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
-    """Let both hear the same, a second between turns; returns how many took the hot path."""
+    """Let both hear the same, a second between turns; returns the heartbeats of the fast path."""
     changes: dict[str, Any] = {
         "wait_time_mills_in_heartbeat_queue": 60_000,
         "notify_consumer_ids_changed_enable": False,
         "enable_property_filter": True,
     }
-    hot = OnePath(folder / "hot", [("T", 1)], **changes)
-    plain = OnePath(folder / "plain", [("T", 1)], **changes, kernel_enable=False)
-    for path in [hot, plain] * PEERS:
+    fast = OnePath(folder / "hot", [("T", 1)], **changes)
+    slow = OnePath(folder / "plain", [("T", 1)], **changes, kernel_enable=False)
+    for path in [fast, slow] * PEERS:
         path.peer()
     for turn in turns:
-        for path in (hot, plain):
+        for path in (fast, slow):
             path.broker.now_ms += 1_000
             if callable(turn):
                 turn(path)
                 continue
             for number, data in turn:
                 path.hear(number, data)
-        assert await hot.settle() == await plain.settle()
-        assert tables(hot) == tables(plain)
-    assert plain.heartbeats_taken == 0
-    await hot.close()
-    await plain.close()
-    return hot.heartbeats_taken
+        assert await fast.settle() == await slow.settle()
+        assert tables(fast) == tables(slow)
+    assert slow.heartbeats_taken == 0
+    await fast.close()
+    await slow.close()
+    return fast.heartbeats_taken
 
 
 def tables(path: OnePath) -> tuple[object, ...]:
@@ -174,7 +174,7 @@ async def test_whatever_is_said(turns: list[list[tuple[int, bytes]]]) -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 3, 7, 9, 12])
 async def test_the_third_of_a_kind_is_recognised(tmp_path: Path, number: int) -> None:
-    """The first one changes the tables, the second one shows that it changes nothing more."""
+    """The first heartbeat changes the tables, the second heartbeat changes nothing."""
     said: list[Said] = [[(0, beat(BODIES[number], opaque=each))] for each in range(5)]
     assert await compare_beats(tmp_path, said) == 3
 
@@ -220,7 +220,7 @@ async def test_a_long_one_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
-    """Its time is renewed on the hot path, so that it is not taken for gone."""
+    """The compiled fast path renews the client's time, so that the client does not expire."""
     path = OnePath(tmp_path, [("T", 1)])
     path.peer()
     for _ in range(5):

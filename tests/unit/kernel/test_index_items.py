@@ -1,4 +1,4 @@
-"""Index items from the kernel and from the plain path: the same bytes, slots and blocks."""
+"""Index items from the kernel and from Python: the same bytes, slots and blocks."""
 
 from array import array
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core_broker.fastpath import has_kernel
-from core_broker.store.index_items import add_items as plain
+from core_broker.store.index_items import add_items as interpreted
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
@@ -31,7 +31,7 @@ def test_both_enter_the_same(entries: list[tuple[int, int, int]], is_flushing: b
 
     numbers = array("q", [number for entry in entries for number in entry])
     outcomes = []
-    for add_items in (plain, compiled):
+    for add_items in (interpreted, compiled):
         slots = memoryview(bytearray(4 * 3000)).cast("i")
         tail, changed = bytearray(b"before"), bytearray(3)
         before: dict[int, bytes] | None = {} if is_flushing else None

@@ -1,4 +1,4 @@
-"""The kernel and the plain path within one turn: order, places, and settings that change."""
+"""Paths mixed within one iteration: order, offsets, and settings that change."""
 
 import random
 from pathlib import Path
@@ -22,8 +22,8 @@ LOG_BYTES = 1 << 20
 TURNS = 8
 
 
-def plain_frame(number: int) -> bytes:
-    """A send that the kernel leaves to the plain path."""
+def slow_path_frame(number: int) -> bytes:
+    """A send for the slow path."""
     kinds: list[dict[str, str]] = [
         {"i": "TAGS\x01é"},
         {"i": "DELAY\x011\x02TAGS\x01A"},
@@ -102,7 +102,7 @@ CHANGES = [
 def random_turns(
     seed: int, kinds: list[Any], *, reads: int, frames_max: int
 ) -> list[list[tuple[int, bytes]]]:
-    """Some turns, of so many reads each: who sends, and frames of any kind."""
+    """Random iterations of `reads` reads: the peer's number, and frames of any kind."""
     rng = random.Random(seed)
     return [
         [
@@ -123,8 +123,8 @@ def settings(flush: str) -> dict[str, Any]:
 async def test_any_order_over_several_connections(
     tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
-    """Answers, places and files are the same, whoever takes which request."""
-    kinds: list[Any] = [usual_frame] * 6 + [plain_frame, one_way, batch, pull]
+    """Answers, offsets and files are equal on all paths."""
+    kinds: list[Any] = [usual_frame] * 6 + [slow_path_frame, one_way, batch, pull]
     turns = random_turns(seed, kinds, reads=5, frames_max=6)
     assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush)) > 40
 
@@ -135,8 +135,8 @@ async def test_any_order_over_several_connections(
 async def test_changes_between_sends_of_one_turn(
     tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
-    """A topic is deleted, made again or changed, or a setting is: from there on it holds."""
-    kinds: list[Any] = [usual_frame] * 10 + [plain_frame, batch, *CHANGES]
+    """A deleted, recreated or changed topic, or a changed setting, is in force from then on."""
+    kinds: list[Any] = [usual_frame] * 10 + [slow_path_frame, batch, *CHANGES]
     turns = random_turns(seed, kinds, reads=6, frames_max=4)
     await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush))
 
@@ -153,7 +153,7 @@ async def test_one_change_in_the_middle_of_a_read(
 
 @each_fast_path
 async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast_path: str) -> None:
-    """Nobody asks the loop: what is kept is settled before the queues go."""
+    """Removal by the store: kept records are staged before the queues are removed."""
 
     async def play(path: OnePath) -> object:
         peer, store = path.peer(), path.broker.ctx.store
@@ -169,7 +169,7 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast
 
 @each_fast_path
 async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, fast_path: str) -> None:
-    """Sends to one queue by turns of both paths and two peers get 0, 1, 2 … in that order."""
+    """Sends of two peers to one queue, alternating between paths, get offsets 0, 1, 2 …."""
     path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     peers = [path.peer(), path.peer()]
     for number in range(20):
@@ -187,8 +187,8 @@ async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, fast_pat
     await path.close()
 
 
-async def test_a_look_without_a_send_is_forgotten_with_what_others_put(tmp_path: Path) -> None:
-    """Without the kernel: what is stored behind the back of who has only looked comes first."""
+async def test_a_window_without_a_send_ends_with_the_next_put(tmp_path: Path) -> None:
+    """Fast path in Python: a put after `begin` and before the first send comes first."""
     path = OnePath(tmp_path, TOPICS, fast_path="python")
     path.peer()
     assert path.python is not None

@@ -1,4 +1,4 @@
-"""Polls that find nothing, by the kernel against the plain path: answered or held the same."""
+"""Pulls without a message: the kernel and the slow path answer or hold them alike."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ def held(offset: int, **fields: Any) -> bytes:
 BEGIN: list[Said] = [[(0, b"".join(sent(each) for each in range(4)))], [(0, pulled(0))]]
 
 
-#: A turn in which nobody says anything, for the answers of one before to be written.
+#: An iteration without requests, in which earlier answers are written.
 QUIET: Said = []
 
 
@@ -54,7 +54,7 @@ def later(path: OnePath) -> None:
 
 
 async def test_at_the_end_of_a_queue(tmp_path: Path) -> None:
-    """Told so at once, when they do not want to wait; an empty queue is another thing."""
+    """Answered at once without the suspend flag; an empty queue is answered differently."""
     asked = [[(0, pulled(4, opaque=1) + pulled(4, opaque=2, code=361) + pulled(5) + pulled(3))]]
     asked += [
         [(0, pulled(0, queue_id=1)), (1, pulled(1, queue_id=1)), (0, pulled(4, subscription="B"))]
@@ -76,7 +76,7 @@ async def test_nothing_that_matches(tmp_path: Path) -> None:
 
 
 async def test_held_and_woken(tmp_path: Path) -> None:
-    """By what they want; those whose filter wants nothing of it are held on until their time."""
+    """Filters decide; pulls without a match are held until their deadline."""
     everything = [held(4, opaque=each) for each in range(3)]
     few = [held(4, opaque=8, max_msg_nums=1), held(4, opaque=9, max_msg_bytes=1)]
     tagged = [held(4, opaque=10, subscription="B"), held(4, opaque=11, sys_flag=7, commit_offset=3)]
@@ -104,7 +104,7 @@ async def test_settings_of_holding(tmp_path: Path, changes: dict[str, Any]) -> N
 
 
 async def test_no_more_than_a_peer_may_have_under_way(tmp_path: Path) -> None:
-    """Beyond that it is told that the broker is busy, also in the middle of a read."""
+    """Further pulls are refused as busy, also in the middle of a read."""
 
     def bound(path: OnePath) -> None:
         path.connection(0).limits = replace(path.connection(0).limits, in_flight_max=3)

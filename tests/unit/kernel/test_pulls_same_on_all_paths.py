@@ -1,4 +1,4 @@
-"""Pulls and commits by the kernel against the plain path: the same answers, counts and offsets."""
+"""Pulls and commits by the kernel against the slow path: the same answers, counts and offsets."""
 
 import json
 import random
@@ -58,12 +58,12 @@ def hearing(codes: Any = (), **subscription: Any) -> bytes:
 
 
 def backlog(count: int, **kinds: Any) -> list[Said]:
-    """A turn that stores messages, of which some have tags."""
+    """An iteration that stores messages, some with tags."""
     rng = random.Random(3)
     return [[(0, b"".join(sent(each, rng.choice(TAGS), **kinds) for each in range(count)))]]
 
 
-#: The first pull of a group makes the group, the plain way.
+#: The first pull of a group makes the group, on the slow path.
 FIRST: list[Said] = [[(0, pulled())]]
 
 numbers = st.one_of(
@@ -140,7 +140,7 @@ async def test_whatever_is_asked(turns: list[list[tuple[int, bytes]]]) -> None:
         await compare_pulls(Path(folder), [*backlog(20), *FIRST, *turns], TOPICS)
 
 
-async def test_a_backlog_takes_the_hot_path(tmp_path: Path) -> None:
+async def test_a_backlog_takes_a_fast_path(tmp_path: Path) -> None:
     """By queue, by tag, in pieces, from the end on, several pulls in one read."""
     asked = [
         [(0, pulled(offset, max_msg_nums=7)) for offset in range(0, 42, 3)],
@@ -182,7 +182,7 @@ async def test_frames_cut_anywhere(tmp_path: Path) -> None:
 
 
 async def test_sends_and_pulls_of_one_peer(tmp_path: Path) -> None:
-    """What was sent in the same turn is not seen, what was sent in an earlier one is."""
+    """Messages of the same iteration are invisible, messages of earlier iterations are visible."""
     asked: list[Said] = [
         [(0, sent(each) + pulled(each) + sent(each, queue=1) + pulled(max(each - 1, 0)))]
         for each in range(20)
@@ -220,7 +220,7 @@ async def test_held_pulls(tmp_path: Path) -> None:
 
 
 async def test_who_does_not_read_is_not_gathered_for(tmp_path: Path) -> None:
-    """Its pulls, read or held, wait until it reads again; everybody else's do not."""
+    """The peer's pulls wait until the peer reads again; pulls of other peers go on."""
     path = OnePath(tmp_path, TOPICS)
     slow, quick = path.peer(), path.peer()
     for turn in [*backlog(3), *FIRST, [(slow, pulled(3, sys_flag=6, opaque=5))]]:
@@ -237,21 +237,21 @@ async def test_who_does_not_read_is_not_gathered_for(tmp_path: Path) -> None:
     assert path.messages_pulled == 1
     path.connection(slow).resume_writing()
     after = await path.settle()
-    # Nothing is read while it does not read; the one that was held comes first.
+    # While the peer does not read, no pull is read; the held pull is answered first.
     assert [each.opaque for each in FrameSplitter().feed(after[slow])[4:]] == [5, 7]
     assert after[quick] == before[quick]
     await path.close()
 
 
 async def test_more_than_a_peer_should_have_unread(tmp_path: Path) -> None:
-    """Beyond the high-water mark of a connection nothing is gathered; all comes in its order."""
+    """Beyond a connection's high-water mark no answer is made; answers keep their order."""
     stored: list[Said] = [[(0, sent(each, size=2000))] for each in range(40)]
     asked: list[Said] = [[(0, b"".join(pulled(0, opaque=each) for each in range(30)))]]
     assert await compare_pulls(tmp_path, [*stored, *FIRST, *asked], TOPICS) > 0
 
 
 async def test_subscriptions_of_heartbeats(tmp_path: Path) -> None:
-    """What the kernel keeps of a group is renewed when the group subscribes to something else."""
+    """A changed subscription of a group replaces the kernel's sources."""
     pull = pulled(0, sys_flag=0, sub_version=3)
     asked: list[Said] = [[(0, pull)], [(0, hearing(sub_version=3, sub_string="A"))], [(0, pull)]]
     asked += [[(0, hearing(sub_version=4, sub_string="B"))], [(0, pull)], [(1, pull)]]
@@ -264,7 +264,7 @@ async def test_subscriptions_of_heartbeats(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [4, 8, 12, 20, 28, 36, 84, 90, -1, -20])
 async def test_a_damaged_record(tmp_path: Path, at: int) -> None:
-    """One changed byte: the others are handed out, and the damage is counted, on both paths."""
+    """One changed byte: whole records are returned, and the damage is counted, on all paths."""
 
     def damage(path: OnePath) -> None:
         store = path.broker.ctx.store

@@ -1,4 +1,4 @@
-"""The kernel against the plain path: the same bytes in, the same answers and the same files."""
+"""Sends on all paths: equal bytes in, equal answers, equal files."""
 
 import random
 import tempfile
@@ -144,7 +144,7 @@ async def test_whatever_is_sent(
 
 @each_fast_path
 async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
-    """However the bytes fall into reads, every message takes the hot path once it is whole."""
+    """However the bytes fall into reads, a fast path takes every message."""
     rng = random.Random(7)
     stream = b"".join(
         usual_frame(number, rng.randbytes(rng.randrange(900))) for number in range(60)
@@ -164,17 +164,17 @@ async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
 
 @each_fast_path
 async def test_segments_end_and_files_roll(tmp_path: Path, fast_path: str) -> None:
-    """What does not fit into the segment goes the plain fast_path, which rolls it."""
+    """A send that does not fit into the segment goes to the slow path, which rolls the log."""
     turns = [
         [(0, b"".join(usual_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
         for turn in range(20)
     ]
-    hot = await compare(tmp_path, turns, TOPICS, fast_path=fast_path)
-    assert 100 < hot < 200
+    fast = await compare(tmp_path, turns, TOPICS, fast_path=fast_path)
+    assert 100 < fast < 200
 
 
 @each_fast_path
-async def test_batches_take_the_hot_path(tmp_path: Path, fast_path: str) -> None:
+async def test_batches_take_a_fast_path(tmp_path: Path, fast_path: str) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
     turns = [[(0, usual_frame(0, body, m="true", i="") + usual_frame(1))]]
@@ -189,7 +189,7 @@ async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
 
 
 @each_fast_path
-async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, fast_path: str) -> None:
+async def test_a_producer_of_ours_takes_a_fast_path(tmp_path: Path, fast_path: str) -> None:
     from tests.support.broker_requests import send_header
 
     command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
@@ -199,7 +199,7 @@ async def test_a_producer_of_ours_takes_the_hot_path(tmp_path: Path, fast_path: 
 
 @each_fast_path
 async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path: str) -> None:
-    """Those before it are stored and answered; offsets go on as if it had not been."""
+    """Earlier sends are stored and answered; offsets continue without a gap."""
     path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     failing, sending = path.peer(), path.peer()
     path.fail_once_at(1)

@@ -1,4 +1,4 @@
-"""Peers that do not read, vanish or cut their frames: the kernel behaves as the plain path does."""
+"""Peers that do not read, vanish or split their frames: all paths behave alike."""
 
 import random
 from pathlib import Path
@@ -24,7 +24,7 @@ def sends(count: int, first: int = 0) -> bytes:
 
 @each_fast_path
 async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, fast_path: str) -> None:
-    """The others go on; what it said waits, and is answered in order when it reads again."""
+    """Other peers go on; the slow peer's requests wait, and are answered in order afterwards."""
 
     async def play(path: OnePath) -> object:
         slow, other = path.peer(), path.peer()
@@ -64,7 +64,7 @@ async def test_more_answers_in_one_read_than_may_wait(tmp_path: Path, fast_path:
 
 @each_fast_path
 async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str) -> None:
-    """What it sent stays stored, though it heard of nothing."""
+    """The peer's messages stay stored, although the peer got no answer."""
 
     async def play(path: OnePath) -> object:
         slow, other = path.peer(), path.peer()
@@ -85,7 +85,7 @@ async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str
 async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
     tmp_path: Path, fast_path: str, flush: str
 ) -> None:
-    """What it sent before is stored; the others are answered."""
+    """Earlier sends of the peer are stored; other peers are answered."""
 
     async def play(path: OnePath) -> object:
         for _ in range(3):
@@ -101,8 +101,8 @@ async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
         path.hear(2, sends(2, 40))
         return told, await path.settle(), len(await path.broker.messages("T", 0))
 
-    hot = await same(tmp_path, play, TOPICS, fast_path=fast_path, flush_disk_type=flush)
-    assert hot.messages_sent == 13
+    fast = await same(tmp_path, play, TOPICS, fast_path=fast_path, flush_disk_type=flush)
+    assert fast.messages_sent == 13
 
 
 @each_fast_path
@@ -124,7 +124,7 @@ async def test_a_peer_that_says_no_more_is_still_answered(tmp_path: Path, fast_p
 async def test_frames_of_all_peers_cut_everywhere(
     tmp_path: Path, fast_path: str, seed: int
 ) -> None:
-    """Three streams, each in pieces of any length, all pieces mixed."""
+    """Three streams in pieces of any length, interleaved."""
     rng = random.Random(seed)
     streams = []
     for peer in range(3):
@@ -143,10 +143,10 @@ async def test_frames_of_all_peers_cut_everywhere(
             turn.append((peer, streams[peer][:count]))
             streams[peer] = streams[peer][count:]
         turns.append(turn)
-    hot = await compare(
+    fast = await compare(
         tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
     )
-    assert hot > 40
+    assert fast > 40
 
 
 @each_fast_path
@@ -155,16 +155,16 @@ async def test_every_cut_of_two_frames(tmp_path: Path, fast_path: str) -> None:
     turns = []
     for cut in range(0, len(stream) + 1, 5):
         turns += [[(0, stream[:cut])], [(0, stream[cut:])]]
-    hot = await compare(
+    fast = await compare(
         tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
     )
-    assert hot >= len(turns) // 2
+    assert fast >= len(turns) // 2
 
 
 @pytest.mark.parametrize("tail", [b"\0\0\0\1xxxx", b"\xff" * 9, b"GET / HTTP/1.1\r\n\r\n" * 20])
 @each_fast_path
 async def test_bytes_that_are_not_the_protocol(tmp_path: Path, fast_path: str, tail: bytes) -> None:
-    """What came before them is answered, then the connection ends."""
+    """Earlier requests are answered, then the connection is closed."""
 
     async def play(path: OnePath) -> object:
         path.peer()

@@ -27,7 +27,7 @@ def opaques(told: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-async def test_as_the_plain_path_stores_and_answers(tmp_path: Path, flush: str) -> None:
+async def test_as_the_slow_path_stores_and_answers(tmp_path: Path, flush: str) -> None:
     turns = [[(0, sends())], [(0, sends() + sends()), (1, sends()[:-7])]]
     taken = await compare(
         tmp_path, turns, TOPICS, flush_disk_type=flush, mapped_file_size_commit_log=4 << 20
@@ -58,7 +58,7 @@ async def test_few_or_short_sends_are_one_turn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing_write", [1, 2])
 async def test_a_disk_that_fails_in_either_half(failing_write: int) -> None:
-    """Whoever was told of success finds the message again; the others hear nothing."""
+    """Acknowledged messages are found again; other sends get no answer."""
     files, writes = SimulatedFiles(), 0
 
     def fail(operation: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Answers of busy turns, sent by a second thread: whole, in order, and each to its own peer."""
+"""Answers of busy iterations, sent by the writer thread: whole, in order, to the right peer."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ WITHIN_S = 60
 
 @pytest.fixture(autouse=True)
 def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the machine has."""
+    """Start the thread on any machine."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 2)
 
 
@@ -81,7 +81,7 @@ def batches(path: OnePath) -> int:
 
 
 def pages_of(path: OnePath) -> list[bytes]:
-    """What a pull of 32 messages gets from each offset on, as the log has it."""
+    """Records of a pull of 32 messages from each offset on, read from the log's files."""
     log = b"".join(each.read_bytes() for each in sorted((path.folder / "commitlog").iterdir()))
     found: list[bytes] = []
     at = 0
@@ -114,7 +114,7 @@ async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
 
 
 def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
-    """Let the system take less at once than an answer has."""
+    """Let the system take less than an answer at once."""
     ports = {peer.getsockname()[1] for peer in peers}
     for connection in path.server.connections:
         if connection.peer_port in ports:
@@ -124,7 +124,7 @@ def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
 async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, rounds: int) -> None:
-    """The last batch may be the first one of which the system does not take all."""
+    """The system may take only a part of the last batch."""
     peers, page = await connected(path), pages_of(path)[0]
     shorten_buffers(path, peers)
     for _ in range(rounds):
@@ -140,7 +140,7 @@ async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, round
 
 
 async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
-    """More than the system takes at once: the transport sends the rest, and what comes later."""
+    """More bytes than the system takes at once: the transport sends the rest, then later bytes."""
     peers = await connected(path)
     shorten_buffers(path, peers)
     loop = asyncio.get_running_loop()
@@ -164,7 +164,7 @@ async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
 
 @pytest.mark.parametrize("how", ["reset", "aborted", "closed"])
 async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
-    """Their sockets are closed behind what was sent to them; the others do not notice."""
+    """Sockets are closed behind the sent bytes; other peers are not affected."""
     loop, pages = asyncio.get_running_loop(), pages_of(path)
     for turn in range(20):
         peers = await connected(path)

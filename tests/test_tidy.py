@@ -353,6 +353,14 @@ def test_the_chinese_readme_has_the_same_headings() -> None:
     assert levels[0] == levels[1]
 
 
+def test_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    roots = ("benchmarks", "console", "core_broker", "namesrv", "spark_jobs", "tests", "trace")
+    named = re.findall(rf"`((?:{'|'.join(roots)})/[\w./]+)`", text)
+    assert named
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
 def test_documents_link_to_files_that_exist() -> None:
     broken = [
         f"{file}: {target}"

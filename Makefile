@@ -50,7 +50,7 @@ lint: $(READY) ## style, types, layers and house rules
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports
-	$(PY) -m pytest tests/test_tidy.py -q -p no:randomly
+	$(PY) -m pytest tests/test_tidy.py tests/test_documents.py -q -p no:randomly
 
 format: $(READY) ## put the source in the house's format
 	$(PY) -m ruff check --fix .

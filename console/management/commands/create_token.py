@@ -1,10 +1,9 @@
 """`manage.py create_token USER`: print a token for the REST API. Only its hash is kept."""
 
-from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, issue_token
 from console.accounts.models import TOKEN_NAME_CHARS_MAX
@@ -16,7 +15,7 @@ from console.gateway import GatewayError
 class Command(BaseCommand):
     help = "Print a new token for USER; send it as “Authorization: Token …”."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", metavar="USER")
         parser.add_argument(
             "--days",

@@ -1,4 +1,4 @@
-"""Foreign clients as fixtures."""
+"""Fixtures that start foreign clients."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,10 +11,11 @@ from tests.compat.foreign import ForeignClient
 from tests.compat.kinds import TITLES
 from tests.support.cluster import Cluster
 
+#: Maximum number of client processes per test.
 ROLES_MAX = 4
-#: The delay of level 3, which is that of the first retry; 10 s in RocketMQ's own table.
+#: Delay of level 3, the level of the first retry, seconds. RocketMQ's default table has 10 s.
 LEVEL_3_SECONDS = 2
-#: What the tests of this folder want of their shared broker, beside the defaults.
+#: Non-default settings of the broker that the tests of this folder share.
 SETTINGS = {
     "message_delay_level": " ".join(["1s", "1s", f"{LEVEL_3_SECONDS}s"] + ["3s"] * 15),
     "enable_property_filter": True,
@@ -22,13 +23,14 @@ SETTINGS = {
     "transaction_check_interval": 1_000,
     "trace_topic_enable": True,
 }
-#: A virtual machine takes seconds to start, so these are used again by the next test.
+#: Kinds whose process serves several tests, because a Java virtual machine takes seconds to start.
 REUSED = ("java", "java5")
+#: Maximum number of idle processes per kind.
 IDLE_MAX = 3
 
 
 class Pool:
-    """Processes of clients that have done one test and wait for the next."""
+    """Idle client processes, kept for the next test."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +38,7 @@ class Pool:
         self._started = 0
 
     def take(self, kind: str, *, fresh: bool = False) -> ForeignClient:
-        """Return a client that waits for commands; a fresh one did nothing before."""
+        """Return a client that accepts commands; with `fresh`, one from a new process."""
         if (idle := self._idle.get(kind)) and not fresh:
             return idle.pop()
         self._started += 1
@@ -47,7 +49,7 @@ class Pool:
         return ForeignClient(COMMANDS[kind](environment), environment, home / "client.log")
 
     def give_back(self, kind: str, client: ForeignClient) -> None:
-        """Shut a client down, the process with it unless it can be used again."""
+        """Shut a client down, and its process unless the next test can use the process."""
         idle = self._idle.setdefault(kind, [])
         if kind not in REUSED or len(idle) >= IDLE_MAX or client.of("printed"):
             client.stop()
@@ -55,14 +57,14 @@ class Pool:
             idle.append(client)
 
     def stop_all(self) -> None:
-        """Leave no process behind."""
+        """Kill all idle processes."""
         for clients in self._idle.values():
             for client in clients:
                 client.kill()
 
 
 class Maker:
-    """Starts clients of one kind, and ends them all when the test is over."""
+    """Starts clients of one kind, and stops all of them at the end of the test."""
 
     def __init__(self, kind: str, pool: Pool, namesrv: str) -> None:
         self.kind = kind
@@ -71,51 +73,51 @@ class Maker:
         self._running: list[ForeignClient] = []
 
     def start(self, *, fresh: bool = False) -> ForeignClient:
-        """Start one client that waits for commands."""
+        """Start one client that accepts commands."""
         assert len(self._running) < ROLES_MAX
         self._running.append(self._pool.take(self.kind, fresh=fresh))
         return self._running[-1]
 
     def admin(self) -> ForeignClient:
-        """Start one for commands of mqadmin, some of which work once in the life of a process."""
+        """Start a client for mqadmin commands, some of which work only once per process."""
         return self.start(fresh=True)
 
-    def producer(self, group: str, **wishes: bool) -> ForeignClient:
-        """Start a producer; wishes are `transactions` and `trace`."""
+    def producer(self, group: str, **options: bool) -> ForeignClient:
+        """Start a producer; the options are `transactions` and `trace`."""
         client = self.start()
-        client.tell("produce", namesrv=self.namesrv, group=group, **wishes)
+        client.command("produce", namesrv=self.namesrv, group=group, **options)
         client.wait_for("ready")
         return client
 
     def consumer(
-        self, group: str, topic: str, expression: str = "*", **wishes: bool
+        self, group: str, topic: str, expression: str = "*", **options: bool
     ) -> ForeignClient:
-        """Start a push consumer; `fails` makes it fail every message.
+        """Start a push consumer; with `fails`, its listener fails for every message.
 
-        Other wishes: `orderly`, `broadcasting`, `sql` (the expression is SQL92), `replies`, and
+        Other options: `orderly`, `broadcasting`, `sql` (the expression is SQL92), `replies` and
         `trace`.
         """
         client = self.start()
-        client.tell(
+        client.command(
             "consume",
             namesrv=self.namesrv,
             group=group,
             topic=topic,
             expression=expression,
-            **wishes,
+            **options,
         )
         client.wait_for("ready")
         return client
 
     def stop_all(self) -> None:
-        """Shut all clients down; what a client cannot end by itself is killed."""
+        """Shut all clients down; a process that does not end in time is killed."""
         while self._running:
             client = self._running.pop()
             if client.is_running:
                 self._pool.give_back(self.kind, client)
 
     def kill_all(self) -> None:
-        """Leave no process behind."""
+        """Kill the processes of all clients."""
         for client in self._running:
             client.kill()
 
@@ -131,7 +133,8 @@ def _node(environment: dict[str, str]) -> list[str]:
 
 def _java(environment: dict[str, str], version: str = installing.JAVA_VERSION) -> list[str]:
     home = Path(environment["HOME"])
-    # Without these files mqadmin prints a stack trace before every command, and 5.x logs much.
+    # Without these files mqadmin prints a stack trace before every command, and RocketMQ 5 writes
+    # long logs.
     (home / "conf").mkdir(exist_ok=True)
     for name in ("logback_tools.xml", "rmq.tools.logback.xml"):
         (home / "conf" / name).write_text('<configuration><root level="OFF"/></configuration>')
@@ -164,12 +167,12 @@ AVAILABLE: dict[str, Callable[[], object]] = {
 }
 
 
-#: Why a client cannot be had; what failed once is not tried again for every test.
+#: Client kind → reason of a failed installation, which further tests do not repeat.
 _MISSING: dict[str, str] = {}
 
 
 def require(kind: str) -> None:
-    """Skip the test, with the reason, when the client cannot be had."""
+    """Skip the test, with the reason, when the client cannot be installed."""
     try:
         if kind not in _MISSING:
             AVAILABLE[kind]()
@@ -181,19 +184,19 @@ def require(kind: str) -> None:
 
 @pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A name server and a broker for all tests of this folder; each uses topics of its own."""
+    """A name server and a broker for all tests of this folder; topics differ per test."""
     with Cluster(tmp_path_factory.mktemp("compat-cluster"), **SETTINGS) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """The processes that outlive a test."""
-    made = Pool(tmp_path_factory.mktemp("clients"))
+    """Processes of clients, shared by the tests of a session."""
+    shared = Pool(tmp_path_factory.mktemp("clients"))
     try:
-        yield made
+        yield shared
     finally:
-        made.stop_all()
+        shared.stop_all()
 
 
 @pytest.fixture
@@ -219,7 +222,7 @@ def start_clients(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what stands in this folder; a client is slow to start, so it gets more time."""
+    """Mark all tests of this folder as `compat`."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):

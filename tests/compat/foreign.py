@@ -3,15 +3,14 @@
 Commands, on its standard input:
 
     {"do":"produce","namesrv":N,"group":G}                       -> ready
-        also "transactions":true                                 -> checked, for a check-back
-        and "trace":true, to write trace records (Java)
+        optional "transactions":true                             -> checked, for a check-back
+        optional "trace":true, to write trace records (Java)
     {"do":"send","topic":T,"messages":[M,…]}                     -> sent or error, per message
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…
-        also, where wanted: "fails", "orderly", "broadcasting", "sql", "replies", and "trace"
-        (Java), each true;
-        with "replies" it replies to messages that begin with "question"
+        optional, each true: "fails", "orderly", "broadcasting", "sql", "replies", "trace" (Java);
+        with "replies" the consumer replies to messages that begin with "question"
     {"do":"request","topic":T,"body":B}                          -> replied (Java)
     {"do":"query","topic":T,"key":K}                             -> message…, queried (Java)
     {"do":"view","topic":T,"id":I}                               -> message (Java)
@@ -19,10 +18,11 @@ Commands, on its standard input:
     {"do":"reset"}                                               -> reset (Java)
     {"do":"stop"}                                                -> stopped
 
-M has body and, if wanted, tag, keys, delay (level), oneway, async, shard, properties, and
-transactional. The keys of a transactional message are its fate: what the producer says after
-sending, "-", what it says when it is asked; commit, rollback or unknown. Events, on its standard
-output, have the member "event"; "sent" tells id, offset and status, "message" what was received.
+M has body and, optionally, tag, keys, delay (level), oneway, async, shard, properties and
+transactional. The keys of a transactional message are two states with "-" between them: the state
+after sending and the state that the producer reports in a check-back, each commit, rollback or
+unknown. The client prints events on its standard output. Every event has the member "event"; "sent"
+has id, offset and status, "message" has the received message.
 """
 
 import json
@@ -41,12 +41,12 @@ STOP_SECONDS_MAX = 20.0
 
 
 class ForeignClient:
-    """One running client; use `stop` in the end, or `kill` to make it die."""
+    """One running client; end it with `stop`, or with `kill` for SIGKILL."""
 
     def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self.log = log
         self.events: list[Event] = []
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._ended = False
         self._killed = False
         with log.open("w") as errors:
@@ -64,39 +64,42 @@ class ForeignClient:
 
     @property
     def messages(self) -> list[Event]:
-        """What the consumer has received so far."""
+        """The messages that the consumer has received until now."""
         return self.of("message")
 
     def of(self, kind: str) -> list[Event]:
-        """Return the events of one kind so far."""
-        with self._news:
+        """Return the events of one kind until now."""
+        with self._changed:
             return [event for event in self.events if event["event"] == kind]
 
-    def tell(self, do: str, **arguments: Any) -> None:
-        """Give a command without waiting."""
+    def command(self, do: str, **arguments: Any) -> None:
+        """Write a command; return without waiting for its event."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self._process.stdin.flush()
 
     def send(self, topic: str, messages: list[Event]) -> list[Event]:
-        """Send and return one "sent" per message, in order; any failure fails the test."""
+        """Send messages; return one "sent" event per message, in order.
+
+        A failed send fails the test.
+        """
         before = len(self.of("sent"))
-        self.tell("send", topic=topic, messages=messages)
+        self.command("send", topic=topic, messages=messages)
         return self.wait_for("sent", before + len(messages))[before:]
 
     def wait_for(
         self, kind: str, count: int = 1, seconds: float = EVENT_SECONDS_MAX
     ) -> list[Event]:
-        """Wait until there are `count` events of a kind, and return all of that kind."""
+        """Wait for `count` events of a kind; return all events of the kind."""
         self.wait_until(lambda: len(self.of(kind)) >= count, f"{count} of {kind}", seconds)
         return self.of(kind)
 
     def wait_until(
         self, condition: Callable[[], bool], what: str, seconds: float = EVENT_SECONDS_MAX
     ) -> None:
-        """Wait for a condition over the events; an error event or the client's end fails it."""
+        """Wait for a condition over the events; fail after an error event or the client's end."""
         deadline = time.monotonic() + seconds
-        with self._news:
+        with self._changed:
             while not condition():
                 errors = [event for event in self.events if event["event"] == "error"]
                 assert not errors, f"{errors[0]['text']} while waiting for {what}"
@@ -104,18 +107,18 @@ class ForeignClient:
                 left = deadline - time.monotonic()
                 counts = {kind["event"] for kind in self.events}
                 assert left > 0, f"no {what} in {seconds} s, only {counts}\n{self.tail()}"
-                self._news.wait(left)
+                self._changed.wait(left)
 
     def stop(self) -> None:
         """Shut the client down and wait for its end.
 
-        One of several runs of the C++ client aborts inside its own shutdown, after all that it had
-        to say; that is no fault of the broker.
+        The C++ client sometimes aborts inside its own shutdown, after its last event. The broker
+        does not cause the abort, so SIGABRT is accepted.
         """
         if self._killed:
             return
         if self._process.poll() is None:
-            self.tell("stop")
+            self.command("stop")
         try:
             code = self._process.wait(STOP_SECONDS_MAX)
         finally:
@@ -124,25 +127,25 @@ class ForeignClient:
 
     @property
     def is_running(self) -> bool:
-        """False after `stop` and `kill`, or when it ended by itself."""
+        """Whether the process runs: False after `stop`, `kill` or its own end."""
         return self._process.poll() is None
 
     def reset(self) -> bool:
-        """Shut its producer and consumer down and forget all events; False when that failed."""
-        with self._news:
+        """Shut producer and consumer down and clear the events; return False after a failure."""
+        with self._changed:
             self.events = [event for event in self.events if event["event"] != "error"]
-        self.tell("reset")
+        self.command("reset")
         try:
             self.wait_for("reset", seconds=STOP_SECONDS_MAX)
         except AssertionError:
             self.kill()
             return False
-        with self._news:
+        with self._changed:
             self.events.clear()
         return True
 
     def kill(self) -> None:
-        """End the process without a goodbye, if it is still there."""
+        """Send SIGKILL to the process, so that the client cannot unregister."""
         self._killed = True
         self._process.kill()
         self._process.wait()
@@ -162,10 +165,10 @@ class ForeignClient:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if not line.startswith("{"):
-                continue  # chatter of the library
-            with self._news:
+                continue  # log line of the library
+            with self._changed:
                 self.events.append(json.loads(line))
-                self._news.notify_all()
-        with self._news:
+                self._changed.notify_all()
+        with self._changed:
             self._ended = True
-            self._news.notify_all()
+            self._changed.notify_all()

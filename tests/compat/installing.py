@@ -1,8 +1,8 @@
-"""Getting the foreign clients: installed once into ./var/compat, then found there.
+"""Installation of the foreign clients into ./var/compat, once.
 
-Each function returns what is needed to start a client, or raises CannotInstall with the reason,
-which becomes the reason of the skipped tests. A lock keeps parallel test workers from installing
-the same thing twice; a folder counts only when its marker file is there.
+Each function returns the program, folder or class path that starts a client, or raises
+CannotInstall with the reason of the skipped tests. A lock keeps parallel test workers from
+installing a client twice. An installation is complete when its folder has the marker file.
 """
 
 import fcntl
@@ -28,11 +28,11 @@ GO_MODULE = "github.com/apache/rocketmq-client-go/v2"
 GO_VERSION = "v2.1.2"
 INSTALL_SECONDS_MAX = 100
 
-#: The newest of their lines that Maven has with all parts; 4.9.8's broker was not published there.
+#: The newest broker of each major version on Maven Central, which has no broker of 4.9.8.
 JAVA_BROKER_VERSIONS = ("4.9.7", "5.3.3")
-#: The first build fetches the modules and compiles the standard library.
+#: Timeout of a Go build, seconds: the first one fetches modules and compiles the standard library.
 GO_SECONDS_MAX = 280
-#: The first time Maven fetches some hundred files.
+#: Timeout of a Maven run, seconds: the first run fetches some hundred files.
 MAVEN_SECONDS_MAX = 280
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -47,12 +47,12 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 class CannotInstall(Exception):
-    """The client cannot be had here; the text says why."""
+    """A client cannot be installed on this machine; the text has the reason."""
 
 
 @cache
 def cpp_python() -> Path:
-    """Return the interpreter of an environment that has the C++ client."""
+    """Return the interpreter of a virtual environment with the C++ client."""
 
     def install(folder: Path) -> None:
         run([sys.executable, "-m", "venv", str(folder)])
@@ -65,7 +65,7 @@ def cpp_python() -> Path:
 
 @cache
 def node_modules() -> Path:
-    """Return the folder of Node modules that has the Node client."""
+    """Return the folder of Node modules with the Node client."""
 
     def install(folder: Path) -> None:
         need("npm")
@@ -78,7 +78,7 @@ def node_modules() -> Path:
 
 @cache
 def java_classpath(version: str = JAVA_VERSION) -> str:
-    """Return the class path of a Java client, of its tools and of our driver compiled for it."""
+    """Return the class path of a Java client, its tools, and our driver compiled for the client."""
 
     def compile_driver(folder: Path) -> None:
         need("javac")
@@ -94,7 +94,7 @@ def java_classpath(version: str = JAVA_VERSION) -> str:
 
 @cache
 def go_client() -> Path:
-    """Return the program that drives the Go client; `go.sum` pins what it is made of."""
+    """Return the program that drives the Go client; `go.sum` pins its modules."""
     parts = [CLIENTS / "go" / name for name in ("go.mod", "go.sum", "main.go", "producing.go")]
 
     def build(folder: Path) -> None:
@@ -119,7 +119,7 @@ def java_program_classpath(program: str, version: str) -> str:
 
 
 def _jars(name: str, artifact: str, version: str) -> str:
-    """Return the class path of an artifact of RocketMQ with all that it needs."""
+    """Return the class path of an artifact of RocketMQ with its dependencies."""
     pom = POM.format(artifact=artifact, version=version)
 
     def install(folder: Path) -> None:
@@ -132,7 +132,7 @@ def _jars(name: str, artifact: str, version: str) -> str:
 
 
 def installed(name: str, version: str, install: Callable[[Path], None]) -> Path:
-    """Return the folder, after installing into it unless it already holds this version."""
+    """Return the client's folder, after an installation unless the folder has the version."""
     folder = HOME / name
     mark = folder / ".installed"
     stamp = hashlib.sha256(version.encode()).hexdigest()
@@ -164,7 +164,7 @@ def need(program: str) -> None:
 def run(
     command: list[str], folder: Path | None = None, seconds: float = INSTALL_SECONDS_MAX
 ) -> None:
-    """Run one step of an installation; CannotInstall tells its last line of output."""
+    """Run one step of an installation; CannotInstall quotes the last line of output."""
     try:
         done = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""A Java broker on a store folder, in a process of its own, by default with little memory."""
+"""A Java broker process on a store folder, by default with little memory."""
 
 import os
 import signal
@@ -14,11 +14,12 @@ from tests.support.cluster import READY, SMALL_STORE, free_broker_port
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
-#: Segments so small that a test fills several.
+#: Settings of a store with small segments, several of which a test fills.
 STORE = SMALL_STORE | {"mapped_file_size_commit_log": 1024 * 1024}
-#: Without what a broker of a test does not need, above all files of hundreds of megabytes.
+#: Settings that switch off the timer wheel, whose files have hundreds of megabytes, and let the
+#: broker run on an almost full disk.
 SETTINGS = {
     "brokerName": "broker-a",
     "brokerIP1": "127.0.0.1",
@@ -28,22 +29,23 @@ SETTINGS = {
     "diskSpaceWarningLevelRatio": "99",
     "diskSpaceCleanForciblyRatio": "99",
 }
-#: Little memory, and the first compiler only: a short life does not earn back the second one.
+#: JVM options for short runs: little memory, and only the C1 compiler, since C2 pays off later.
 SHORT_LIFE = (
     *("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"),
     "-XX:TieredStopAtLevel=1",
 )
+#: Java system properties of the disk ratios, which RocketMQ 4 does not read from its settings.
 DISK = (
     "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
     "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.99",
 )
-#: The store unmaps files by ways that Java closed to programs; RocketMQ's own script opens them.
+#: JVM options from RocketMQ's own start script: the store unmaps files through internal Java APIs.
 OPENED = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )
-#: Warnings go to the output, which a failure to start quotes.
+#: Log configuration: warnings go to standard output, which the error of a failed start quotes.
 LOGGING = """<configuration>
   <appender name="C" class="{package}ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%level %logger{{0}} %msg%n</pattern></encoder>
@@ -51,7 +53,7 @@ LOGGING = """<configuration>
   <root level="WARN"><appender-ref ref="C"/></root>
 </configuration>
 """
-#: RocketMQ 5 has its own copy of logback, which looks for another name.
+#: Log file name → package prefix. RocketMQ 5 has its own copy of logback with another file name.
 LOGGING_FILES = {
     "logback.xml": "",
     "logback_broker.xml": "",
@@ -61,7 +63,7 @@ LOGGING_FILES = {
 
 
 class JavaProgram:
-    """A program of RocketMQ with a home of its own; `start`, then `stop` or `kill`, repeatedly."""
+    """A RocketMQ program with its own home folder; a stopped program can be started again."""
 
     def __init__(
         self, home: Path, main: str, classpath: str, values: dict[str, str], jvm: Sequence[str]
@@ -80,7 +82,7 @@ class JavaProgram:
         self._command = ["java", *own, main, "-c", str(settings)]
 
     def start(self) -> None:
-        """Start it and wait until it serves."""
+        """Start the program and wait until it serves."""
         environment = {**os.environ, "ROCKETMQ_HOME": str(self.home)}
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -95,17 +97,17 @@ class JavaProgram:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise AssertionError(f"{self.home.name} did not start:\n{printed[-4000:]}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:
-        """Stop it in order."""
+        """Stop the program with SIGTERM and wait for its end."""
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(STOP_SECONDS_MAX)
             self.process = None
 
     def kill(self) -> None:
-        """kill -9."""
+        """Stop the program with SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -113,7 +115,7 @@ class JavaProgram:
 
 
 class JavaBroker(JavaProgram):
-    """One broker on a store folder."""
+    """A Java broker on a store folder."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""The kinds of foreign clients, and what each of them can do: the table that the tests follow.
+"""The kinds of foreign clients and their features.
 
-A feature is a word in a test; `having` makes a test run once per kind that has it. What a client
-has no way to do is not a skipped test, but a line of the summary.
+`having` runs a test once per kind that has the feature. A feature that a client lacks is no skipped
+test; the summary lists the feature.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ FEATURES = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One client: what it is called, and the features that it does not have."""
+    """One client: its title, and the features that are missing."""
 
     title: str
     lacks: frozenset[str]
@@ -43,19 +43,19 @@ class Kind:
         assert self.lacks <= {*FEATURES}
 
 
-# Neither has request-reply, nor anything that one would call transactions or SQL92.
+# Features that both the C++ client and the Node client lack.
 _SMALL = frozenset({"transactions", "sql", "request-reply", "orderly failures"})
 
 KINDS = {
-    # The failure of its listener is lost on the way through ctypes, so it never sends code 36.
+    # ctypes drops the exception of a listener, so the client never sends code 36.
     "cpp": Kind(f"C++ {installing.CPP_PACKAGE}", _SMALL | {"retries"}),
-    # It gives up on a topic without a route, so it never gets to the default topic.
+    # The client fails for a topic without a route and never tries the default topic.
     "node": Kind(
         f"Node {installing.NODE_PACKAGE}",
         _SMALL | {"async", "oneway", "shard", "batch", "auto topic", "orderly"},
     ),
     "java": Kind(f"Java rocketmq-client {installing.JAVA_VERSION}", frozenset()),
-    # Its request() times out as soon as the send succeeds, against any broker.
+    # The client's request() times out when the send succeeds, on any broker.
     "java5": Kind(f"Java rocketmq-client {installing.JAVA5_VERSION}", frozenset({"request-reply"})),
     "go": Kind(f"Go rocketmq-client-go {installing.GO_VERSION}", frozenset()),
 }
@@ -67,7 +67,7 @@ TITLES = {name: kind.title for name, kind in KINDS.items()} | {
 
 
 def having(feature: str) -> pytest.MarkDecorator:
-    """Run a test for every kind of client that has a feature."""
+    """Run a test for every kind of client with a feature."""
     assert feature in FEATURES
     kinds = [name for name, kind in KINDS.items() if feature not in kind.lacks]
     return pytest.mark.parametrize("kind", kinds)

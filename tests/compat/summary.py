@@ -1,6 +1,6 @@
-"""Lines per foreign client at the end of a test run: what ran, what was skipped, and why.
+"""Summary of a test run per foreign client: outcomes, skips and their reasons.
 
-A plugin, because only the conftest files at the top are read by the process that prints.
+The summary is a plugin, because the process that prints reads only the top conftest files.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the lines, if any test of a foreign client was asked for."""
+    """Print the lines if tests of foreign clients were collected."""
     counts: dict[str, Counter[str]] = {client: Counter() for client in TITLES}
     reasons: dict[str, str] = {}
     for outcome in OUTCOMES:
@@ -28,9 +28,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("foreign clients")
     for client, title in TITLES.items():
-        told = ", ".join(f"{n} {outcome}" for outcome, n in counts[client].items()) or "not asked"
+        counted = ", ".join(f"{n} {outcome}" for outcome, n in counts[client].items()) or "not run"
         why = f" ({reasons[client]})" if client in reasons else ""
         lacks = KINDS[client].lacks if client in KINDS else frozenset()
         missing = ", ".join(feature for feature in FEATURES if feature in lacks)
         without = f"; has no {missing}" if missing else ""
-        terminalreporter.line(f"{title}: {told}{why}{without}")
+        terminalreporter.line(f"{title}: {counted}{why}{without}")

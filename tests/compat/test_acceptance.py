@@ -1,17 +1,14 @@
-"""What every foreign client must be able to do, with real processes on both sides.
+"""Basic operations of every foreign client, with real processes on both sides.
 
-The steps are those that a migration would notice first: identity and order of messages, filters,
-delays, compression, rebalance, a broker that dies. Retries have a file of their own.
+The operations that fail first in a migration: identity and order of messages, filters, delays,
+compression, rebalance, a killed broker. `test_retries.py` has the retries.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable
 
-from tests.compat.conftest import LEVEL_3_SECONDS, Maker
-from tests.compat.foreign import Event, ForeignClient
-from tests.compat.kinds import having
-from tests.compat.looking import (
+from tests.compat.broker_state import (
     by_key,
     create_topic,
     eventually,
@@ -19,11 +16,15 @@ from tests.compat.looking import (
     stored,
     stored_count,
 )
+from tests.compat.conftest import LEVEL_3_SECONDS, Maker
+from tests.compat.foreign import Event, ForeignClient
+from tests.compat.kinds import having
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
-# The broker tells a group about a new member at once; the clients' own rounds are 10 or 20 s.
+#: Timeout of a rebalance, seconds: the broker notifies a group of a new member at once. Without a
+#: notification the clients rebalance every 10 or 20 s.
 REBALANCE_SECONDS_MAX = 15
 
 
@@ -76,11 +77,11 @@ def test_the_tag_filter(kind: str, shared_cluster: Cluster, start_clients: Start
         for tag in ("A", "B", "C", "", "A")
     ]
     clients.producer(f"PG-tags-{kind}").send(topic, messages)
-    wanted = [each["body"] for each in messages if each["tag"] in ("A", "B")]
+    matching = [each["body"] for each in messages if each["tag"] in ("A", "B")]
     consumer = clients.consumer(f"CG-tags-{kind}", topic, "A || B")
-    consumer.wait_for("message", len(wanted))
-    consumer.stop()  # and with that it has handled all that it pulled
-    assert sorted(each["body"] for each in consumer.messages) == sorted(wanted)
+    consumer.wait_for("message", len(matching))
+    consumer.stop()  # after the listener has handled all pulled messages
+    assert sorted(each["body"] for each in consumer.messages) == sorted(matching)
 
 
 @having("delay")
@@ -93,7 +94,7 @@ def test_a_delayed_message_comes_after_its_delay(
     producer = clients.producer(f"PG-delay-{kind}")
     producer.send(topic, [{"body": "late", "delay": 3, "keys": f"late-{kind}"}])
     assert consumer.wait_for("message")[0]["body"] == "late"
-    # By the broker's clock, so that a busy machine cannot spoil it.
+    # Both times are from the broker's store, so a busy test process does not change the delay.
     (delivered,) = by_key(shared_cluster, topic, f"late-{kind}")
     waited_ms = delivered.store_timestamp - delivered.born_timestamp
     assert LEVEL_3_SECONDS * 1000 <= waited_ms <= (LEVEL_3_SECONDS + 1) * 1000
@@ -107,10 +108,10 @@ def test_a_compressed_body(kind: str, shared_cluster: Cluster, start_clients: St
     producer = clients.producer(f"PG-large-{kind}")
     producer.send(topic, [{"body": "x" * 6000, "keys": f"large-{kind}"}])
     assert consumer.wait_for("message")[0]["body"] == "x" * 6000
-    (found,) = by_key(shared_cluster, topic, f"large-{kind}")
-    assert found.sys_flag & 1
-    assert len(found.body) < 6000
-    assert found.decompressed_body() == b"x" * 6000
+    (message,) = by_key(shared_cluster, topic, f"large-{kind}")
+    assert message.sys_flag & 1
+    assert len(message.body) < 6000
+    assert message.decompressed_body() == b"x" * 6000
 
 
 @having("oneway")
@@ -158,17 +159,18 @@ def test_a_batch(kind: str, shared_cluster: Cluster, start_clients: StartClients
     topic = create_topic(shared_cluster, f"Batch-{kind}", queues=1)
     producer = clients.producer(f"PG-batch-{kind}")
     messages = [{"body": f"{n}", "keys": f"batch-{n}"} for n in range(3)]
-    producer.tell("send_batch", topic=topic, messages=messages)
+    producer.command("send_batch", topic=topic, messages=messages)
     sent = producer.wait_for("sent")[0]
     assert sent["status"] in {"OK", "SEND_OK"}
     if kind == "cpp":
-        # It says batch "1", which Java reads as false: what came is stored as one message.
+        # The client writes batch "1", which Java reads as false: the broker stores one message.
         assert stored(shared_cluster, topic) == {0: (0, 1)}
         return
     assert stored(shared_cluster, topic) == {0: (0, 3)}
     received = clients.consumer(f"CG-batch-{kind}", topic).wait_for("message", 3)
     if kind == "java":
-        # RocketMQ 5 gives all messages of a batch the id of the batch, and tells others.
+        # RocketMQ 5 consumers report the id of the batch for each of its messages; the send result
+        # has other ids.
         assert sorted(each["id"] for each in received) == sorted(sent["id"].split(","))
     assert {each["keys"] for each in received} == {each["keys"] for each in messages}
     assert {each["body"] for each in received} == {"0", "1", "2"}
@@ -177,7 +179,7 @@ def test_a_batch(kind: str, shared_cluster: Cluster, start_clients: StartClients
 def queues_of_a_round(
     producer: ForeignClient, consumers: list[ForeignClient], topic: str, number: int
 ) -> list[set[int]]:
-    """Send one message to every queue and return, per consumer, the queues it got them from."""
+    """Send one message to every queue; return, per consumer, the queues of received messages."""
     body = f"round {number}"
     producer.send(topic, [{"body": body} for _ in range(4)])
 
@@ -191,7 +193,7 @@ def queues_of_a_round(
 
 
 @having("rebalance")
-def test_two_members_share_the_queues_and_one_inherits(
+def test_two_members_share_the_queues_and_the_survivor_takes_all(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
@@ -209,11 +211,15 @@ def test_two_members_share_the_queues_and_one_inherits(
     )
     consumers.pop().kill()
     eventually(lambda: members(shared_cluster, group) == 1, "one member", 5)
-    eventually(lambda: split() == [{0, 1, 2, 3}], "the heir has all", REBALANCE_SECONDS_MAX)
+    eventually(
+        lambda: split() == [{0, 1, 2, 3}],
+        "the remaining member has all queues",
+        REBALANCE_SECONDS_MAX,
+    )
 
 
 @having("restart")
-def test_a_broker_that_dies_between_send_and_receive_loses_nothing(
+def test_a_broker_killed_between_send_and_receive_loses_nothing(
     kind: str, cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, cluster.namesrv_addr)

@@ -1,7 +1,7 @@
-"""Our own client on brokers of Apache RocketMQ: its own tests, with the same outcome.
+"""Gantry's client on Java brokers: the client's own tests must have the same outcome.
 
-The tests of tests/client that are marked ``on_java`` run in a process of their own, against a Java
-broker under our name server. And brokers with access control take our signature.
+The tests of tests/client with the mark ``on_java`` run in a separate process, against a Java broker
+under Gantry's name server. Java brokers with access control must accept the client's signature.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from tests.support.cluster import ROOT, Program
 from tests.support.eventually import eventually
 
 SECONDS_MAX = 150
-#: Eighteen levels that all come at once, so that a dead letter takes seconds and not hours.
+#: Eighteen delay levels of one second, so that a dead letter takes seconds instead of hours.
 SHORT_DELAYS = " ".join(["1s"] * 18)
 
 ACCESS_KEY, SECRET_KEY = "RocketMQ", "12345678"
-#: ACL 1.0 reads accounts from a file, ACL 2.0 from its settings.
+#: Accounts file of ACL 1.0; ACL 2.0 reads the account from its settings.
 ACCOUNTS = f"""
 globalWhiteRemoteAddresses: []
 accounts:
@@ -59,7 +59,7 @@ pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + SECONDS_MAX + 60
 
 @contextmanager
 def java_cluster(version: str, folder: Path, **settings: Any) -> Iterator[str]:
-    """A Java broker under a name server of ours; gives the address of the latter."""
+    """Run a Java broker under Gantry's name server; yield the address of the name server."""
     try:
         installing.java_broker_classpath(version)
     except installing.CannotInstall as reason:
@@ -89,7 +89,10 @@ def java_cluster(version: str, folder: Path, **settings: Any) -> Iterator[str]:
 
 
 async def registered(addr: str) -> str:
-    """Wait until the broker, which says that it is ready before that, is known; its address."""
+    """Wait until the broker serves admin requests; return the broker's address.
+
+    A Java broker prints its ready line before the name server has registered the broker.
+    """
     async with AdminClient(addr) as admin:
 
         async def is_known() -> bool:
@@ -100,15 +103,15 @@ async def registered(addr: str) -> str:
         broker_addr = broker.master_addr
         assert broker_addr is not None
 
-        async def has_figures() -> bool:
-            """Before its first look at its own rates it fails to tell of itself at all."""
+        async def has_rates() -> bool:
+            """Until the broker has sampled its rates once, GET_BROKER_RUNTIME_INFO fails."""
             try:
                 await admin.runtime_info(broker_addr)
             except RequestRefused as refused:
                 return "NoSuchElementException" not in str(refused)
             return True
 
-        await eventually(has_figures, timeout_s=30)
+        await eventually(has_rates, timeout_s=30)
     return broker_addr
 
 
@@ -119,7 +122,7 @@ def test_the_client_does_there_what_it_does_here(version: str, tmp_path: Path) -
         "enable_property_filter": "true",
         "transaction_time_out": "500",
         "transaction_check_interval": "500",
-        # RocketMQ 5 notes for up to 3 s what has ended, and asks about it meanwhile.
+        # RocketMQ 5 batches op messages for up to 3 s, and checks the ended transactions meanwhile.
         "transaction_op_batch_interval": "50",
     }
     with java_cluster(version, tmp_path, **settings) as addr:
@@ -127,7 +130,7 @@ def test_the_client_does_there_what_it_does_here(version: str, tmp_path: Path) -
 
 
 def run_marked_tests(namesrv_addr: str) -> None:
-    """Fails with their output when one of them fails."""
+    """Run the tests; a failure fails this test with the output of the run."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/client", "-m", "on_java", "-q", "-n", "0"],
         check=False,
@@ -142,7 +145,7 @@ def run_marked_tests(namesrv_addr: str) -> None:
 
 
 @pytest.mark.parametrize("version", installing.JAVA_BROKER_VERSIONS)
-def test_a_broker_with_access_control_takes_our_signature(version: str, tmp_path: Path) -> None:
+def test_a_broker_with_access_control_accepts_our_signature(version: str, tmp_path: Path) -> None:
     with java_cluster(version, tmp_path, **WITH_ACCESS_CONTROL[version]) as addr:
         asyncio.run(sign_well_and_badly(addr))
 

@@ -1,4 +1,4 @@
-"""The console's way through an incident on Java brokers: offsets, dead letters, a journey."""
+"""Incident handling with the console on Java brokers: offsets, dead letters, a message trace."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.compat.test_client_on_java import java_cluster, registered
 
 pytestmark = [pytest.mark.must_beat(10), pytest.mark.timeout(300)]
 
-#: A Java consumer group is told; ours moves at once.
+#: Timeout of a poll, seconds: online Java consumers reset their offsets after a notification.
 WAIT_S = 40.0
 
 
@@ -42,7 +42,9 @@ def java(
             gateway.close()
 
 
-def test_an_incident_is_dealt_with(java: tuple[Cluster, Traffic]) -> None:
+def test_an_incident_from_reset_offsets_to_resent_dead_letters(
+    java: tuple[Cluster, Traffic],
+) -> None:
     cluster, traffic = java
     topic, group = traffic.topic("java"), traffic.group("java")
     poll(lambda: topic in traffic.admin(lambda admin: admin.topic_list()), WAIT_S)
@@ -61,7 +63,7 @@ def offsets_of_a_stopped_group(cluster: Cluster, traffic: Traffic, topic: str, g
         traffic.commit(group, topic, queue_id, 2)
     poll(lambda: where(cluster, group, topic) == [2, 2], WAIT_S)
     second = cluster.ask(positions, group, topic).value[1].key
-    for wish, wanted in (
+    for request, expected in (
         (ResetRequest(topic, ResetTarget.LATEST), [6, 4]),
         (ResetRequest(topic, ResetTarget.EARLIEST), [0, 0]),
         (ResetRequest(topic, ResetTarget.EXACT, offset=5), [5, 4]),
@@ -69,10 +71,10 @@ def offsets_of_a_stopped_group(cluster: Cluster, traffic: Traffic, topic: str, g
         (ResetRequest(topic, ResetTarget.EXACT, offset=1, queues=(second,)), [3, 1]),
         (ResetRequest(topic, ResetTarget.TIME, time_ms=2**42), [6, 4]),
     ):
-        planned, outcomes = cluster.do(reset, group, wish)
+        planned, outcomes = cluster.do(reset, group, request)
         assert [each.error for each in outcomes] == [None]
         assert {way for _broker, way in planned.methods} == {ResetMethod.COMMIT}
-        assert where(cluster, group, topic) == wanted, wish
+        assert where(cluster, group, topic) == expected, request
 
 
 def offsets_of_a_running_group(cluster: Cluster, traffic: Traffic, topic: str, group: str) -> None:
@@ -104,7 +106,7 @@ def online(cluster: Cluster, group: str, topic: str) -> tuple[Any, ...]:
 
 
 def dead_letters(cluster: Cluster, traffic: Traffic, topic: str) -> None:
-    group = traffic.group("mourner")
+    group = traffic.group("failing")
     sent = store(traffic, *(Message(topic, b"%d" % n, tags="t", keys=(f"k{n}",)) for n in range(3)))
     give_up(traffic, group, topic, sent)
     found = poll(lambda: cluster.ask(summary, group).value, WAIT_S)

@@ -1,21 +1,21 @@
-"""Ways of consuming, the same in every client that has them: orderly, broadcasting, SQL92."""
+"""Modes of consuming, for the clients that support them: orderly, broadcasting, SQL92."""
 
 import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tests.compat.broker_state import create_topic, eventually, members
 from tests.compat.conftest import Maker
 from tests.compat.foreign import Event
 from tests.compat.kinds import having
-from tests.compat.looking import create_topic, eventually, members
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
 
 def bodies_of_queue(messages: list[Event], queue: int) -> list[int]:
-    """Return what came from a queue, in the order of its arrival."""
+    """Return the bodies of the messages from a queue, in order of arrival."""
     return [int(each["body"]) for each in messages if each["queue"] == queue]
 
 
@@ -42,11 +42,11 @@ def test_an_orderly_failure_holds_back_its_queue(
     consumer = clients.consumer(f"CG-suspended-{kind}", topic, orderly=True, fails=True)
     clients.producer(f"PG-suspended-{kind}").send(topic, [{"body": "0"}, {"body": "1"}])
     received = consumer.wait_for("message", 3)
-    assert {each["body"] for each in received} == {"0"}, "the second waits for the first"
+    assert {each["body"] for each in received} == {"0"}, "the second message waits for the first"
 
 
 @having("broadcasting")
-def test_broadcasting_gives_everything_to_everybody(
+def test_broadcasting_delivers_all_messages_to_all_members(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
@@ -54,15 +54,15 @@ def test_broadcasting_gives_everything_to_everybody(
     consumers = [clients.consumer(group, topic, broadcasting=True) for _ in range(2)]
     eventually(lambda: members(shared_cluster, group) == 2, "two members", 30)
     producer = clients.producer(f"PG-all-{kind}")
-    # A broadcasting consumer may begin with what comes after its first look at the queues.
+    # A broadcasting consumer may start at the end of its queues and miss the first messages.
     number = itertools.count()
 
-    def all_saw_one() -> bool:
+    def all_received_one_round() -> bool:
         producer.send(topic, [{"body": f"{next(number)}"}] * 4)
-        first, second = (Counter(each["body"] for each in one.messages) for one in consumers)
+        first, second = (Counter(each["body"] for each in member.messages) for member in consumers)
         return any(first[body] == second[body] == 4 for body in first)
 
-    eventually(all_saw_one, "both saw all four", 60)
+    eventually(all_received_one_round, "four messages of one round for both members", 60)
 
 
 @having("sql")
@@ -75,10 +75,10 @@ def test_the_sql92_filter(kind: str, shared_cluster: Cluster, start_clients: Sta
     ]
     messages.append({"body": "without properties"})
     clients.producer(f"PG-sql-{kind}").send(topic, messages)
-    wanted = "a BETWEEN 3 AND 8 AND b IN ('x', 'z') AND TAGS IS NOT NULL AND c IS NULL"
-    consumer = clients.consumer(f"CG-sql-{kind}", topic, wanted, sql=True)
+    expression = "a BETWEEN 3 AND 8 AND b IN ('x', 'z') AND TAGS IS NOT NULL AND c IS NULL"
+    consumer = clients.consumer(f"CG-sql-{kind}", topic, expression, sql=True)
     consumer.wait_for("message", 3)
-    # What it asked for before comes behind what it pulled wrongly, if it did.
+    # A further matching message: a message that the filter wrongly passed would arrive before it.
     clients.producer(f"PG-sql-2-{kind}").send(
         topic, [{"body": "5", "tag": "T", "properties": {"a": 5, "b": "x"}}]
     )

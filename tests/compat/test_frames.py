@@ -1,15 +1,15 @@
-"""Frames as foreign clients write them, byte by byte, against a running broker."""
+"""Frames of foreign clients, byte for byte, against a running broker."""
 
 import json
 import socket
 import struct
 
-from tests.compat.looking import create_topic
+from tests.compat.broker_state import create_topic
 from tests.support.cluster import Cluster
 
 
 def exchange(addr: str, header: str, body: bytes = b"") -> dict[str, object]:
-    """Send one frame and return the header of the answer as it stands on the wire."""
+    """Send one frame; return the raw JSON header of the response."""
     host, _, port = addr.rpartition(":")
     head = header.encode()
     frame = struct.pack(">ii", 4 + len(head) + len(body), len(head)) + head + body

@@ -1,4 +1,4 @@
-"""The console's inventory on Java brokers: every page and list, nothing broken, no -1."""
+"""The console's inventory on Java brokers: all pages and lists without errors and without -1."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ from tests.compat.test_client_on_java import java_cluster, registered
 
 pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
 
-#: Java brokers save and tell the name server every few seconds.
+#: Timeout of a poll, seconds: Java brokers persist and register every few seconds.
 WAIT_S = 40.0
 HOME = "/clusters/java"
 API = "/api/v1/clusters/java"
@@ -52,7 +52,7 @@ def test_every_page_and_list(java: Traffic, staff: User) -> None:
         (found,) = api(client, f"clients?q={group}&role=consumer")["items"]
         assert (found["protocol"], found["heartbeat_ms"]) == ("remoting", None)
         text = client.get(f"{HOME}/clients/?q={group}").content.decode()
-        assert "do not tell when a consumer" in text, "says why"
+        assert "do not tell when a consumer" in text, "the page has the reason"
     behind(client, java, topic, group)
 
 
@@ -82,13 +82,13 @@ def pages(client: Client, topic: str, group: str) -> None:
         answer = client.get(f"{HOME}/{path}")
         text = answer.content.decode()
         assert answer.status_code == 200, (path, text[:400])
-        # Settings are shown as the broker has them; some of RocketMQ's are -1.
+        # Pages show raw broker settings, and some of RocketMQ's settings are -1.
         of_console = "" if "broker-settings" in path else text.partition('id="settings"')[0]
         assert not MINUS_ONE.search(of_console), path
 
 
 def behind(client: Client, java: Traffic, topic: str, group: str) -> None:
-    """A group that stopped: lag in messages and seconds; a setting is changed and read back."""
+    """Check the lag of a stopped group in messages and seconds; change a setting and read it."""
     poll(lambda: line(client, f"groups?q={group}")["clients"] == 0, WAIT_S)
     java.send(topic, 3)
     poll(lambda: line(client, f"groups?q={group}")["lag"] == 3, WAIT_S)
@@ -109,7 +109,7 @@ def api(client: Client, path: str) -> Any:
 
 
 def line(client: Client, path: str) -> dict[str, Any]:
-    """The numbers of the one thing that is listed; nothing is known before it is."""
+    """Return the numbers of the only listed item; -2 while the item or its numbers are missing."""
     unknown = {"lag": -2, "clients": -2}
     items = api(client, path)["items"]
     return (items[0]["numbers"] or unknown) if items else unknown

@@ -1,7 +1,7 @@
-"""Every command of Java's mqadmin 4.9.8, run once against a broker of ours, all in one process.
+"""All commands of Java's mqadmin 4.9.8, run once against a Gantry broker, in one process.
 
-What a command prints must have what it is for and no exception. `test_java_tools.py` looks deeper
-into some of them.
+The output of a command must have the expected text and no exception. `test_java_tools.py` checks
+the output of some commands in detail.
 """
 
 import re
@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core_broker.processors.access import SWITCHED_OFF
-from tests.compat.conftest import Maker
-from tests.compat.foreign import Event
-from tests.compat.looking import (
+from tests.compat.broker_state import (
     by_key,
     create_topic,
     eventually,
@@ -19,6 +17,8 @@ from tests.compat.looking import (
     lag,
     wait_for_producer,
 )
+from tests.compat.conftest import Maker
+from tests.compat.foreign import Event
 from tests.compat.test_java_tools import MqAdmin
 from tests.support.cluster import Cluster
 
@@ -27,9 +27,9 @@ Row = tuple[str, tuple[str, ...], str]
 
 TOPIC, GROUP, PRODUCERS = "Commands", "CG-commands", "PG-commands"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
-#: They never end by themselves; what they ask is asked by others, too.
+#: Commands that never end; other rows cover the requests of both.
 ENDLESS = {"clusterRT", "startMonitoring"}
-#: Commands for access control end in the refusal of a broker that has none.
+#: Commands for access control, which a broker without access control refuses.
 NEEDS_ACCESS_CONTROL = {
     "updateAclConfig",
     "deleteAclConfig",
@@ -40,16 +40,16 @@ _LISTED = re.compile(r"^   (\w+) +\S", re.M)
 
 
 def about_messages(sent: Event) -> Iterator[Row]:
-    """Commands that look at messages or send some; all need the sent one."""
-    place = ("-b", "broker-a", "-i", str(sent["queue"]), "-o", str(sent["offset"]))
+    """Commands that read or send messages; `sent` is the message to read."""
+    position = ("-b", "broker-a", "-i", str(sent["queue"]), "-o", str(sent["offset"]))
     yield "queryMsgById", ("-i", sent["offsetId"]), "command-key"
     yield "queryMsgByUniqueKey", ("-t", TOPIC, "-i", sent["id"]), "command-key"
     yield "queryMsgByKey", ("-t", TOPIC, "-k", "command-key"), sent["id"]
-    yield "queryMsgByOffset", ("-t", TOPIC, *place), "command-key"
+    yield "queryMsgByOffset", ("-t", TOPIC, *position), "command-key"
     yield "queryMsgTraceById", ("-i", sent["id"]), PRODUCERS
     yield "printMsg", ("-t", TOPIC), "MSGID"
     yield "printMsgByQueue", ("-t", TOPIC, "-a", "broker-a", "-i", "0", "-p", "true"), "MSGID"
-    yield "consumeMessage", ("-t", TOPIC, *place, "-c", "1"), "MSGID"
+    yield "consumeMessage", ("-t", TOPIC, *position, "-c", "1"), "MSGID"
     yield "sendMessage", ("-t", TOPIC, "-p", "hello"), "SEND_OK"
     yield "checkMsgSendRT", ("-t", TOPIC, "-a", "2"), "true"
     yield "sendMsgStatus", ("-b", "broker-a", "-s", "10", "-c", "2"), "SEND_OK"
@@ -71,7 +71,7 @@ def about_topics(broker: tuple[str, str]) -> Iterator[Row]:
 
 
 def about_groups(broker: tuple[str, str]) -> Iterator[Row]:
-    """Commands about groups and their members, while one is online."""
+    """Commands about groups and their members, while a member is online."""
     yield "updateSubGroup", (*broker, "-g", "CG-made-too", "-r", "3"), "success"
     yield "getConsumerConfig", ("-g", "CG-made-too"), "retryMaxTimes"
     yield "consumerConnection", ("-g", GROUP), "JAVA"
@@ -135,25 +135,27 @@ def test_every_command(
         *about_access(broker),
     ]
     wrong = []
-    for command, arguments, wanted in rows:
+    for command, arguments, expected in rows:
         printed = mqadmin(command, *arguments, may_fail=command in NEEDS_ACCESS_CONTROL)
-        if wanted not in printed:
-            wrong.append(f"{command}: no {wanted!r} in {printed!r}")
+        if expected not in printed:
+            wrong.append(f"{command}: no {expected!r} in {printed!r}")
     assert not wrong
     commands = set(_LISTED.findall(mqadmin()))
     assert len(commands) > 50
     assert commands == {command for command, _, _ in rows} | ENDLESS
 
 
-def test_figures_of_a_group_that_lags(shared_cluster: Cluster, start_clients: StartClients) -> None:
+def test_statistics_of_a_group_with_lag(
+    shared_cluster: Cluster, start_clients: StartClients
+) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
     mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
-    group, topic = "CG-figures", create_topic(shared_cluster, "Figures", queues=2)
-    producer = clients.producer("PG-figures")
+    group, topic = "CG-lagging", create_topic(shared_cluster, "Lagging", queues=2)
+    producer = clients.producer("PG-lagging")
     producer.send(topic, [{"body": f"{n}"} for n in range(10)])
     consumer = clients.consumer(group, topic)
     consumer.wait_for("message", 10)
-    consumer.stop()  # and with that it has told its offsets, of what it has finished
+    consumer.stop()  # commits the offsets of all consumed messages
     producer.send(topic, [{"body": f"{n}"} for n in range(6)])
 
     rows = [row.split() for row in mqadmin("topicStatus", "-t", topic).splitlines()]
@@ -165,12 +167,12 @@ def test_figures_of_a_group_that_lags(shared_cluster: Cluster, start_clients: St
     behind = lag(shared_cluster, group, topic)
     assert 6 <= behind <= 16
     assert f"Diff Total: {behind}" in progress, progress
-    figures = next(
+    statistics = next(
         row.split()
         for row in mqadmin("statsAll", "-t", topic).splitlines()
         if row.startswith(topic)
     )
-    assert figures[1:3] == [group, f"{behind}"]
+    assert statistics[1:3] == [group, f"{behind}"]
     broker = ("-b", shared_cluster.broker_addr)
     lags = [row for row in mqadmin("brokerConsumeStats", *broker).splitlines() if topic in row]
     assert sum(int(row.split()[6]) for row in lags if group in row) == behind, lags

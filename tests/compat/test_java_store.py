@@ -1,7 +1,7 @@
-"""A store folder goes from a Java broker to ours and back, and nobody misses anything.
+"""A store folder is opened by a Java broker and by Gantry's in turn, without loss.
 
-This is test 12 of the reliability list, upgrade and downgrade: read in full, written on, and read
-by the other again; after an orderly stop and after kill -9.
+Test 12 of the reliability list, upgrade and downgrade: each broker reads all messages of the
+previous broker and writes more, after an orderly stop and after kill -9.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from tests.support.cluster import Program, free_broker_port
 
 TOPIC, BATCHES, DELAYED = "Cross", "CrossBatch", "CrossDelayed"
 QUEUES = 3
-#: Together more than a segment of the log.
+#: Number of messages and bytes per body: together more than one commit log segment.
 MESSAGES, BODY_BYTES = 60, 20_000
-#: The first level is delivered by whichever broker runs then, the last one by neither.
+#: Delay levels: the running broker delivers the first, no broker delivers the last in time.
 LEVEL_SOON, LEVEL_LATE = 1, 18
 SECONDS_MAX = 20
 SEND_MS_MAX = 20_000
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 120)
 
 
 class Sent(NamedTuple):
-    """One message that a broker acknowledged."""
+    """An acknowledged message."""
 
     topic: str
     queue_id: int
@@ -53,7 +53,7 @@ class Sent(NamedTuple):
 
 
 class Broker(Protocol):
-    """Either broker."""
+    """Operations of a Java broker and of Gantry's broker."""
 
     addr: str
 
@@ -63,7 +63,7 @@ class Broker(Protocol):
 
 
 class OurBroker:
-    """Ours, on the same folder."""
+    """Gantry's broker on the same folder."""
 
     def __init__(self, folder: Path, store: Path, namesrv_addr: str) -> None:
         port = free_broker_port()
@@ -83,20 +83,20 @@ class OurBroker:
         }
 
     def start(self) -> None:
-        """Start it and wait until it serves."""
+        """Start the broker and wait until it serves."""
         self._program.start(self._settings)
 
     def stop(self) -> None:
-        """Stop it in order."""
+        """Stop the broker with SIGTERM; the exit code must be 0."""
         assert self._program.stop() == 0
 
     def kill(self) -> None:
-        """kill -9."""
+        """Stop the broker with SIGKILL."""
         self._program.kill()
 
 
-class Journey:
-    """One folder that goes from broker to broker."""
+class Migration:
+    """One store folder that several brokers open in turn."""
 
     def __init__(self, store: Path, namesrv_addr: str, *, is_killed: bool) -> None:
         self.store = store
@@ -105,8 +105,8 @@ class Journey:
         self._sent: list[Sent] = []
         self._delayed: set[str] = set()
 
-    def visit(self, broker: Broker, name: str) -> None:
-        """Let a broker open the folder, read all that was sent before, and write on."""
+    def open_with(self, broker: Broker, name: str) -> None:
+        """Open the folder with a broker, read all earlier messages, and send more."""
         broker.start()
         try:
             assert StoreFolder(self.store).is_in_use()
@@ -146,7 +146,7 @@ class Journey:
         for number in range(MESSAGES):
             key = f"{name}-{number}"
             message = Message(TOPIC, generator.randbytes(BODY_BYTES), tags="A", keys=[key, "all"])
-            # A send that is tried again may be stored twice.
+            # A long timeout, since a retried send may be stored twice.
             result = await producer.send(message, timeout_ms=SEND_MS_MAX)
             self._sent.append(
                 Sent(
@@ -170,8 +170,8 @@ class Journey:
         ids = result.offset_msg_id.split(",")
         for number, message in enumerate(batch):
             offset = result.queue_offset + number
-            place = (BATCHES, result.queue.queue_id, offset, ids[number])
-            self._sent.append(Sent(*place, "", message.keys[0], message.body))
+            position = (BATCHES, result.queue.queue_id, offset, ids[number])
+            self._sent.append(Sent(*position, "", message.keys[0], message.body))
 
     # -- read --
 
@@ -198,9 +198,9 @@ class Journey:
             assert not sent.msg_id or stored.msg_id == sent.msg_id
 
     async def _look_up(self, admin: AdminClient, addr: str, sent: Sent) -> None:
-        """By key, by unique key, by offset id; the index may be built a moment later.
+        """Query a message by key, by unique key and by offset id, until the index has it.
 
-        After a crash Java indexes the last message again, and then finds it twice.
+        After a crash Java indexes the last message again, and a query returns the message twice.
         """
 
         async def by_key() -> bool:
@@ -247,7 +247,7 @@ async def _pull_all(admin: AdminClient, addr: str, topic: str, queue_id: int) ->
 
 
 async def _until(condition: Callable[[], object], what: str) -> None:
-    """Ask again until the answer is yes; fail after the deadline."""
+    """Poll until the condition is true; fail after the deadline."""
     deadline = asyncio.get_running_loop().time() + SECONDS_MAX
     while not await condition():  # type: ignore[misc]
         assert asyncio.get_running_loop().time() < deadline, f"not in {SECONDS_MAX} s: {what}"
@@ -256,7 +256,7 @@ async def _until(condition: Callable[[], object], what: str) -> None:
 
 @pytest.fixture
 def namesrv_addr(tmp_path: Path) -> Iterator[str]:
-    """A name server of ours."""
+    """The address of a Gantry name server."""
     program = Program("namesrv", tmp_path)
     program.start(
         {
@@ -273,7 +273,7 @@ def namesrv_addr(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
 def version(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
-    """A version of the Java broker; skips, with the reason, when it cannot be had."""
+    """A version of the Java broker; skips the test, with the reason, without an installation."""
     version: str = request.param
     kind = f"java-broker-{version}"
     record_property("client", kind)
@@ -285,37 +285,37 @@ def version(request: pytest.FixtureRequest, record_property: Callable[[str, obje
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-def test_12_our_folder_is_opened_by_java_and_comes_back(
+def test_12_our_folder_is_opened_by_java_and_by_ours_again(
     version: str, is_killed: bool, tmp_path: Path, namesrv_addr: str
 ) -> None:
-    journey = Journey(tmp_path / "store", namesrv_addr, is_killed=is_killed)
-    ours = OurBroker(tmp_path, journey.store, namesrv_addr)
-    java = JavaBroker(version, tmp_path, journey.store, namesrv_addr)
-    journey.visit(ours, "first")
-    journey.visit(java, "second")
-    assert_clean_after_start(journey, ours)
+    migration = Migration(tmp_path / "store", namesrv_addr, is_killed=is_killed)
+    ours = OurBroker(tmp_path, migration.store, namesrv_addr)
+    java = JavaBroker(version, tmp_path, migration.store, namesrv_addr)
+    migration.open_with(ours, "first")
+    migration.open_with(java, "second")
+    assert_clean_after_start(migration, ours)
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-def test_12_a_folder_of_java_is_opened_by_ours_and_goes_back(
+def test_12_a_folder_of_java_is_opened_by_ours_and_by_java_again(
     version: str, is_killed: bool, tmp_path: Path, namesrv_addr: str
 ) -> None:
-    journey = Journey(tmp_path / "store", namesrv_addr, is_killed=is_killed)
-    ours = OurBroker(tmp_path, journey.store, namesrv_addr)
-    java = JavaBroker(version, tmp_path, journey.store, namesrv_addr)
-    journey.visit(java, "first")
-    assert journey.verified().problems == []
-    journey.visit(ours, "second")
-    journey.visit(java, "third")
-    assert_clean_after_start(journey, ours)
+    migration = Migration(tmp_path / "store", namesrv_addr, is_killed=is_killed)
+    ours = OurBroker(tmp_path, migration.store, namesrv_addr)
+    java = JavaBroker(version, tmp_path, migration.store, namesrv_addr)
+    migration.open_with(java, "first")
+    assert migration.verified().problems == []
+    migration.open_with(ours, "second")
+    migration.open_with(java, "third")
+    assert_clean_after_start(migration, ours)
 
 
-def assert_clean_after_start(journey: Journey, ours: OurBroker) -> None:
-    """Open the folder with our broker once more: all is there, and mqstore has no complaint."""
-    journey.visit(ours, "last")
-    if journey.is_killed:
+def assert_clean_after_start(migration: Migration, ours: OurBroker) -> None:
+    """Open the folder with our broker again: no lost message, and no problem for mqstore."""
+    migration.open_with(ours, "last")
+    if migration.is_killed:
         ours.start()
         ours.stop()
-    report = journey.verified()
+    report = migration.verified()
     assert report.problems == []
-    assert len(list((journey.store / "commitlog").iterdir())) > 2
+    assert len(list((migration.store / "commitlog").iterdir())) > 2

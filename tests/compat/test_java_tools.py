@@ -1,44 +1,44 @@
-"""Java's own admin tool and queries against a cluster of ours: no exception, the right answers."""
+"""Java's mqadmin and queries against a Gantry cluster: no exception, correct output."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.compat.conftest import Maker
-from tests.compat.foreign import ForeignClient
-from tests.compat.looking import (
+from tests.compat.broker_state import (
     create_topic,
     eventually,
     has_offset,
     stored_count,
     wait_for_producer,
 )
+from tests.compat.conftest import Maker
+from tests.compat.foreign import ForeignClient
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
 
 class MqAdmin:
-    """Runs commands of mqadmin, one after another, in one Java process."""
+    """Runs mqadmin commands sequentially in a Java process."""
 
     def __init__(self, client: ForeignClient, namesrv: str) -> None:
         self._client = client
         self._namesrv = namesrv
-        self._asked = 0
+        self._commands_sent = 0
 
     def __call__(self, *arguments: str, may_fail: bool = False) -> str:
-        """Return what a command prints; an exception in it fails the test, unless it may.
+        """Return the output of a command; an exception fails the test unless `may_fail`.
 
-        Without arguments it prints the list of all commands.
+        Without arguments mqadmin prints the list of all commands.
         """
-        self._asked += 1
+        self._commands_sent += 1
         command = [*arguments, "-n", self._namesrv] if arguments else []
-        self._client.tell("mqadmin", arguments=command)
-        printed: str = self._client.wait_for("printed", self._asked)[-1]["text"]
+        self._client.command("mqadmin", arguments=command)
+        printed: str = self._client.wait_for("printed", self._commands_sent)[-1]["text"]
         assert may_fail or "Exception" not in printed, f"{arguments}: {printed}"
         return printed
 
 
-def test_commands_that_look_at_the_cluster(
+def test_commands_that_read(
     shared_cluster: Cluster, start_clients: StartClients, tmp_path: Path
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
@@ -76,15 +76,13 @@ def test_commands_that_look_at_the_cluster(
     assert "tool-3" in mqadmin("queryMsgByUniqueKey", "-t", topic, "-i", sent[3]["id"])
     assert "tool-3" in mqadmin("queryMsgById", "-i", sent[3]["offsetId"])
     assert sent[4]["id"] in mqadmin("queryMsgByKey", "-t", topic, "-k", "tool-4")
-    place = ("-b", "broker-a", "-i", "0", "-o", "0")
-    assert "CommitLog Offset" in mqadmin("queryMsgByOffset", "-t", topic, *place)
+    position = ("-b", "broker-a", "-i", "0", "-o", "0")
+    assert "CommitLog Offset" in mqadmin("queryMsgByOffset", "-t", topic, *position)
     assert "tagsCode=0" in mqadmin("queryCq", "-t", topic, "-q", "0", "-i", "0", "-c", "1", *broker)
     assert mqadmin("printMsg", "-t", topic).count("MSGID") == 10
 
 
-def test_commands_that_change_something(
-    shared_cluster: Cluster, start_clients: StartClients
-) -> None:
+def test_commands_that_write(shared_cluster: Cluster, start_clients: StartClients) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
     mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
     broker = ("-b", shared_cluster.broker_addr)
@@ -117,7 +115,7 @@ def test_a_broker_without_write_permission_gets_no_messages(
     topic = create_topic(cluster, "Wiped", queues=1)
     assert "OK" in mqadmin("wipeWritePerm", "-b", "broker-a")
     producer = clients.producer("PG-wiped")
-    producer.tell("send", topic=topic, messages=[{"body": "refused"}])
+    producer.command("send", topic=topic, messages=[{"body": "refused"}])
     eventually(lambda: bool(producer.of("error")), "a refusal", 30)
     assert stored_count(cluster, topic) == 0
     assert "OK" in mqadmin("addWritePerm", "-b", "broker-a")
@@ -125,7 +123,7 @@ def test_a_broker_without_write_permission_gets_no_messages(
     assert stored_count(cluster, topic) == 1
 
 
-def test_a_group_whose_offsets_are_reset_reads_again(
+def test_a_group_after_an_offset_reset_consumes_again(
     shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients("java", shared_cluster.namesrv_addr)
@@ -134,7 +132,7 @@ def test_a_group_whose_offsets_are_reset_reads_again(
     clients.producer("PG-reset").send(topic, [{"body": f"{n}"} for n in range(5)])
     first = clients.consumer(group, topic)
     first.wait_for("message", 5)
-    first.stop()  # and with that it has told its offset
+    first.stop()  # commits the offset
     assert "#rollbackOffset" in mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0")
     again = clients.consumer(group, topic).wait_for("message", 5)
     assert sorted(each["body"] for each in again) == ["0", "1", "2", "3", "4"]
@@ -145,10 +143,10 @@ def test_queries_by_key_and_by_id(shared_cluster: Cluster, start_clients: StartC
     topic = create_topic(shared_cluster, "Queries", queues=1)
     producer = clients.producer("PG-queries")
     sent = producer.send(topic, [{"body": f"{n}", "keys": f"query-{n}"} for n in range(5)])
-    producer.tell("query", topic=topic, key="query-2")
+    producer.command("query", topic=topic, key="query-2")
     producer.wait_for("queried")
     assert [each["body"] for each in producer.messages] == ["2"]
-    producer.tell("view", topic=topic, id=sent[3]["offsetId"])
+    producer.command("view", topic=topic, id=sent[3]["offsetId"])
     assert producer.wait_for("message", 2)[1]["body"] == "3"
-    producer.tell("view", topic=topic, id=sent[4]["id"])
+    producer.command("view", topic=topic, id=sent[4]["id"])
     assert producer.wait_for("message", 3)[2]["body"] == "4"

@@ -1,4 +1,4 @@
-"""The console's messages on Java brokers: sent in every way, browsed, filtered, found, followed."""
+"""The console's messages on Java brokers: send, browse, filter, find and live tail."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ SOON_MS = 3_000
 def java(
     request: pytest.FixtureRequest, tmp_path: Path, settings: Settings
 ) -> Iterator[tuple[Traffic, bool]]:
-    """A broker, and whether it delivers at a moment."""
+    """Traffic on a broker, and whether the broker supports a delivery time."""
     with java_cluster(
         request.param,
         tmp_path,
@@ -54,22 +54,22 @@ def java(
             gateway.close()
 
 
-def test_messages_are_sent_and_read_in_every_way(java: tuple[Traffic, bool], staff: User) -> None:
-    traffic, knows_moments = java
+def test_all_ways_to_send_and_read_messages(java: tuple[Traffic, bool], staff: User) -> None:
+    traffic, has_delivery_time = java
     client = browser(staff)
     topic = traffic.topic("java")
     poll(lambda: topic in traffic.admin(lambda admin: admin.topic_list()), WAIT_S)
     pages(client, topic, "")
     plain = sent_in_every_way(client, topic)
-    at_a_moment(client, topic, knows_moments)
+    at_a_time(client, topic, has_delivery_time)
     filtered(client, topic)
     found(client, topic, plain)
     pages(client, topic, plain["offset_msg_id"])
-    asyncio.run(followed(client, staff, topic))
+    asyncio.run(tailed(client, staff, topic))
 
 
 def sent_in_every_way(client: Client, topic: str) -> dict[str, Any]:
-    """The first of those that any consumer gets at once."""
+    """Send messages of all types; return the plain one."""
     [plain] = send(client, topic, "plain", keys=["key-1", "key-2"], properties={"price": "12"})
     assert len(send(client, topic, "batched", count=3)) == 3
     ordered = [
@@ -79,18 +79,18 @@ def sent_in_every_way(client: Client, topic: str) -> dict[str, Any]:
     send(client, topic, "kept", type="transaction")
     send(client, topic, "undone", type="transaction", outcome="rollback")
     send(client, topic, "later", type="delay", delay_level=1)
-    wanted = ["batched"] * 3 + ["kept", "later"] + ["ordered"] * 3 + ["plain"]
-    poll(lambda: tags(client, topic) == wanted, WAIT_S)
+    expected = ["batched"] * 3 + ["kept", "later"] + ["ordered"] * 3 + ["plain"]
+    poll(lambda: tags(client, topic) == expected, WAIT_S)
     return plain
 
 
-def at_a_moment(client: Client, topic: str, knows_moments: bool) -> None:
-    """A broker that knows only levels would deliver at once, so it is not asked to."""
-    moment = int(time.time() * 1000) + SOON_MS
-    what = {"topic": topic, "body": "at a moment", "tags": "moment"}
-    draft = {**what, "type": "delay", "deliver_ms": moment}
+def at_a_time(client: Client, topic: str, has_delivery_time: bool) -> None:
+    """A broker with delay levels only would deliver at once, so the console refuses the send."""
+    deliver_ms = int(time.time() * 1000) + SOON_MS
+    message = {"topic": topic, "body": "at a moment", "tags": "moment"}
+    draft = {**message, "type": "delay", "deliver_ms": deliver_ms}
     answer = client.post(f"{API}/messages", draft, content_type="application/json")
-    if not knows_moments:
+    if not has_delivery_time:
         assert answer.status_code == 409
         assert "not moments" in answer.json()["detail"]
         assert "moment" not in tags(client, topic)
@@ -98,7 +98,7 @@ def at_a_moment(client: Client, topic: str, knows_moments: bool) -> None:
     assert answer.status_code == 201, answer.content
     poll(lambda: "moment" in tags(client, topic), WAIT_S)
     items = listed(client, topic, body="at a moment")
-    assert items[0]["store_timestamp"] >= moment
+    assert items[0]["store_timestamp"] >= deliver_ms
 
 
 def filtered(client: Client, topic: str) -> None:
@@ -114,26 +114,26 @@ def filtered(client: Client, topic: str) -> None:
 
 
 def found(client: Client, topic: str, plain: dict[str, Any]) -> None:
-    place = f"{topic}/{plain['queue'].rpartition(':')[2]}/{plain['queue_offset']}"
-    for text in ("key-2", plain["msg_id"], plain["offset_msg_id"], place):
+    position = f"{topic}/{plain['queue'].rpartition(':')[2]}/{plain['queue_offset']}"
+    for text in ("key-2", plain["msg_id"], plain["offset_msg_id"], position):
 
         def ids(text: str = text) -> list[str]:
             body = api(client, f"messages/find?{urlencode({'q': text, 'topic': topic})}")
             assert body["failures"] == []
             return [each["offset_msg_id"] for each in body["items"]]
 
-        # Java brokers build their index a moment after they store.
+        # Java brokers build the index asynchronously.
         assert poll(ids, WAIT_S) == [plain["offset_msg_id"]], text
     assert api(client, "messages/find?q=nobody-has-this-key")["items"] == []
 
 
 def pages(client: Client, topic: str, offset_msg_id: str) -> None:
-    asked = f"?topic={topic}"
+    query = f"?topic={topic}"
     paths = [
-        *("messages/", f"messages/{asked}", f"messages/{asked}&sql=price+%3E+10&tags=plain"),
-        *(f"messages/{asked}&body=p&queue=broker-a:0", f"messages/send/{asked}"),
-        *(f"messages/find/?q=key-1&topic={topic}", f"search/?q={topic}", f"messages/tail/{asked}"),
-        *("messages/find/?q=nobody-has-this-key", f"messages/export/{asked}"),
+        *("messages/", f"messages/{query}", f"messages/{query}&sql=price+%3E+10&tags=plain"),
+        *(f"messages/{query}&body=p&queue=broker-a:0", f"messages/send/{query}"),
+        *(f"messages/find/?q=key-1&topic={topic}", f"search/?q={topic}", f"messages/tail/{query}"),
+        *("messages/find/?q=nobody-has-this-key", f"messages/export/{query}"),
     ]
     if offset_msg_id:
         paths += [f"messages/{offset_msg_id}/", f"messages/send/?again={offset_msg_id}"]
@@ -144,7 +144,7 @@ def pages(client: Client, topic: str, offset_msg_id: str) -> None:
         assert not MINUS_ONE.search(text), path
 
 
-async def followed(client: Client, staff: User, topic: str) -> None:
+async def tailed(client: Client, staff: User, topic: str) -> None:
     address = f"/ws/clusters/java/messages/tail?{urlencode({'topic': topic, 'sql': 'price > 10'})}"
     try:
         async with await listening(staff, address) as socket:
@@ -153,30 +153,30 @@ async def followed(client: Client, staff: User, topic: str) -> None:
                 await asyncio.to_thread(
                     send, client, topic, f"for-{price}", properties={"price": price}
                 )
-            told = await socket.hear_until(lambda message: bool(message.get("rows")))
-            assert [row["preview"] for row in told["rows"]] == ["for-11"]
+            pushed = await socket.hear_until(lambda message: bool(message.get("rows")))
+            assert [row["preview"] for row in pushed["rows"]] == ["for-11"]
     finally:
         await stop_tails()
 
 
 def send(client: Client, topic: str, tag: str, **draft: Any) -> list[dict[str, Any]]:
-    """Send messages that say by their tag, and their body, what they are."""
-    asked = {"topic": topic, "tags": tag, "body": tag, **draft}
-    answer = client.post(f"{API}/messages", asked, content_type="application/json")
+    """Send messages with the tag as tag and body; return the items of the response."""
+    body = {"topic": topic, "tags": tag, "body": tag, **draft}
+    answer = client.post(f"{API}/messages", body, content_type="application/json")
     assert answer.status_code == 201, (draft, answer.content[:400])
     items: list[dict[str, Any]] = answer.json()["items"]
     assert {each["status"] for each in items} == {"SEND_OK"}, items
     return items
 
 
-def listed(client: Client, topic: str, **wanted: str) -> list[dict[str, Any]]:
-    body = api(client, f"messages?{urlencode({'topic': topic, **wanted})}")
+def listed(client: Client, topic: str, **filters: str) -> list[dict[str, Any]]:
+    body = api(client, f"messages?{urlencode({'topic': topic, **filters})}")
     assert body["failures"] == []
     assert body["unreadable"] == 0
     items: list[dict[str, Any]] = body["items"]
     return items
 
 
-def tags(client: Client, topic: str, **wanted: str) -> list[str]:
-    """The tags of the messages of a list, in order of letters."""
-    return sorted(each["tags"] for each in listed(client, topic, **wanted))
+def tags(client: Client, topic: str, **filters: str) -> list[str]:
+    """Return the tags of the listed messages, sorted."""
+    return sorted(each["tags"] for each in listed(client, topic, **filters))

@@ -1,26 +1,26 @@
-"""Messages whose consumer fails: retried after the delays of the level table, then dead letters."""
+"""Messages with a failing consumer: retries after the level table's delays, then a dead letter."""
 
 import time
 from collections.abc import Callable
 
 from core_broker.remoting.bodies import PERM_WRITE
+from tests.compat.broker_state import ask, create_topic, eventually, stored_count
 from tests.compat.conftest import LEVEL_3_SECONDS, Maker
 from tests.compat.kinds import having
-from tests.compat.looking import ask, create_topic, eventually, stored_count
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
 RETRIES = 16
-# Eighteen levels as in the default table, only shorter: sixteen retries take seconds.
+#: Eighteen delay levels, like the default table; with no delay, sixteen retries take seconds.
 SHORT_LEVELS = " ".join(["0s"] * 18)
 
 
 def create_retry_topic(cluster: Cluster, group: str) -> str:
-    """Make the route of a group's retry topic known before its first member; return the group.
+    """Create a group's retry topic before the group has a member; return the group.
 
-    The broker creates the topic at the first heartbeat. A Node client that asked for the route just
-    before looks again only after 30 s.
+    The broker creates the topic at the first heartbeat. A Node client that requested the route
+    before its heartbeat repeats the request only after 30 s.
     """
     create_topic(cluster, f"%RETRY%{group}", queues=1)
     return group
@@ -59,9 +59,9 @@ def test_the_first_retry_comes_after_its_delay(
     clients.producer(f"PG-retry-{kind}").send(topic, [{"body": "again"}])
     consumer.wait_for("message", 1)
     first = time.monotonic()
-    # Java looks for queues every 20 s, so those of the retries may come late to it.
+    # The Java client rebalances every 20 s, so the first pull from the retry topic may be late.
     again = consumer.wait_for("message", 2, seconds=60)[1]
     waited = time.monotonic() - first
-    # Not sooner. How much later is the client's affair.
+    # Only a lower limit: the client decides when it pulls.
     assert waited >= LEVEL_3_SECONDS - 0.5
     assert again["reconsume"] == 1

@@ -1,7 +1,7 @@
-"""Traces that foreign clients write, read to the last field.
+"""Trace messages of foreign clients, decoded in every field.
 
-The Java clients of both lines trace by themselves. The C++ and Node clients have no trace of their
-own: what they can do is carry trace records that an application made, as the body of a message.
+The Java clients of both major versions write traces. The C++ and Node clients have no tracing, but
+send trace records that an application encoded, as the body of a message.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import pytest
 from core_broker.client import AdminClient, PullResult, PullStatus
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import TRACE_TOPIC
+from tests.compat.broker_state import ask, create_topic, eventually, stored
 from tests.compat.conftest import Maker
-from tests.compat.looking import ask, create_topic, eventually, stored
 from tests.support.cluster import Cluster
 from trace.codec import (
     DecodedTrace,
@@ -37,7 +37,7 @@ async def pull(addr: str, topic: str, queue_id: int, offset: int, admin: AdminCl
 
 
 def messages_of(cluster: Cluster, topic: str) -> list[MessageExt]:
-    """All messages of a topic."""
+    """Return all messages of a topic."""
     found: list[MessageExt] = []
     for queue_id, (offset, end) in stored(cluster, topic).items():
         at = offset
@@ -50,7 +50,7 @@ def messages_of(cluster: Cluster, topic: str) -> list[MessageExt]:
 
 
 def traces_of(cluster: Cluster) -> list[DecodedTrace]:
-    """What the trace topic holds, decoded."""
+    """Return the decoded messages of the trace topic."""
     found = messages_of(cluster, TRACE_TOPIC)
     return [decode_trace(message.decompressed_body()) for message in found]
 
@@ -61,14 +61,14 @@ def timeline_of(cluster: Cluster, msg_id: str) -> Timeline:
 
 
 def records_about(cluster: Cluster, msg_id: str) -> dict[type[TraceRecord], TraceRecord]:
-    """The records about a message by kind; none of any message may be broken."""
+    """Return the records about a message by kind; the trace topic may have no broken record."""
     traces = traces_of(cluster)
     assert [broken for trace in traces for broken in trace.broken] == []
     every = (record for trace in traces for record in trace.records)
     return {type(record): record for record in every if record.msg_id == msg_id}
 
 
-def is_told(cluster: Cluster, msg_id: str, *kinds: type[TraceRecord]) -> bool:
+def is_recorded(cluster: Cluster, msg_id: str, *kinds: type[TraceRecord]) -> bool:
     return records_about(cluster, msg_id).keys() >= set(kinds)
 
 
@@ -81,7 +81,7 @@ def test_sends_traced_by_java_decode_fully(
     producer = clients.producer(f"PG-traced-{kind}", trace=True)
     sent = producer.send(topic, [{"body": f"b{n}", "keys": f"k{n}", "tag": "T"} for n in range(3)])
     for each in sent:
-        is_sent = partial(is_told, shared_cluster, each["id"], Pub)
+        is_sent = partial(is_recorded, shared_cluster, each["id"], Pub)
         eventually(is_sent, f"the trace of {each['id']}", 30)
     pub = records_about(shared_cluster, sent[1]["id"])[Pub]
     assert isinstance(pub, Pub)
@@ -98,7 +98,7 @@ def test_sends_traced_by_java_decode_fully(
 
 
 @pytest.mark.parametrize("kind", ["java", "java5"])
-def test_a_journey_traced_by_java(
+def test_a_timeline_traced_by_java(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
@@ -108,7 +108,7 @@ def test_a_journey_traced_by_java(
     producer = clients.producer(f"PG-journey-{kind}", trace=True)
     (sent,) = producer.send(topic, [{"body": "b", "keys": "k1"}])
     consumer.wait_for("message", 1)
-    both_sides = partial(is_told, shared_cluster, sent["id"], Pub, SubBefore, SubAfter)
+    both_sides = partial(is_recorded, shared_cluster, sent["id"], Pub, SubBefore, SubAfter)
     eventually(both_sides, "the traces of both sides", 30)
     timeline = timeline_of(shared_cluster, sent["id"])
     assert timeline.outcome is Outcome.CONSUMED
@@ -124,7 +124,7 @@ def test_a_journey_traced_by_java(
     assert (before.group, before.retry_times, before.keys) == (group, 0, "k1")
     assert before.request_id == after.request_id
     assert (after.success, after.context_code, after.group) == (True, 0, group)
-    # RocketMQ 5 leaves the time of the end out of a batch of records: 0 is "not known".
+    # RocketMQ 5 omits the end time in a batch of records; 0 means unknown.
     assert after.timestamp_ms is not None
     assert after.timestamp_ms >= before.timestamp_ms
 
@@ -139,7 +139,7 @@ def test_the_end_of_a_transaction_traced_by_java(
     producer = clients.producer(group, transactions=True, trace=True)
     message = {"body": "b", "keys": "commit-rollback", "tag": "T", "transactional": True}
     (sent,) = producer.send(topic, [message])
-    both = partial(is_told, shared_cluster, sent["id"], Pub, EndTransaction)
+    both = partial(is_recorded, shared_cluster, sent["id"], Pub, EndTransaction)
     eventually(both, "the traces of the half message and of its end", 30)
     about = records_about(shared_cluster, sent["id"])
     half, end = about[Pub], about[EndTransaction]
@@ -158,7 +158,7 @@ def test_the_end_of_a_transaction_traced_by_java(
 
 
 @pytest.mark.parametrize("kind", ["cpp", "node"])
-def test_trace_records_in_bodies_of_clients_without_a_trace(
+def test_trace_records_in_bodies_of_clients_without_tracing(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)

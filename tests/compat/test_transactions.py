@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
+from tests.compat.broker_state import create_topic, stored_count
 from tests.compat.conftest import Maker
 from tests.compat.kinds import having
-from tests.compat.looking import create_topic, stored_count
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
-#: What the producer says after sending, "-", what it says when it is asked.
-FATES = ("commit-rollback", "rollback-commit", "unknown-commit", "unknown-rollback")
+#: Message keys: the state after sending, "-", the state that the producer reports in a check-back.
+OUTCOMES = ("commit-rollback", "rollback-commit", "unknown-commit", "unknown-rollback")
 
 
 @having("transactions")
@@ -21,7 +21,7 @@ def test_transactions_with_check_back(
     topic = create_topic(shared_cluster, f"Transactions-{kind}", queues=1)
     consumer = clients.consumer(f"CG-transactions-{kind}", topic)
     producer = clients.producer(f"PG-transactions-{kind}", transactions=True)
-    messages = [{"body": fate, "keys": fate, "transactional": True} for fate in FATES]
+    messages = [{"body": outcome, "keys": outcome, "transactional": True} for outcome in OUTCOMES]
     sent = producer.send(topic, messages)
     assert {each["status"] for each in sent} == {"SEND_OK"}
     received = consumer.wait_for("message", 2, seconds=60)
@@ -30,7 +30,7 @@ def test_transactions_with_check_back(
             {each["keys"] for each in producer.of("checked")}
             == {"unknown-commit", "unknown-rollback"}
         ),
-        "both unknown ones asked for",
+        "a check-back of both unknown transactions",
         60,
     )
     assert {each["body"] for each in received} == {"commit-rollback", "unknown-commit"}
@@ -40,17 +40,18 @@ def test_transactions_with_check_back(
 
 
 @having("request-reply")
-def test_a_question_gets_its_answer(
+def test_a_request_gets_its_reply(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients(kind, shared_cluster.namesrv_addr)
     topic = create_topic(shared_cluster, f"Questions-{kind}", queues=1)
     answering = clients.consumer(f"CG-questions-{kind}", topic, replies=True)
-    # An asker waits 10 s; some consumers look for their queues only every 20 s. Not the asker looks
-    # whether it is there: the broker hears of an asker with its first question about a topic.
+    # A request times out after 10 s, and some consumers rebalance only every 20 s, so a first
+    # message proves that the consumer has its queues. Another producer sends the message: the
+    # requester registers with the broker at its first request for a topic.
     clients.producer(f"PG-there-{kind}").send(topic, [{"body": "are you there"}])
     answering.wait_for("message")
     asking = clients.producer(f"PG-questions-{kind}")
     for number in range(3):
-        asking.tell("request", topic=topic, body=f"question {number}")
+        asking.command("request", topic=topic, body=f"question {number}")
         assert asking.wait_for("replied", number + 1)[-1]["body"] == f"re: question {number}"

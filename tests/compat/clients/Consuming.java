@@ -1,5 +1,5 @@
 // The push consumer of the Java driver: concurrent or orderly, by tag or SQL92, clustering or
-// broadcasting; it can fail everything, or reply to everything.
+// broadcasting; optionally the listener fails for every message or replies to requests.
 
 import com.alibaba.fastjson.JSONObject;
 import java.lang.reflect.Method;

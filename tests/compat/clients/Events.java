@@ -1,4 +1,4 @@
-// What the driver of the Java client tells: one JSON object a line, on the real standard output.
+// Events of the Java driver: one JSON object per line, on the original standard output.
 
 import com.alibaba.fastjson.JSONObject;
 import java.io.PrintStream;

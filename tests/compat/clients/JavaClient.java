@@ -1,5 +1,5 @@
 // Driver of the Java client (org.apache.rocketmq:rocketmq-client), compiled for 4.9.8 and for 5.3.3.
-// Reads one JSON command a line and prints one JSON event a line; see foreign.py for both.
+// Reads JSON commands and prints JSON events, one per line; foreign.py documents both.
 
 import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONObject;
@@ -15,7 +15,7 @@ public class JavaClient {
     private static Consuming consuming = new Consuming();
 
     public static void main(String[] arguments) throws Exception {
-        // The library may print to System.out; events go to the real one, which Events holds.
+        // The library may print to System.out; Events writes to the original standard output.
         Events.open();
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
@@ -60,7 +60,7 @@ public class JavaClient {
             producing.client().viewMessage(command.getString("topic"), command.getString("id")));
     }
 
-    // One virtual machine for many commands of the admin tool; whatever it prints is one event.
+    // Runs a command of mqadmin in this virtual machine; the output of a command is one event.
     private static void mqadmin(JSONObject command) throws Exception {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         PrintStream out = System.out;
@@ -77,7 +77,7 @@ public class JavaClient {
         Events.say("printed", "text", printed.toString("UTF-8"));
     }
 
-    // Ready for the next test, without the second that a virtual machine takes to start.
+    // Replaces producer and consumer for the next test, which saves the start of a virtual machine.
     private static void reset() {
         producing.stop();
         consuming.stop();

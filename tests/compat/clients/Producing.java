@@ -1,4 +1,4 @@
-// The producer of the Java driver: every kind of send, transactions, and questions (request-reply).
+// The producer of the Java driver: every kind of send, transactions, and requests (request-reply).
 
 import com.alibaba.fastjson.JSONObject;
 import java.util.ArrayList;
@@ -80,7 +80,7 @@ final class Producing {
         Events.say("replied", "body", new String(answer.getBody()));
     }
 
-    /** The answering side has three seconds to hand over its reply; on a busy machine it may fail. */
+    /** Retries once: the consumer has three seconds to send a reply, too short on a busy machine. */
     private Message ask(Message question) throws Exception {
         try {
             return producer.request(question, 10_000);
@@ -124,7 +124,7 @@ final class Producing {
         }
     }
 
-    // The key of a message is its fate: the state after sending, "-", the state when asked.
+    // The key of a message has two states: after sending, "-", and in a check-back.
     private static final class KeyDecides implements TransactionListener {
         @Override
         public LocalTransactionState executeLocalTransaction(Message message, Object argument) {

@@ -1,6 +1,6 @@
-"""Driver of the C++ core client (PyPI `rocketmq` 0.4.4). Runs in an environment of its own.
+"""Driver of the C++ core client (PyPI `rocketmq` 0.4.4). Runs in a separate environment.
 
-Reads one JSON command a line and prints one JSON event a line; see `foreign.py` for both.
+Reads JSON commands and prints JSON events, one per line; `foreign.py` documents both.
 """
 
 import json
@@ -28,12 +28,12 @@ def say(event: str, **values: Any) -> None:
 
 
 def text(value: bytes | str | None) -> str:
-    """Return what the library hands out as text."""
+    """Return a value of the library as text."""
     return value.decode() if isinstance(value, bytes) else value or ""
 
 
 class Driver:
-    """One producer or one consumer, as the commands want it."""
+    """The producer or consumer of this process."""
 
     def __init__(self) -> None:
         self.producer: Any = None
@@ -126,11 +126,11 @@ class Driver:
             reconsume=message.reconsume_times,
         )
         if self.fails:
-            raise RuntimeError("told to fail")
+            raise RuntimeError("the consume command sets fails")
 
 
 def main() -> None:
-    """Obey commands until `stop` or the end of the input."""
+    """Run commands until `stop` or the end of the input."""
     driver = Driver()
     for line in sys.stdin:
         command = json.loads(line)

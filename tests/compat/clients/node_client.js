@@ -1,5 +1,5 @@
 // Driver of the Node client (npm `ali-ons` 3.12.0).
-// Reads one JSON command a line and prints one JSON event a line; see foreign.py for both.
+// Reads JSON commands and prints JSON events, one per line; foreign.py documents both.
 'use strict';
 
 const readline = require('readline');
@@ -25,7 +25,7 @@ function options(namesrv, group) {
 
 async function open(kind, settings) {
   client = new kind(settings);
-  // It reports as errors what it then retries, such as a retry topic that has no route yet.
+  // The client emits errors for operations that it retries, such as the route of a missing retry topic.
   client.on('error', error => console.error(error));
   await client.ready();
 }
@@ -67,7 +67,7 @@ async function consume({ namesrv, group, topic, expression, fails, broadcasting 
       offset: Number(message.queueOffset),
       reconsume: message.reconsumeTimes,
     });
-    if (fails) throw new Error('told to fail');
+    if (fails) throw new Error('the consume command sets fails');
   });
   say('ready');
 }

@@ -1,5 +1,5 @@
 // Driver of the Go client (github.com/apache/rocketmq-client-go/v2).
-// Reads one JSON command a line and prints one JSON event a line; see foreign.py for both.
+// Reads JSON commands and prints JSON events, one per line; foreign.py documents both.
 package main
 
 import (

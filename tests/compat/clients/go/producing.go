@@ -18,7 +18,7 @@ import (
 var plain rocketmq.Producer
 var transactional rocketmq.TransactionProducer
 
-// Messages with a shard go to its queue, others round robin.
+// Messages with a shard go to the queue of the shard, others round robin.
 type byShard struct{ others producer.QueueSelector }
 
 func (s byShard) Select(
@@ -31,7 +31,7 @@ func (s byShard) Select(
 	return queues[shard%len(queues)]
 }
 
-// The key of a message is its fate: the state after sending, "-", the state when asked.
+// The key of a message has two states: after sending, "-", and in a check-back.
 type keyDecides struct{}
 
 func state(keys string, at int) primitive.LocalTransactionState {
@@ -157,11 +157,11 @@ func request(c command) {
 }
 
 func reply(question *primitive.MessageExt) {
-	// The library asks before the broker knows it; so its own example waits, too.
+	// The library sends a request before the broker has the requester; the library's example waits, too.
 	time.Sleep(time.Second)
 	answer, err := consumer.CreateReplyMessage(question, nil)
 	must(err)
-	// The function above takes the body for properties.
+	// CreateReplyMessage encodes the body as properties.
 	answer.Body = []byte("re: " + string(question.Body))
 	_, err = plain.SendSync(context.Background(), answer)
 	must(err)

@@ -1,4 +1,4 @@
-"""Looking into the broker from the side of an administrator, without a loop of one's own."""
+"""Admin requests to the broker for tests without an event loop: topics, offsets, members."""
 
 import asyncio
 import time
@@ -13,28 +13,31 @@ from tests.support.cluster import Cluster
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
-def ask(cluster: Cluster, question: Callable[[AdminClient], Awaitable[T]]) -> T:
-    """Ask one question and return its answer."""
+def ask(cluster: Cluster, request: Callable[[AdminClient], Awaitable[T]]) -> T:
+    """Run one admin request in a new event loop and return its result."""
 
     async def once() -> T:
         async with AdminClient(cluster.namesrv_addr) as admin:
-            return await question(admin)
+            return await request(admin)
 
     return asyncio.run(once())
 
 
 def create_topic(cluster: Cluster, topic: str, queues: int = 4) -> str:
-    """Create a topic, so that no client waits for its first look at the route; return its name."""
+    """Create a topic before a client asks for the route; return the topic's name.
+
+    A client that finds no route repeats the request only after a poll interval.
+    """
     config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
     ask(cluster, lambda admin: admin.create_topic(cluster.broker_addr, config))
     return topic
 
 
 def stored(cluster: Cluster, topic: str) -> dict[int, tuple[int, int]]:
-    """Return the range of offsets of every queue of a topic that has a message."""
+    """Return the offset range of every non-empty queue of a topic."""
     stats = ask(cluster, lambda admin: admin.topic_stats(cluster.broker_addr, topic))
     return {
         queue.queue_id: (offset.min_offset, offset.max_offset)
@@ -44,7 +47,7 @@ def stored(cluster: Cluster, topic: str) -> dict[int, tuple[int, int]]:
 
 
 def stored_count(cluster: Cluster, topic: str) -> int:
-    """Return how many messages a topic has; 0 also when it does not exist."""
+    """Return the number of messages of a topic; 0 for an unknown topic."""
     try:
         return sum(high - low for low, high in stored(cluster, topic).values())
     except RequestRefused:
@@ -52,7 +55,7 @@ def stored_count(cluster: Cluster, topic: str) -> int:
 
 
 def by_key(cluster: Cluster, topic: str, key: str) -> list[MessageExt]:
-    """Return the stored messages that carry a key."""
+    """Return the stored messages with a key."""
     return ask(
         cluster,
         lambda admin: admin.query_message(
@@ -62,7 +65,7 @@ def by_key(cluster: Cluster, topic: str, key: str) -> list[MessageExt]:
 
 
 def members(cluster: Cluster, group: str) -> int:
-    """Return how many consumers of a group are online."""
+    """Return the number of online consumers of a group."""
     try:
         ids = ask(cluster, lambda admin: admin.consumer_ids(cluster.broker_addr, group))
     except RequestRefused:
@@ -73,8 +76,8 @@ def members(cluster: Cluster, group: str) -> int:
 def wait_for_producer(cluster: Cluster, group: str) -> None:
     """Wait until the broker knows a producer of the group.
 
-    A Java producer that knew no broker one second after its start is told of 30 s later
-    (heartbeatBrokerInterval).
+    A Java producer sends its first heartbeat one second after its start. If the producer
+    has no route to the broker then, the next heartbeat comes 30 s later (heartbeatBrokerInterval).
     """
     eventually(
         lambda: group in ask(cluster, lambda admin: admin.all_producers(cluster.broker_addr)),
@@ -84,7 +87,7 @@ def wait_for_producer(cluster: Cluster, group: str) -> None:
 
 
 def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
-    """Whether a group has told the broker how far it is in a topic."""
+    """Return whether the broker has an offset of a group in a topic."""
     try:
         stats = ask(cluster, lambda admin: admin.consume_stats(cluster.broker_addr, group))
     except RequestRefused:
@@ -93,18 +96,18 @@ def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
 
 
 def lag(cluster: Cluster, group: str, topic: str) -> int:
-    """Return how many messages of a topic a group has not told to have consumed."""
+    """Return the lag of a group in a topic, messages beyond the committed offsets."""
     stats = ask(cluster, lambda admin: admin.consume_stats(cluster.broker_addr, group))
     return sum(
-        where.broker_offset - where.consumer_offset
-        for queue, where in stats.offset_table.items()
+        offsets.broker_offset - offsets.consumer_offset
+        for queue, offsets in stats.offset_table.items()
         if queue.topic == topic
     )
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float) -> None:
-    """Look again and again until a condition holds; fail after the deadline."""
+    """Poll until a condition holds; fail after the deadline."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)

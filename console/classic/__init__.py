@@ -1,5 +1,5 @@
 """The paths of rocketmq-dashboard's Classic (`/topic/list.query`, …), for scripts that use them.
 
-They answer from the same questions as our own API, under the same permissions, and writes are in
-the same audit list. docs/classic.md says what answers and what does not.
+The calls use the gateway functions, permissions and audit list of Gantry's own API. docs/classic.md
+lists the supported paths.
 """

@@ -1,7 +1,7 @@
-"""What all Classic calls share: `{status, data, errMsg}`, and parameters in the query string.
+"""Base of all Classic calls: `{status, data, errMsg}` bodies, and parameters in the query string.
 
-As in Classic a call that fails answers HTTP 200 with status -1 and the cause in `errMsg`. Unlike
-there, who is not signed in gets 401 and who may not 403, with the same body.
+As in Classic, a failed call answers HTTP 200 with status -1 and the cause in `errMsg`. Unlike
+Classic, a missing sign-in answers 401 and a missing permission 403, with the same body.
 """
 
 from typing import Any
@@ -17,41 +17,41 @@ from console.api.problems import problem_response
 from console.gateway import Cluster, GatewayError, Unusable, gateway
 
 FAILED = -1
-#: Classic knows no null for numbers.
+#: Classic's value for unknown numbers; Classic has no null.
 UNKNOWN = -1
 TEXT_CHARS_MAX = 255
 
 
 class ClassicCall(APIView):
-    """One path of Classic. `?cluster=` chooses among several clusters; without it, the first."""
+    """A path of Classic. `?cluster=` selects a cluster; the first cluster if absent."""
 
     schema = None
-    #: False where there is nothing to ask a cluster.
+    #: False for calls without a cluster request.
     asks_cluster = True
     cluster: Cluster
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if self.asks_cluster:
-            names = [each.name for each in gateway.clusters()]
+            names = [cluster.name for cluster in gateway.clusters()]
             self.cluster = gateway.cluster(request.query_params.get("cluster") or names[0])
 
     def get_exception_handler(self) -> Any:
         return failed
 
     def text(self, name: str) -> str:
-        """A parameter that must be there."""
-        found = self.request.query_params.get(name, "").strip()
-        if not found or len(found) > TEXT_CHARS_MAX or "\x00" in found:
-            raise Unusable(_("The parameter “%(name)s” is missing or no name.") % {"name": name})
-        return found
+        """A required parameter."""
+        value = self.request.query_params.get(name, "").strip()
+        if not value or len(value) > TEXT_CHARS_MAX or "\x00" in value:
+            raise Unusable(_("The parameter “%(name)s” is missing or invalid.") % {"name": name})
+        return value
 
     def flag(self, name: str) -> bool:
         return self.request.query_params.get(name, "").lower() == "true"
 
 
-def told(data: Any) -> Response:
-    """A good answer."""
+def success(data: Any) -> Response:
+    """A successful answer."""
     return Response({"status": 0, "data": data, "errMsg": None})
 
 
@@ -76,6 +76,6 @@ def number(value: int | None) -> int:
 
 
 def plain_request(request: Request) -> HttpRequest:
-    """Django's own request, which signing in works on."""
-    found: HttpRequest = request._request
-    return found
+    """The Django request, for sign-in and sign-out."""
+    django_request: HttpRequest = request._request
+    return django_request

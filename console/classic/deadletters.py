@@ -1,4 +1,4 @@
-"""/dlqMessage/…: dead letters by group, sent again, exported."""
+"""/dlqMessage/…: list, resend and export of dead letters."""
 
 import csv
 from io import StringIO
@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from console.areas.deadletters.ledger import resend
 from console.audit.recording import audited
 from console.audit.views import csv_cell
-from console.classic.base import ClassicCall, told
+from console.classic.base import ClassicCall, success
 from console.classic.messages import message_view, one_message, page_of, read_body
 from console.frame.access import Need, needs
 from console.gateway import GatewayError, NotFound, Unusable
@@ -30,61 +30,61 @@ RESULTS = {Result.SENT: "CR_SUCCESS", Result.SKIPPED: "CR_LATER"}
 @needs(Need.READ)
 class DeadLetterPage(ClassicCall):
     def post(self, request: Request) -> Response:
-        """The dead letters of a group; an empty page when it has none."""
-        asked = read_body(request.data)
-        topic = str(asked.get("topic") or dlq_topic(str(asked.get("consumerGroup", ""))))
+        """The dead letters of a group; an empty page for a group without dead letters."""
+        fields = read_body(request.data)
+        topic = str(fields.get("topic") or dlq_topic(str(fields.get("consumerGroup", ""))))
         try:
-            return told(page_of(self.cluster, topic, asked))
+            return success(page_of(self.cluster, topic, fields))
         except NotFound:
             page = {"content": [], "totalElements": 0, "totalPages": 0, "number": 0}
-            return told({"page": page, "taskId": None})
+            return success({"page": page, "taskId": None})
 
 
 class Resend(ClassicCall):
     actions = {"post": "deadletter.resend"}
 
     def post(self, request: Request) -> Response:
-        """Send dead letters to their group's retry topic: one result for each, and each true.
+        """Resend dead letters to the retry topic of their group, with a result per message.
 
-        Classic hands a message to one consumer directly instead; here it goes the way of a retry.
+        Classic pushes a message to one consumer instead; Gantry uses the retry topic.
         """
-        wanted = read_wanted(request.data)
+        requested = read_requested(request.data)
         results: list[dict[str, Any]] = []
-        for group in dict.fromkeys(group for group, _id in wanted):
-            ids = [each for of_group, each in wanted if of_group == group]
+        for group in dict.fromkeys(group for group, _id in requested):
+            ids = [msg_id for of_group, msg_id in requested if of_group == group]
             results += self.of_group(request, group, ids)
-        return told(results)
+        return success(results)
 
     def of_group(self, request: Request, group: str, ids: list[str]) -> list[dict[str, Any]]:
         stored: dict[str, str] = {}
         results = []
-        for each in ids:
+        for msg_id in ids:
             try:
-                found = one_message(self.cluster, each, dlq_topic(group)).message
+                message = one_message(self.cluster, msg_id, dlq_topic(group)).message
             except GatewayError as failure:
-                results.append(result_of(each, "CR_THROW_EXCEPTION", str(failure.detail)))
+                results.append(result_of(msg_id, "CR_THROW_EXCEPTION", str(failure.detail)))
                 continue
-            stored[found.offset_msg_id.upper()] = each
+            stored[message.offset_msg_id.upper()] = msg_id
         with audited(
             request, "deadletter.resend", cluster=self.cluster.name, target=group
         ) as entry:
             outcomes: tuple[Outcome, ...] = ()
             if stored:
                 outcomes = resend(self.cluster, group, list(stored), Plan(), by=request.user)
-            entry.outcomes([*outcomes, *({"error": each["remark"]} for each in results)])
+            entry.outcomes([*outcomes, *({"error": result["remark"]} for result in results)])
         return results + [
             result_of(
-                stored[each.id.upper()],
-                RESULTS.get(each.result, "CR_THROW_EXCEPTION"),
-                str(each.reason),
+                stored[outcome.id.upper()],
+                RESULTS.get(outcome.result, "CR_THROW_EXCEPTION"),
+                str(outcome.reason),
             )
-            for each in outcomes
+            for outcome in outcomes
         ]
 
 
 class Export(ClassicCall):
     def get(self, request: Request) -> HttpResponse:
-        """One dead letter as CSV, which spreadsheets open; Classic gives an Excel file."""
+        """A dead letter as CSV; Classic returns an Excel file."""
         group, msg_id = self.text("consumerGroup"), self.text("msgId")
         message = one_message(self.cluster, msg_id, dlq_topic(group)).message
         if message.topic != dlq_topic(group):
@@ -101,22 +101,22 @@ class Export(ClassicCall):
         )
 
 
-def read_wanted(data: Any) -> list[tuple[str, str]]:
-    """Groups and ids of `[{"consumerGroup": …, "msgId": …}, …]`."""
+def read_requested(data: Any) -> list[tuple[str, str]]:
+    """Groups and message ids of `[{"consumerGroup": …, "msgId": …}, …]`."""
     usable = isinstance(data, list) and 0 < len(data) <= RESEND_MESSAGES_MAX
-    wanted = []
-    for each in data if usable else ():
-        group, msg_id = (each.get(name) if isinstance(each, dict) else None for name in FIELDS)
+    requested = []
+    for item in data if usable else ():
+        group, msg_id = (item.get(name) if isinstance(item, dict) else None for name in FIELDS)
         if not (is_name(group) and is_name(msg_id)):
             usable = False
             break
-        wanted.append((str(group), str(msg_id)))
+        requested.append((str(group), str(msg_id)))
     if not usable:
         raise Unusable(
             _("Expected a list of 1 to %(most)d objects with consumerGroup and msgId.")
             % {"most": RESEND_MESSAGES_MAX}
         )
-    return wanted
+    return requested
 
 
 FIELDS = ("consumerGroup", "msgId")

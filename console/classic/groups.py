@@ -8,7 +8,7 @@ import msgspec
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, number, told
+from console.classic.base import ClassicCall, number, success
 from console.gateway.clients import all_clients
 from console.gateway.groups.listing import GroupRow, group_rows, group_settings
 from console.gateway.groups.members import (
@@ -21,7 +21,7 @@ from console.gateway.groups.members import (
 from console.gateway.groups.metrics import GroupMetrics, metrics_of_groups
 from console.gateway.groups.progress import GroupQueue, queue_progress, with_owners
 
-#: Groups whose clients are asked for; Classic asks for all of them and keeps the answer for ever.
+#: Maximum number of listed groups. Classic lists all groups and caches the answer without expiry.
 GROUPS_ASKED_MAX = 500
 
 
@@ -30,7 +30,7 @@ class GroupList(ClassicCall):
         rows = self.cluster.ask(group_rows).value
         if self.flag("skipSysGroup"):
             rows = tuple(row for row in rows if not row.system)
-        return told(self.infos(rows[:GROUPS_ASKED_MAX]))
+        return success(self.infos(rows[:GROUPS_ASKED_MAX]))
 
     def infos(self, rows: Iterable[GroupRow]) -> list[dict[str, Any]]:
         shown = list(rows)
@@ -43,28 +43,29 @@ class GroupList(ClassicCall):
 class GroupOne(GroupList):
     def get(self, request: Request) -> Response:
         name = self.text("consumerGroup")
-        self.cluster.ask(group_settings, name)  # says so when there is none of that name
+        self.cluster.ask(group_settings, name)  # raises NotFound for an unknown group
         rows = [row for row in self.cluster.ask(group_rows).value if row.name == name]
-        return told(self.infos(rows)[0])
+        return success(self.infos(rows)[0])
 
 
 class GroupTopics(ClassicCall):
     def get(self, request: Request) -> Response:
-        """By topic, how far the group is in each queue."""
+        """Offsets of the group by topic and queue."""
         name = self.text("consumerGroup")
         queues = self.cluster.ask(queue_progress, name).value
         owners = self.cluster.ask(queue_owners, name).value
-        return told(consumer_infos(with_owners(queues, owners)))
+        return success(consumer_infos(with_owners(queues, owners)))
 
 
 class GroupConnection(ClassicCall):
     def get(self, request: Request) -> Response:
         members = self.cluster.ask(group_clients, self.text("consumerGroup")).value
-        return told(
+        return success(
             {
-                "connectionSet": [connection(each) for each in members.clients],
+                "connectionSet": [connection(client) for client in members.clients],
                 "subscriptionTable": {
-                    each.topic: msgspec.to_builtins(each) for each in members.subscriptions
+                    subscription.topic: msgspec.to_builtins(subscription)
+                    for subscription in members.subscriptions
                 },
                 "consumeType": members.consume_type,
                 "messageModel": members.message_model,
@@ -76,9 +77,9 @@ class GroupConnection(ClassicCall):
 class ProducerConnection(ClassicCall):
     def get(self, request: Request) -> Response:
         group = self.text("producerGroup")
-        found = self.cluster.ask(all_clients).value.clients
-        producers = [each for each in found if group in each.producer_groups]
-        return told({"connectionSet": [connection(each) for each in producers]})
+        clients = self.cluster.ask(all_clients).value.clients
+        producers = [client for client in clients if group in client.producer_groups]
+        return success({"connectionSet": [connection(client) for client in producers]})
 
 
 def group_info(
@@ -99,31 +100,31 @@ def group_info(
 
 
 def consumer_infos(queues: Iterable[GroupQueue]) -> list[dict[str, Any]]:
-    """Classic's TopicConsumerInfo, one for each topic; -1 for what nobody could tell."""
-    ordered = sorted(queues, key=lambda each: (each.topic, each.broker, each.queue_id))
+    """Classic's TopicConsumerInfo for each topic; -1 for unknown numbers."""
+    ordered = sorted(queues, key=lambda queue: (queue.topic, queue.broker, queue.queue_id))
     infos = []
-    for topic, of_topic in groupby(ordered, key=lambda each: each.topic):
+    for topic, of_topic in groupby(ordered, key=lambda queue: queue.topic):
         held = list(of_topic)
         lags = [
-            each.broker_offset - each.consumer_offset
-            for each in held
-            if each.broker_offset is not None and each.consumer_offset is not None
+            queue.broker_offset - queue.consumer_offset
+            for queue in held
+            if queue.broker_offset is not None and queue.consumer_offset is not None
         ]
         infos.append(
             {
                 "topic": topic,
                 "diffTotal": sum(lags) if len(lags) == len(held) else number(None),
-                "lastTimestamp": max((each.last_consumed_ms or 0 for each in held), default=0),
+                "lastTimestamp": max((queue.last_consumed_ms or 0 for queue in held), default=0),
                 "queueStatInfoList": [
                     {
-                        "brokerName": each.broker,
-                        "queueId": each.queue_id,
-                        "brokerOffset": number(each.broker_offset),
-                        "consumerOffset": number(each.consumer_offset),
-                        "clientInfo": each.client,
-                        "lastTimestamp": each.last_consumed_ms or 0,
+                        "brokerName": queue.broker,
+                        "queueId": queue.queue_id,
+                        "brokerOffset": number(queue.broker_offset),
+                        "consumerOffset": number(queue.consumer_offset),
+                        "clientInfo": queue.client,
+                        "lastTimestamp": queue.last_consumed_ms or 0,
                     }
-                    for each in held
+                    for queue in held
                 ],
             }
         )
@@ -131,12 +132,12 @@ def consumer_infos(queues: Iterable[GroupQueue]) -> list[dict[str, Any]]:
 
 
 def connection(client: Any) -> dict[str, Any]:
-    """Of a consumer or a producer: both have these."""
-    known: Client = client
+    """Classic's Connection of a consumer or a producer."""
+    member: Client = client
     return {
-        "clientId": known.client_id,
-        "clientAddr": known.addr,
-        "language": known.language,
-        "version": known.version,
-        "versionDesc": known.version,
+        "clientId": member.client_id,
+        "clientAddr": member.addr,
+        "language": member.language,
+        "version": member.version,
+        "versionDesc": member.version,
     }

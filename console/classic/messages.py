@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, told
+from console.classic.base import ClassicCall, success
 from console.frame.access import Need, needs
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
@@ -20,7 +20,7 @@ from core_broker.message.model import MessageExt
 from trace.codec import EndTransaction, Pub, SubAfter, SubBefore
 
 PAGE_SIZE_DEFAULT = 20
-#: A page far back is found by walking to it, so there is an end to it.
+#: Maximum page number. Pages are read by cursor, so page N costs N requests.
 PAGES_WALKED_MAX = 50
 MOMENT_MS_MAX = 2**53
 TRACKS = {
@@ -33,43 +33,43 @@ TRACKS = {
 
 class ViewMessage(ClassicCall):
     def get(self, request: Request) -> Response:
-        """A message by any of its ids, and how far each group is with it."""
+        """A message by message id or offset message id, and the delivery state by group."""
         ref = one_message(self.cluster, self.text("msgId"), request.query_params.get("topic", ""))
         groups = self.cluster.ask(deliveries, ref.message.offset_msg_id).value
         tracks = [
             {
-                "consumerGroup": each.group,
-                "trackType": TRACKS[each.state],
-                "exceptionDesc": str(each.reason) or None,
+                "consumerGroup": delivery.group,
+                "trackType": TRACKS[delivery.state],
+                "exceptionDesc": str(delivery.reason) or None,
             }
-            for each in groups
+            for delivery in groups
         ]
-        return told({"messageView": message_view(ref.message), "messageTrackList": tracks})
+        return success({"messageView": message_view(ref.message), "messageTrackList": tracks})
 
 
 class MessagesByKey(ClassicCall):
     def get(self, request: Request) -> Response:
-        found = self.cluster.ask(by_key, self.text("topic"), self.text("key")).value
-        return told([message_view(ref.message) for ref in found.refs])
+        result = self.cluster.ask(by_key, self.text("topic"), self.text("key")).value
+        return success([message_view(ref.message) for ref in result.refs])
 
 
 @needs(Need.READ)
 class MessagePage(ClassicCall):
     def post(self, request: Request) -> Response:
-        """Messages of a topic between two times, newest first."""
-        asked = read_body(request.data)
-        return told(page_of(self.cluster, str(asked.get("topic", "")), asked))
+        """Messages of a topic in a time range, newest first."""
+        fields = read_body(request.data)
+        return success(page_of(self.cluster, str(fields.get("topic", "")), fields))
 
 
 class TraceGraph(ClassicCall):
     def get(self, request: Request) -> Response:
-        """What producers and consumers told of one message."""
+        """Trace records of a message, by producer and consumer group."""
         answer = self.cluster.ask(journey, self.text("msgId")).value
-        views = [{"traceType": type(each).__name__, **plain(each)} for each in answer.records]
-        sent = [each for each in answer.records if isinstance(each, Pub)]
-        ends = [each for each in answer.records if isinstance(each, EndTransaction)]
+        views = [{"traceType": type(record).__name__, **plain(record)} for record in answer.records]
+        sent = [record for record in answer.records if isinstance(record, Pub)]
+        ends = [record for record in answer.records if isinstance(record, EndTransaction)]
         producer = sent[0] if sent else None
-        return told(
+        return success(
             {
                 "producerNode": None
                 if producer is None
@@ -83,7 +83,7 @@ class TraceGraph(ClassicCall):
                         "storeHost": producer.store_host,
                         "clientHost": producer.client_host,
                     },
-                    "transactionNodeList": [plain(each) for each in ends],
+                    "transactionNodeList": [plain(record) for record in ends],
                 },
                 "subscriptionNodeList": subscriptions(answer.records),
                 "messageTraceViews": views,
@@ -92,46 +92,46 @@ class TraceGraph(ClassicCall):
 
 
 def subscriptions(records: Any) -> list[dict[str, Any]]:
-    """One node for each group, with a line for each attempt."""
-    after = {each.request_id: each for each in records if isinstance(each, SubAfter)}
+    """A node for each group, with an entry per delivery attempt."""
+    after = {record.request_id: record for record in records if isinstance(record, SubAfter)}
     nodes: dict[str, list[dict[str, Any]]] = {}
-    for each in records:
-        if isinstance(each, SubBefore):
-            ended = after.get(each.request_id)
+    for record in records:
+        if isinstance(record, SubBefore):
+            ended = after.get(record.request_id)
             status = "unknown" if ended is None else "success" if ended.success else "failed"
-            nodes.setdefault(each.group, []).append(
+            nodes.setdefault(record.group, []).append(
                 {
-                    "requestId": each.request_id,
-                    "beginTimestamp": each.timestamp_ms,
+                    "requestId": record.request_id,
+                    "beginTimestamp": record.timestamp_ms,
                     "costTime": ended.cost_ms if ended else -1,
-                    "retryTimes": each.retry_times,
+                    "retryTimes": record.retry_times,
                     "status": status,
                 }
             )
     return [{"subscriptionGroup": group, "consumeNodeList": held} for group, held in nodes.items()]
 
 
-def page_of(cluster: Cluster, topic: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Classic's page: its number is walked to by cursor, since that is how messages are read."""
-    size = between(asked, "pageSize", 1, PAGE_MESSAGES_MAX, PAGE_SIZE_DEFAULT)
-    page = between(asked, "pageNum", 1, PAGES_WALKED_MAX, 1)
-    begin = between(asked, "begin", 0, MOMENT_MS_MAX, 0) or None
-    end = between(asked, "end", 0, MOMENT_MS_MAX, 0) or None
+def page_of(cluster: Cluster, topic: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """A page of Classic by number, reached through the cursors of all earlier pages."""
+    size = between(fields, "pageSize", 1, PAGE_MESSAGES_MAX, PAGE_SIZE_DEFAULT)
+    page = between(fields, "pageNum", 1, PAGES_WALKED_MAX, 1)
+    begin = between(fields, "begin", 0, MOMENT_MS_MAX, 0) or None
+    end = between(fields, "end", 0, MOMENT_MS_MAX, 0) or None
     cursor: str | None = None
     for number in range(1, page + 1):
-        found = cluster.ask(browse, topic, begin, end, cursor, size).value
-        cursor = found.next_cursor
+        listed = cluster.ask(browse, topic, begin, end, cursor, size).value
+        cursor = listed.next_cursor
         if cursor is None:
-            rows = found.rows if number == page else ()
+            rows = listed.rows if number == page else ()
             break
     else:
-        rows = found.rows
-    pages = -(-found.total // size)
+        rows = listed.rows
+    pages = -(-listed.total // size)
     content = [message_view(ref.message) for ref in rows]
     return {
         "page": {
             "content": content,
-            "totalElements": found.total,
+            "totalElements": listed.total,
             "totalPages": pages,
             "size": size,
             "number": page - 1,
@@ -144,15 +144,16 @@ def page_of(cluster: Cluster, topic: str, asked: dict[str, Any]) -> dict[str, An
 
 
 def one_message(cluster: Cluster, msg_id: str, topic: str) -> MessageRef:
-    """The message of an id of any kind; the first stored one where retries share it."""
+    """The message with a message id or offset message id; the first stored message if retries share
+    the id."""
     refs = cluster.ask(find, msg_id, topic[:255]).value.refs
     if not refs:
-        raise NotFound(_("There is no message with the id “%(id)s”.") % {"id": msg_id})
+        raise NotFound(_("No message with ID “%(id)s”.") % {"id": msg_id})
     return min(refs, key=lambda ref: ref.message.store_timestamp)
 
 
 def message_view(message: MessageExt) -> dict[str, Any]:
-    """Classic's MessageView. A body that is no text is shown with replacement characters."""
+    """Classic's MessageView. Binary bodies are decoded with replacement characters."""
     try:
         body = message.decompressed_body()
     except ProtocolError:
@@ -184,18 +185,18 @@ def read_body(data: Any) -> dict[str, Any]:
     return data
 
 
-def between(asked: dict[str, Any], name: str, least: int, most: int, default: int) -> int:
-    found = asked.get(name)
-    if found is None:
+def between(fields: dict[str, Any], name: str, least: int, most: int, default: int) -> int:
+    value = fields.get(name)
+    if value is None:
         return default
-    if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise Unusable(
             _("“%(name)s”: expected a number from %(least)d to %(most)d.")
             % {"name": name, "least": least, "most": most}
         )
-    return found
+    return value
 
 
 def plain(record: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(record)
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return fields

@@ -1,4 +1,4 @@
-"""/login/…: the console's own users. Scripts do better with an API token: it needs no sign-in."""
+"""/login/…: sign-in with console accounts. Scripts should use an API token, without sign-in."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.parsers import BoundedJSONParser
-from console.classic.base import ClassicCall, plain_request, told
+from console.classic.base import ClassicCall, plain_request, success
 from console.frame.access import Need, Role, needs, role_of
 from console.gateway import Unusable
 from console.web.security import is_own_origin
 
-#: Classic has two kinds of users.
+#: Classic's user roles.
 NORMAL, SUPER = 0, 1
 FIELD_CHARS_MAX = 150
 
@@ -25,7 +25,7 @@ class Check(ClassicCall):
     asks_cluster = False
 
     def get(self, request: Request) -> Response:
-        return told({"logined": request.user.is_authenticated, "loginRequired": True})
+        return success({"logined": request.user.is_authenticated, "loginRequired": True})
 
 
 @needs(Need.OPEN)
@@ -34,23 +34,23 @@ class Login(ClassicCall):
     parser_classes = [BoundedJSONParser, FormParser, MultiPartParser]
 
     def post(self, request: Request) -> Response:
-        """User and password as JSON, form or query string; several wrong ones make a rest."""
+        """Sign in with user and password as JSON, form or query string; failures are limited."""
         origin, host = request.headers.get("Origin", ""), request.headers.get("Host", "")
         if not is_own_origin(origin, host):
-            raise Unusable(_("Another site may not sign its visitors in here."))
-        given: dict[str, Any] = request.query_params.dict()
+            raise Unusable(_("Cross-site sign-in is not allowed."))
+        fields: dict[str, Any] = request.query_params.dict()
         sent = request.data
         if isinstance(sent, dict):
-            given |= sent.dict() if isinstance(sent, QueryDict) else sent
-        name, password = (str(given.get(field, "")) for field in ("username", "password"))
+            fields |= sent.dict() if isinstance(sent, QueryDict) else sent
+        name, password = (str(fields.get(field, "")) for field in ("username", "password"))
         if max(len(name), len(password)) > FIELD_CHARS_MAX or "\x00" in name + password:
             raise Unusable(_("User or password is wrong."))
         user = authenticate(plain_request(request), username=name, password=password)
         if user is None:
-            raise Unusable(_("User or password is wrong, or there were too many wrong ones."))
+            raise Unusable(_("User or password is wrong, or too many failed attempts."))
         login(plain_request(request), user)
         kind = SUPER if role_of(user) is Role.ADMINISTRATOR else NORMAL
-        return told(
+        return success(
             {
                 "loginUserName": user.get_username(),
                 "loginUserRole": kind,
@@ -65,4 +65,4 @@ class Logout(ClassicCall):
 
     def post(self, request: Request) -> Response:
         logout(plain_request(request))
-        return told({"logined": False})
+        return success({"logined": False})

@@ -6,7 +6,7 @@ import msgspec
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, told
+from console.classic.base import ClassicCall, success
 from console.classic.groups import consumer_infos
 from console.gateway import GatewayError
 from console.gateway.brokers.listing import broker_details, cluster_map
@@ -18,16 +18,16 @@ from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 class ClusterList(ClassicCall):
     def get(self, request: Request) -> Response:
-        """Brokers by cluster, and what each says of itself."""
+        """Brokers by cluster with runtime info."""
         info = self.cluster.ask(cluster_map).value
         servers: dict[str, dict[str, Any]] = {}
         for name in info.broker_addr_table:
             try:
                 details = self.cluster.ask(broker_details, name).value
-            except GatewayError:  # one that is away must not hide the others
+            except GatewayError:  # an unreachable broker must not fail the list
                 details = ()
-            servers[name] = {str(each.row.ref.id): dict(each.table) for each in details}
-        return told({"clusterInfo": msgspec.to_builtins(info), "brokerServer": servers})
+            servers[name] = {str(detail.row.ref.id): dict(detail.table) for detail in details}
+        return success({"clusterInfo": msgspec.to_builtins(info), "brokerServer": servers})
 
 
 class TopicNames(ClassicCall):
@@ -37,13 +37,13 @@ class TopicNames(ClassicCall):
             rows = tuple(row for row in rows if kind_of(row) != "SYSTEM")
         if self.flag("skipRetryAndDlq"):
             rows = tuple(row for row in rows if not row.name.startswith((RETRY_PREFIX, DLQ_PREFIX)))
-        return told({"topicList": [row.name for row in rows], "brokerAddr": None})
+        return success({"topicList": [row.name for row in rows], "brokerAddr": None})
 
 
 class TopicTypes(ClassicCall):
     def get(self, request: Request) -> Response:
         rows = self.cluster.ask(topic_rows).value
-        return told(
+        return success(
             {
                 "topicNameList": [row.name for row in rows],
                 "messageTypeList": [kind_of(row) for row in rows],
@@ -55,16 +55,16 @@ class TopicStats(ClassicCall):
     def get(self, request: Request) -> Response:
         topic = self.text("topic")
         queues = self.cluster.ask(topic_detail, topic).value.queues
-        return told(
+        return success(
             {
                 "offsetTable": {
-                    f"MessageQueue [topic={topic}, brokerName={each.broker}, "
-                    f"queueId={each.queue_id}]": {
-                        "minOffset": each.offset_min,
-                        "maxOffset": each.offset_max,
-                        "lastUpdateTimestamp": each.last_write_ms or 0,
+                    f"MessageQueue [topic={topic}, brokerName={queue.broker}, "
+                    f"queueId={queue.queue_id}]": {
+                        "minOffset": queue.offset_min,
+                        "maxOffset": queue.offset_max,
+                        "lastUpdateTimestamp": queue.last_write_ms or 0,
                     }
-                    for each in queues
+                    for queue in queues
                 }
             }
         )
@@ -75,7 +75,7 @@ class TopicRoute(ClassicCall):
         topic = self.text("topic")
         configs = self.cluster.ask(topic_detail, topic).value.configs
         table = self.cluster.ask(cluster_map).value.broker_addr_table
-        return told(
+        return success(
             {
                 "orderTopicConf": None,
                 "queueDatas": [
@@ -98,30 +98,30 @@ class TopicRoute(ClassicCall):
 
 class TopicConsumers(ClassicCall):
     def get(self, request: Request) -> Response:
-        """By group, how far it is in each queue of the topic."""
+        """Offsets of each group by queue of the topic."""
         topic = self.text("topic")
-        found: dict[str, Any] = {}
+        infos: dict[str, Any] = {}
         for group in self.cluster.ask(topic_metrics, topic).value.groups:
             try:
                 queues = self.cluster.ask(queue_progress, group).value
-            except GatewayError:  # the group went while it was looked at
+            except GatewayError:  # the group was deleted meanwhile
                 continue
-            for info in consumer_infos([each for each in queues if each.topic == topic]):
-                found[group] = info
-        return told(found)
+            for info in consumer_infos([queue for queue in queues if queue.topic == topic]):
+                infos[group] = info
+        return success(infos)
 
 
 class TopicConsumerNames(ClassicCall):
     def get(self, request: Request) -> Response:
         groups = self.cluster.ask(topic_metrics, self.text("topic")).value.groups
-        return told({"groupList": list(groups)})
+        return success({"groupList": list(groups)})
 
 
 class TopicConfigs(ClassicCall):
     def get(self, request: Request) -> Response:
         topic = self.text("topic")
         configs = self.cluster.ask(topic_detail, topic).value.configs
-        return told(
+        return success(
             [
                 {
                     "clusterNameList": None,
@@ -139,5 +139,5 @@ class TopicConfigs(ClassicCall):
 
 
 def kind_of(row: TopicRow) -> str:
-    """Classic has the same kinds, in capitals."""
+    """Classic's name of the topic type: the type in capitals."""
     return row.kind.upper()

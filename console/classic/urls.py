@@ -1,4 +1,4 @@
-"""Classic's own paths, at the root as there."""
+"""Classic's paths, below the root."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The calls of rocketmq-dashboard's Classic, with its field names, as existing scripts use them."""
+"""The API of rocketmq-dashboard Classic, with the field names of existing scripts."""
 
 import csv
 from io import StringIO
@@ -16,7 +16,7 @@ from tests.support.cluster import Cluster
 
 
 class Classic:
-    """A script of somebody who used Classic before."""
+    """A script written for Classic."""
 
     def __init__(self, user: User) -> None:
         self.client = Api(user).client

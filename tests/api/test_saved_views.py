@@ -1,4 +1,4 @@
-"""Saved views: any page by its address, for oneself or the team."""
+"""Saved views of a user and of the team."""
 
 from typing import Any
 

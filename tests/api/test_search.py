@@ -1,4 +1,4 @@
-"""The search box: names, pages, actions, messages, what was looked at last; page and resource."""
+"""Search: names, pages, actions, messages and recent items, by page and REST resource."""
 
 from urllib.parse import quote
 
@@ -56,7 +56,7 @@ def test_messages_are_found_by_what_can_only_be_an_id_or_a_place(
     [sent] = store(traffic, Message(topic, b"x", properties={"UNIQ_KEY": id_of_5}), queue_id=1)
     for text in (sent.offset_msg_id, id_of_5, f"{topic}/1/{sent.queue_offset}"):
         assert titles(api, text, "message")[0] == id_of_5, text
-    assert titles(api, "order-7", "message") == ["Find messages with id or key “order-7”"]
+    assert titles(api, "order-7", "message") == ["Find messages with ID or key “order-7”"]
 
 
 @pytest.mark.must_beat(7)
@@ -80,8 +80,8 @@ def test_one_box_finds_by_every_id_and_tells_where_it_looked(
         leads = page.get("/clusters/local/messages/find/", {"q": text})
         assert leads.headers["Location"].endswith(f"/{wanted.offset_msg_id}/")
     nothing = html(page, "/clusters/local/messages/find/?q=nosuch/1/5")
-    assert "What was looked through" in nothing
-    assert "index of message ids" in nothing
+    assert "Searched indexes" in nothing
+    assert "message ID index" in nothing
 
 
 def test_what_was_looked_at_last_comes_first(page: Client, traffic: Traffic, topic: str) -> None:

@@ -1,8 +1,8 @@
-"""The search box of every page: topics, groups, brokers, pages, actions, and messages.
+"""The search box of every page: topics, groups, brokers, pages, actions and messages.
 
-Names are looked through for every word that is typed. What can only be an id or a place of a
-message is looked for at once; anything else is offered as a key to look for. What was looked at
-last comes when nothing is typed.
+A name matches when every search word is part of the name. Text with the syntax of a message id or
+position is looked up at once; for other text, an entry offers a search by key. An empty text
+returns recently viewed items.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ TEXT_CHARS_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that can be gone to. `kind` is one of KINDS."""
+    """A search result. `kind` is a key of KINDS."""
 
     kind: str
     title: str
@@ -40,10 +40,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class SearchResult:
     entries: tuple[Entry, ...]
     failures: tuple[BrokerFailure, ...] = ()
-    #: Why the cluster's names could not be looked through; pages and actions are there.
+    #: Error of the cluster request; pages and actions are returned nevertheless.
     trouble: str = ""
 
 
@@ -58,51 +58,53 @@ KINDS = {
 }
 
 
-def search(request: Asker, cluster: Cluster, text: str) -> Findings:
-    """What the text may mean, best first; no more than ENTRIES_OF_KIND_MAX of each kind."""
+def search(request: Asker, cluster: Cluster, text: str) -> SearchResult:
+    """Matches of the text, best match first; at most ENTRIES_OF_KIND_MAX per kind."""
     text = text.strip()[:TEXT_CHARS_MAX]
     own = [*_actions(request, cluster), *_pages(request, cluster)]
     if not text:
         recent = [
-            Entry("recent", each.title, each.url, each.note) for each in recent_items(request)
+            Entry("recent", item.title, item.url, item.note) for item in recent_items(request)
         ]
-        return Findings((*recent, *own))
-    found: list[Entry] = []
+        return SearchResult((*recent, *own))
+    entries: list[Entry] = []
     failures: tuple[BrokerFailure, ...] = ()
     trouble = ""
     try:
         answer = cluster.ask(names)
         failures = answer.failures
-        found += _named("topic", answer.value.topics, text, cluster, "topics:detail", "topic")
-        found += _named("group", answer.value.groups, text, cluster, "groups:detail", "group")
-        found += _named("broker", answer.value.brokers, text, cluster, "clusters:broker", "broker")
-        found += _about_topic(request, cluster, answer.value.topics, text)
+        entries += _named("topic", answer.value.topics, text, cluster, "topics:detail", "topic")
+        entries += _named("group", answer.value.groups, text, cluster, "groups:detail", "group")
+        entries += _named(
+            "broker", answer.value.brokers, text, cluster, "clusters:broker", "broker"
+        )
+        entries += _about_topic(request, cluster, answer.value.topics, text)
         if is_exact_reference(text):
-            found = [*_messages(cluster, text), *found]
+            entries = [*_messages(cluster, text), *entries]
     except GatewayError as lost:
         trouble = str(lost.detail)
-    found += [each for each in own if matches(each.title, text)]
-    look = reverse("message:find", kwargs={"cluster": cluster.name})
-    key = _("Find messages with id or key “{text}”").format(text=text)
-    found.append(Entry("message", key, f"{look}?{urlencode({'q': text})}"))
-    return Findings(tuple(found), failures, trouble)
+    entries += [entry for entry in own if matches(entry.title, text)]
+    find_url = reverse("message:find", kwargs={"cluster": cluster.name})
+    key = _("Find messages with ID or key “{text}”").format(text=text)
+    entries.append(Entry("message", key, f"{find_url}?{urlencode({'q': text})}"))
+    return SearchResult(tuple(entries), failures, trouble)
 
 
 def matches(name: str, text: str) -> bool:
-    """True when every word of the text is somewhere in the name, in any letter case."""
+    """True when every word of the text is part of the name, ignoring case."""
     lower = name.lower()
     return all(word in lower for word in text.lower().split())
 
 
 def best(candidates: Iterable[str], text: str) -> list[str]:
-    """Names that match: the same name first, then what begins with the text, then shorter ones."""
+    """Matching names: exact match first, then names with the text as prefix, then shorter names."""
     lower = text.lower()
 
     def rank(name: str) -> tuple[bool, bool, int, str]:
         own = name.lower()
         return own != lower, not own.startswith(lower), len(name), name
 
-    return sorted((each for each in candidates if matches(each, text)), key=rank)
+    return sorted((name for name in candidates if matches(name, text)), key=rank)
 
 
 def _named(
@@ -111,12 +113,12 @@ def _named(
     return [
         Entry(kind, name, reverse(view, kwargs={"cluster": cluster.name, argument: name}))
         for name in best(candidates, text)[:ENTRIES_OF_KIND_MAX]
-        if "/" not in name  # no address holds it
+        if "/" not in name  # a URL path segment cannot have a slash
     ]
 
 
 def _about_topic(request: Asker, cluster: Cluster, topics: Sequence[str], text: str) -> list[Entry]:
-    """What can be done with the topic that fits best."""
+    """Actions for the best matching topic."""
     for topic in best(topics, text)[:1]:
         address = _address(cluster, urlencode({"topic": topic}))
         entries = [
@@ -150,7 +152,7 @@ def _messages(cluster: Cluster, text: str) -> list[Entry]:
 def _actions(request: Asker, cluster: Cluster) -> list[Entry]:
     address = _address(cluster)
     entries = [
-        Entry("action", _("Follow a topic live"), address("message:tail")),
+        Entry("action", _("Start a live tail"), address("message:tail")),
         Entry("action", _("Saved views"), address("search:saved")),
     ]
     if may(request.user, Need.WRITE):

@@ -1,20 +1,20 @@
-"""Views that people saved: the address of any page of the console, for themselves or for all."""
+"""Saved views: addresses of console pages, for the owner or for all users."""
 
 from django.conf import settings
 from django.db import models
 
 ADDRESS_CHARS_MAX = 2_000
 NAME_CHARS_MAX = 80
-#: A user may save this many views.
+#: Maximum number of saved views per user.
 SAVED_VIEWS_MAX = 100
 
 
 class SavedView(models.Model):
-    """A page with all that its address says: topic, filter, order, time."""
+    """A console page by address, including topic, filter, order and time range."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=NAME_CHARS_MAX)
-    #: Below the console's own address, so that it holds when the console moves.
+    #: Path and query relative to the console's base URL, independent of host and sub-path.
     address = models.CharField(max_length=ADDRESS_CHARS_MAX)
     cluster = models.CharField(max_length=255)
     is_shared = models.BooleanField(default=False)

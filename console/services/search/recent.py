@@ -1,4 +1,4 @@
-"""What somebody looked at last: kept in their session, shown by the search box."""
+"""Recently viewed items: kept in the user's session, shown by the search box."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ITEMS_MAX = 10
 URL_CHARS_MAX = 2_000
 TITLE_CHARS_MAX = 120
 
-#: Pages that are about one thing, by the argument of their address (or question) that names it.
+#: Detail pages by view name: URL argument or query parameter with the item name, and label.
 _PAGES = {
     "topics:detail": ("topic", gettext_lazy("Topic")),
     "groups:detail": ("group", gettext_lazy("Group")),
@@ -34,17 +34,17 @@ class RecentItem:
 
 
 def recent_items(request: HttpRequest | Request) -> list[RecentItem]:
-    """The last pages that were about one thing, the last one first."""
+    """Recently viewed detail pages, most recent page first."""
     items: list[dict[str, str]] = _session(request).get(SESSION_KEY, [])
     return [
-        RecentItem(each["title"], each["url"], str(_PAGES[each["view"]][1]))
-        for each in items
-        if each["view"] in _PAGES
+        RecentItem(item["title"], item["url"], str(_PAGES[item["view"]][1]))
+        for item in items
+        if item["view"] in _PAGES
     ]
 
 
 class RecentItemsMiddleware:
-    """Remembers pages that were shown in full and are about one thing."""
+    """Records successful full-page views of detail pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -73,10 +73,10 @@ def _remember(session: Any, view: str, title: str, url: str) -> None:
     if before[:1] == [item]:
         return
     same = (view, title)
-    others = [each for each in before if (each["view"], each["title"]) != same]
+    others = [other for other in before if (other["view"], other["title"]) != same]
     session[SESSION_KEY] = [item, *others][:ITEMS_MAX]
 
 
 def _session(request: HttpRequest | Request) -> Any:
-    """The session; a token has none."""
+    """The session; empty for requests with an API token."""
     return getattr(request, "session", {})

@@ -1,4 +1,4 @@
-"""Saved views: save the page one came from, for oneself or the team; go back to it; remove it."""
+"""Saved views: save a console page for the user or the team, list and remove saved views."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,35 +32,37 @@ from console.services.search.models import (
 
 
 def visible_to(user: Any, cluster: str) -> QuerySet[SavedView]:
-    """A user's own views of a cluster, and those that others share."""
+    """Saved views of a cluster owned by the user or shared by other users."""
     mine_or_shared = Q(owner=user) | Q(is_shared=True)
     return SavedView.objects.filter(mine_or_shared, cluster=cluster).select_related("owner")
 
 
 def inner_address(text: str, cluster: str) -> str:
-    """An address below the console's own; raises ValidationError for what is no page of it."""
+    """The address relative to the base URL; raises ValidationError for addresses outside."""
     parts = urlsplit(text.strip())
     prefix = get_script_prefix()
     if parts.scheme or parts.netloc or not parts.path.startswith(prefix) or "\\" in text:
-        raise ValidationError(_("This is no page of this console."))
+        raise ValidationError(_("Not a page of this console."))
     path = parts.path.removeprefix(prefix)
     try:
         match = resolve(f"/{path}")
     except Resolver404 as fault:
-        raise ValidationError(_("This is no page of this console.")) from fault
+        raise ValidationError(_("Not a page of this console.")) from fault
     if match.kwargs.get("cluster") != cluster or path.startswith("api/"):
-        raise ValidationError(_("This is no page of this cluster."))
+        raise ValidationError(_("Not a page of this cluster."))
     return f"{path}?{parts.query}" if parts.query else path
 
 
 def save_view(user: Any, cluster: str, name: str, address: str, *, is_shared: bool) -> SavedView:
-    """Keep a view; one of the same name is replaced. Raises NotAllowedNow when there are too
-    many, or when somebody shares who may only look."""
+    """Save a view, replacing a view of the same name. Raises NotAllowedNow beyond SAVED_VIEWS_MAX,
+    and for a shared view of a user without write permission."""
     if is_shared and not may(user, Need.WRITE):
-        raise NotAllowedNow(gettext_lazy("Only operators may share a view with the team."))
+        raise NotAllowedNow(gettext_lazy("Only operators can share a view with the team."))
     mine = SavedView.objects.filter(owner=user)
     if mine.count() >= SAVED_VIEWS_MAX and not mine.filter(cluster=cluster, name=name).exists():
-        raise NotAllowedNow(gettext_lazy("You have saved as many views as you may; remove some."))
+        raise NotAllowedNow(
+            gettext_lazy("Limit of saved views reached; remove a saved view first.")
+        )
     saved, _is_new = SavedView.objects.update_or_create(
         owner=user,
         cluster=cluster,
@@ -71,22 +73,22 @@ def save_view(user: Any, cluster: str, name: str, address: str, *, is_shared: bo
 
 
 def removable(user: Any, cluster: str, pk: int) -> SavedView:
-    """A view that the user may remove: their own, and for administrators any that is shared."""
+    """A view the user may remove: own views, and for administrators all shared views."""
     views = visible_to(user, cluster)
     if not may(user, Need.ADMIN):
         views = views.filter(owner=user)
     found = views.filter(pk=pk).first()
     if found is None:
-        raise NotFound(gettext_lazy("There is no such saved view of yours."))
+        raise NotFound(gettext_lazy("Saved view not found among your views."))
     return found
 
 
 class SaveForm(TablerForm):
-    """The name of a view, and who sees it."""
+    """Name and visibility of a view."""
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=NAME_CHARS_MAX)
     address = forms.CharField(label=gettext_lazy("Address"), max_length=ADDRESS_CHARS_MAX)
-    is_shared = forms.BooleanField(label=gettext_lazy("For the whole team"), required=False)
+    is_shared = forms.BooleanField(label=gettext_lazy("Share with the team"), required=False)
 
     def __init__(self, *args: Any, cluster: str, may_share: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -100,7 +102,7 @@ class SaveForm(TablerForm):
 
 @needs(Need.READ)
 class SavedPage(ClusterPage):
-    """The saved views; `?address=` offers to save one more."""
+    """List of saved views; `?address=` fills the form for a new view."""
 
     template = "search/saved.html"
     actions = {"post": "view.save"}
@@ -115,16 +117,16 @@ class SavedPage(ClusterPage):
         form = self.save_form(request.POST)
         if not form.is_valid():
             return self.form(form, status=422)
-        given = form.cleaned_data
-        with audited(request, "view.save", cluster=cluster, target=given["name"]) as entry:
+        fields = form.cleaned_data
+        with audited(request, "view.save", cluster=cluster, target=fields["name"]) as entry:
             save_view(
                 request.user,
                 cluster,
-                given["name"],
-                given["address"],
-                is_shared=given.get("is_shared", False),
+                fields["name"],
+                fields["address"],
+                is_shared=fields.get("is_shared", False),
             )
-            entry.after = given
+            entry.after = fields
         return redirect("search:saved", cluster=cluster)
 
     def remove(self, request: HttpRequest, pk: str) -> HttpResponse:
@@ -149,11 +151,11 @@ class SavedPage(ClusterPage):
 
 
 class SavedViewSerializer(serializers.Serializer[Any]):
-    """One saved view."""
+    """A saved view."""
 
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField()
-    address = serializers.CharField(help_text="Below the console's own address.")
+    address = serializers.CharField(help_text="Path and query relative to the console's base URL.")
     owner = serializers.CharField(source="owner.username")
     is_shared = serializers.BooleanField()
     saved_at = serializers.DateTimeField()
@@ -164,7 +166,7 @@ class SavedViewListSerializer(serializers.Serializer[Any]):
 
 
 class SaveSerializer(BodySerializer):
-    """What to save: a page of the console by its address."""
+    """A view to save: name and address of a console page."""
 
     name = serializers.CharField(max_length=NAME_CHARS_MAX)
     address = serializers.CharField(max_length=ADDRESS_CHARS_MAX)
@@ -177,7 +179,7 @@ class SavedViews(ClusterResource):
 
     @extend_schema(responses=SavedViewListSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Your saved views of the cluster, and those the team shares."""
+        """Your saved views of the cluster, and views shared with the team."""
         views = visible_to(request.user, cluster)
         return Response({"items": SavedViewSerializer(views, many=True).data})
 
@@ -186,16 +188,16 @@ class SavedViews(ClusterResource):
         """Save a view, or replace your view of that name."""
         serializer = SaveSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
+        fields = serializer.validated_data
         try:
-            address = inner_address(given["address"], cluster)
+            address = inner_address(fields["address"], cluster)
         except ValidationError as wrong:
             raise exceptions.ValidationError({"address": wrong.messages}) from wrong
-        with audited(request, "view.save", cluster=cluster, target=given["name"]) as entry:
+        with audited(request, "view.save", cluster=cluster, target=fields["name"]) as entry:
             view = save_view(
-                request.user, cluster, given["name"], address, is_shared=given["is_shared"]
+                request.user, cluster, fields["name"], address, is_shared=fields["is_shared"]
             )
-            entry.after = dict(given)
+            entry.after = dict(fields)
         return Response(SavedViewSerializer(view).data, status.HTTP_201_CREATED)
 
 
@@ -205,7 +207,7 @@ class SavedViewOne(ClusterResource):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, cluster: str, pk: int) -> Response:
-        """Remove a view of yours; administrators may remove any that is shared."""
+        """Remove one of your views; administrators can remove all shared views."""
         view = removable(request.user, cluster, pk)
         about = {"cluster": cluster, "target": view.name}
         with audited(request, "view.remove", before={"address": view.address}, **about):

@@ -1,4 +1,4 @@
-"""The search box as a page, for those without scripts, and as a resource for the palette."""
+"""Search as a page, for browsers without scripts, and as a REST resource, for the palette."""
 
 from typing import Any
 
@@ -17,25 +17,25 @@ from console.services.search.engine import KINDS, TEXT_CHARS_MAX, search
 
 
 class SearchPage(ClusterPage):
-    """Everything the text may mean."""
+    """Search results for a text."""
 
     template = "search/search.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         text = request.GET.get("q", "").strip()[:TEXT_CHARS_MAX]
-        found = search(request, self.cluster, text)
-        entries = [(KINDS[each.kind], each) for each in found.entries]
-        return self.show(title=_("Search"), text=text, found=found, entries=entries)
+        result = search(request, self.cluster, text)
+        entries = [(KINDS[entry.kind], entry) for entry in result.entries]
+        return self.show(title=_("Search"), text=text, result=result, entries=entries)
 
 
 class EntrySerializer(serializers.Serializer[Any]):
-    """One thing that can be gone to."""
+    """A search result."""
 
     kind = serializers.ChoiceField(choices=list(KINDS))
     kind_title = serializers.SerializerMethodField()
     title = serializers.CharField()
     note = serializers.CharField()
-    url = serializers.CharField(help_text="Its page in this console.")
+    url = serializers.CharField(help_text="Page of the result in this console.")
 
     def get_kind_title(self, entry: Any) -> str:
         return str(KINDS[entry.kind])
@@ -43,7 +43,7 @@ class EntrySerializer(serializers.Serializer[Any]):
 
 class SearchSerializer(serializers.Serializer[Any]):
     items = EntrySerializer(many=True)
-    trouble = serializers.CharField(help_text="Why names could not be looked through, or empty.")
+    trouble = serializers.CharField(help_text="Error of the search for names, or empty.")
     failures = FailureSerializer(many=True)
 
 
@@ -54,12 +54,12 @@ class SearchResource(ClusterResource):
         responses=SearchSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Topics, groups, brokers, pages, actions and messages that a text may mean, best first."""
-        found = search(request, self.cluster, request.query_params.get("q", ""))
+        """Topics, groups, brokers, pages, actions and messages that match a text, best first."""
+        result = search(request, self.cluster, request.query_params.get("q", ""))
         return Response(
             {
-                "items": EntrySerializer(found.entries, many=True).data,
-                "trouble": found.trouble,
-                "failures": FailureSerializer(found.failures, many=True).data,
+                "items": EntrySerializer(result.entries, many=True).data,
+                "trouble": result.trouble,
+                "failures": FailureSerializer(result.failures, many=True).data,
             }
         )

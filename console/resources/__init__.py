@@ -1,5 +1,5 @@
-"""Generic pages and REST resources for configured resources: topics, groups, and kinds to come.
+"""Generic pages and REST resources for configured resources, such as topics and groups.
 
-A kind of resource brings a form, a serializer and its questions to the gateway; protection, undo,
-change history and acting on many at once are here.
+A kind of resource provides a form, serializers and gateway functions. This package provides
+protection, undo, change history and bulk operations.
 """

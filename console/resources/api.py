@@ -43,7 +43,7 @@ class ProtectionSerializer(serializers.Serializer[Any]):
 
 
 class KindResource(ClusterResource):
-    """A REST resource of one kind of configured resource. `verbs` name its audited actions."""
+    """A REST resource of a configured resource. `verbs` are the audited actions by method."""
 
     resource: ClassVar[Resource]
     verbs: ClassVar[dict[str, str]] = {}
@@ -57,19 +57,19 @@ class KindResource(ClusterResource):
 
     @classmethod
     def schemas(cls) -> dict[str, Any]:
-        """What OpenAPI says of methods whose bodies depend on the kind."""
+        """OpenAPI schemas of methods with bodies that depend on the kind."""
         return {}
 
     @classmethod
     def of(cls, resource: Resource) -> Any:
-        """The view of this resource for a kind."""
+        """The view function for a kind."""
         name = f"{resource.kind.name.title()}{cls.__name__}"
         view = type(name, (cls,), {"resource": resource, "__doc__": cls.__doc__})
         return view.as_view()  # type: ignore[attr-defined]
 
 
 class ResourceList(KindResource):
-    """The list of a kind; an area adds `get`."""
+    """The list of a kind. Subclasses add `get`."""
 
     verbs = {"post": "create"}
 
@@ -80,7 +80,7 @@ class ResourceList(KindResource):
         return {"post": extend_schema(request=request, responses=responses)}
 
     def post(self, request: Request, cluster: str) -> Response:
-        """Create one; 409 when a broker already has it."""
+        """Create a resource; 409 when a broker already has the resource."""
         resource = self.resource
         form: Any = resource.create_serializer(data=request.data)
         form.is_valid(raise_exception=True)
@@ -95,7 +95,7 @@ class ResourceList(KindResource):
 
 
 class ResourceOne(KindResource):
-    """One resource; an area adds `get` and `delete_description`, the text of its OpenAPI entry."""
+    """A single resource. Subclasses add `get` and `delete_description`, OpenAPI text of DELETE."""
 
     verbs = {"patch": "update", "delete": "delete"}
     delete_description: ClassVar[str]
@@ -121,9 +121,9 @@ class ResourceOne(KindResource):
         return str(self.kwargs[self.resource.argument])
 
     def patch(self, request: Request, cluster: str, **_names: str) -> Response:
-        """Change some settings, on all brokers that have the resource or on the named ones.
+        """Change settings on all brokers of the resource, or on the named brokers.
 
-        With `dry_run` nothing is changed, and the answer has the difference.
+        With `dry_run`, the response has the differences and nothing is changed.
         """
         resource, name, etag = self.resource, self.name, expected_etag(request)
         form: Any = resource.patch_serializer(data=request.data)
@@ -134,7 +134,7 @@ class ResourceOne(KindResource):
         lines = resource.differences(configs_on(configs, brokers), settings)
         if read_flag(request, "dry_run"):
             return Response(dry_run_body(name, lines))
-        with audited(request, resource.action("update"), **self.act()) as entry:
+        with audited(request, resource.action("update"), **self.audit_context()) as entry:
             outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
             entry.after = settings
             entry.outcomes(outcomes)
@@ -145,7 +145,7 @@ class ResourceOne(KindResource):
     def delete(self, request: Request, cluster: str, **_names: str) -> Response:
         resource, name = self.resource, self.name
         flags = {flag.name: read_flag(request, flag.name) for flag in resource.delete_flags}
-        with audited(request, resource.action("delete"), **self.act()) as entry:
+        with audited(request, resource.action("delete"), **self.audit_context()) as entry:
             check_deletable(cluster, resource.kind, name)
             clients = self.cluster.ask(resource.impact, name).value.clients
             check_confirmed(name, request.query_params.get("confirm"), clients)
@@ -154,21 +154,21 @@ class ResourceOne(KindResource):
             entry.outcomes(outcomes)
         return self.changed(name, outcomes)
 
-    def act(self) -> dict[str, Any]:
-        """What the audit list keeps of the resource as it is now."""
+    def audit_context(self) -> dict[str, Any]:
+        """Target and present state of the resource, for the audit entry."""
         before = states(self.resource.configs(self.cluster, self.name))
         return {"cluster": self.cluster.name, "target": self.name, "before": before}
 
 
 class Impact(KindResource):
-    """What a deletion takes with it."""
+    """Impact of a deletion."""
 
     @classmethod
     def schemas(cls) -> dict[str, Any]:
         return {"get": extend_schema(responses=cls.resource.impact_serializer)}
 
     def get(self, request: Request, cluster: str, **_names: str) -> Response:
-        """What a deletion would take with it."""
+        """Data and clients affected by a deletion."""
         name = self.kwargs[self.resource.argument]
         answer = self.cluster.ask(self.resource.impact, name)
         protected = is_protected(cluster, self.resource.kind, name)
@@ -183,13 +183,13 @@ class Protection(KindResource):
 
     @extend_schema(responses=ProtectionSerializer)
     def get(self, request: Request, cluster: str, name: str) -> Response:
-        """Whether it is protected."""
+        """Protection state of a resource."""
         return self.present(cluster, name)
 
     @extend_schema(request=None, responses=ProtectionSerializer)
     @needs(Need.ADMIN)
     def put(self, request: Request, cluster: str, name: str) -> Response:
-        """Protect it: nobody can delete it from here until the protection is removed."""
+        """Protect a resource from deletion in this console, until the protection is removed."""
         set_protection(request, cluster, self.resource.kind, name, on=True)
         return self.present(cluster, name)
 
@@ -207,7 +207,7 @@ class Protection(KindResource):
 
 @needs(Need.ADMIN)
 class BulkDelete(KindResource):
-    """Deletes several resources, with a result for each."""
+    """Bulk deletion, with a result per resource."""
 
     verbs = {"post": "delete-many"}
 
@@ -216,7 +216,7 @@ class BulkDelete(KindResource):
         responses={200: bulk.BulkSerializer, 207: bulk.BulkSerializer},
     )
     def post(self, request: Request, cluster: str) -> Response:
-        """Delete several; protected ones and those with clients are refused, each with a reason."""
+        """Delete several resources. Protected resources and resources with clients are refused."""
         form = bulk.DeleteNamesSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         names = form.validated_data["names"]
@@ -230,7 +230,7 @@ class BulkDelete(KindResource):
 
 
 class BulkUpdate(KindResource):
-    """Gives several resources the same settings, with a result for each."""
+    """Bulk update with the same settings, with a result per resource."""
 
     verbs = {"post": "update-many"}
     names_serializer: ClassVar[type[serializers.Serializer[Any]]]
@@ -241,14 +241,14 @@ class BulkUpdate(KindResource):
         return {"post": extend_schema(request=cls.names_serializer, responses=responses)}
 
     def post(self, request: Request, cluster: str) -> Response:
-        """Change several; a dry run tells which could not be changed."""
+        """Change several resources. A dry run lists the resources that cannot be changed."""
         resource = self.resource
         form: Any = self.names_serializer(data=request.data)
         form.is_valid(raise_exception=True)
         names, settings = form.validated_data["names"], form.settings()
         brokers = form.validated_data.get("brokers")
         if form.validated_data["dry_run"]:
-            return Response(bulk.body(bulk.would(bulk.each(names, self.check))))
+            return Response(bulk.body(bulk.dry_run(bulk.apply_each(names, self.check))))
 
         def update(name: str) -> Sequence[BrokerOutcome]:
             configs = resource.configs(self.cluster, name)
@@ -260,19 +260,19 @@ class BulkUpdate(KindResource):
         target = ", ".join(dict.fromkeys(names))
         action = resource.action("update-many")
         with audited(request, action, cluster=cluster, target=target) as entry:
-            results = bulk.each(names, update)
+            results = bulk.apply_each(names, update)
             entry.after = settings
             entry.outcomes(results)
         return Response(bulk.body(results), bulk.status(results))
 
     def check(self, name: str) -> Sequence[BrokerOutcome]:
-        """Nothing is changed; NotFound without the resource."""
+        """Dry run of an update; raises NotFound for an unknown resource."""
         self.resource.configs(self.cluster, name)
         return ()
 
 
 def api_urls(resource: Resource) -> list[URLPattern]:
-    """Impact, protection and bulk deletion of a kind of resource."""
+    """URLs of impact, protection and bulk deletion of a kind of resource."""
     one, many = resource.argument, resource.namespace
     return [
         path(f"{many}/<str:{one}>/impact", Impact.of(resource), name=f"api-{one}-impact"),

@@ -1,6 +1,6 @@
 """Configured resources as a Django app: templates of their generic pages.
 
-The models of this package belong to the app `clusters`, whose migrations made their tables.
+The models of this package belong to the app `clusters`: its migrations create the tables.
 """
 
 from django.apps import AppConfig

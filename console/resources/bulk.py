@@ -1,6 +1,6 @@
-"""Acting on many things at once: each has a result of its own, and one that fails stops no other.
+"""Bulk operations: a result per item; a failed item does not stop the operation.
 
-results = each(names, lambda name: self.cluster.do(delete_topic, name))
+results = apply_each(names, lambda name: self.cluster.do(delete_topic, name))
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ NAME_CHARS_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """How it went with one thing; `error` is None where all its brokers did it."""
+    """Result of an operation on one item; `error` is None when all brokers succeeded."""
 
     name: str
     result: str
@@ -28,14 +28,16 @@ class ItemResult:
     problem: str | None = None
 
 
-def each(names: Iterable[str], act: Callable[[str], Sequence[BrokerOutcome]]) -> list[ItemResult]:
-    """Act on each name once, in order."""
-    return [_one(name, act) for name in dict.fromkeys(names)]
+def apply_each(
+    names: Iterable[str], operation: Callable[[str], Sequence[BrokerOutcome]]
+) -> list[ItemResult]:
+    """Apply the operation once per name, in order."""
+    return [_apply(name, operation) for name in dict.fromkeys(names)]
 
 
-def _one(name: str, act: Callable[[str], Sequence[BrokerOutcome]]) -> ItemResult:
+def _apply(name: str, operation: Callable[[str], Sequence[BrokerOutcome]]) -> ItemResult:
     try:
-        outcomes = act(name)
+        outcomes = operation(name)
     except GatewayError as trouble:
         return ItemResult(name, "failed", str(trouble.detail), trouble.kind)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
@@ -45,28 +47,30 @@ def _one(name: str, act: Callable[[str], Sequence[BrokerOutcome]]) -> ItemResult
     return ItemResult(name, "done", None)
 
 
-def would(results: Iterable[ItemResult]) -> list[ItemResult]:
-    """The results of a dry run: what was not refused would be done."""
-    return [replace(one, result="would") if one.result == "done" else one for one in results]
+def dry_run(results: Iterable[ItemResult]) -> list[ItemResult]:
+    """Results of a dry run: `would` in place of `done`."""
+    return [
+        replace(result, result="would") if result.result == "done" else result for result in results
+    ]
 
 
 class NamesSerializer(BodySerializer):
-    """Which things to act on."""
+    """Names of the resources to change."""
 
     names = serializers.ListField(
         child=serializers.CharField(max_length=NAME_CHARS_MAX),
         min_length=1,
         max_length=NAMES_MAX,
-        help_text=f"Up to {NAMES_MAX}; each is acted on once.",
+        help_text=f"At most {NAMES_MAX} names; duplicates are ignored.",
     )
     dry_run = serializers.BooleanField(
-        default=False, help_text="Tell what would become of each, and do nothing."
+        default=False, help_text="Return the expected results without a change."
     )
 
 
 class DeleteNamesSerializer(NamesSerializer):
     confirm = serializers.IntegerField(
-        required=False, help_text="How many names there are. Needed when clients are connected."
+        required=False, help_text="Number of names. Required when clients are connected."
     )
 
 
@@ -75,12 +79,12 @@ class ItemResultSerializer(serializers.Serializer[Any]):
     result = serializers.ChoiceField(choices=["done", "failed", "would"])
     error = serializers.CharField(allow_null=True)
     problem = serializers.CharField(
-        allow_null=True, help_text="The kind of the error, such as protected or not-found."
+        allow_null=True, help_text="Error type, such as protected or not-found."
     )
 
 
 class BulkSerializer(serializers.Serializer[Any]):
-    """A result per name. With any failure among them the status is 207."""
+    """A result per name. The status is 207 when a result is `failed`."""
 
     results = ItemResultSerializer(many=True)
     done = serializers.IntegerField()
@@ -90,20 +94,20 @@ class BulkSerializer(serializers.Serializer[Any]):
 def body(results: Sequence[ItemResult]) -> dict[str, Any]:
     return {
         "results": ItemResultSerializer(results, many=True).data,
-        "done": sum(one.result == "done" for one in results),
-        "failed": sum(one.result == "failed" for one in results),
+        "done": sum(result.result == "done" for result in results),
+        "failed": sum(result.result == "failed" for result in results),
     }
 
 
 def status(results: Sequence[ItemResult]) -> int:
-    return 207 if any(one.result == "failed" for one in results) else 200
+    return 207 if any(result.result == "failed" for result in results) else 200
 
 
-def read_names(given: Sequence[str]) -> list[str]:
-    """Names from a form, each once and no more than NAMES_MAX."""
-    return [name[:NAME_CHARS_MAX] for name in dict.fromkeys(given) if name][:NAMES_MAX]
+def read_names(values: Sequence[str]) -> list[str]:
+    """Names from a form, without duplicates, at most NAMES_MAX."""
+    return [name[:NAME_CHARS_MAX] for name in dict.fromkeys(values) if name][:NAMES_MAX]
 
 
-def told(results: Sequence[ItemResult]) -> str:
-    done = sum(one.result == "done" for one in results)
+def summary(results: Sequence[ItemResult]) -> str:
+    done = sum(result.result == "done" for result in results)
     return _("%(done)d of %(all)d done.") % {"done": done, "all": len(results)}

@@ -1,4 +1,4 @@
-"""Deleting several resources of a kind: what is refused, and what became of each."""
+"""Bulk deletion of resources: preview and execution."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,11 @@ from console.resources.resource import Resource
 
 
 def preview(cluster: Cluster, resource: Resource, names: Sequence[str]) -> list[bulk.ItemResult]:
-    """What would become of each name; nothing is deleted."""
-    kept = protected(cluster.name, resource.kind, names)
-    return [_preview(cluster, resource, name, name in kept) for name in dict.fromkeys(names)]
+    """The expected result per name; nothing is deleted."""
+    protected_names = protected(cluster.name, resource.kind, names)
+    return [
+        _preview(cluster, resource, name, name in protected_names) for name in dict.fromkeys(names)
+    ]
 
 
 def _preview(
@@ -41,7 +43,7 @@ def delete_all(
     *,
     confirmed: bool,
 ) -> list[bulk.ItemResult]:
-    """Delete each name that is not protected; those with clients only when `confirmed`."""
+    """Delete all unprotected resources; resources with connected clients only if `confirmed`."""
 
     def delete(name: str) -> Sequence[BrokerOutcome]:
         check_deletable(cluster.name, resource.kind, name)
@@ -52,7 +54,7 @@ def delete_all(
     target = ", ".join(dict.fromkeys(names))
     action = resource.action("delete-many")
     with audited(request, action, cluster=cluster.name, target=target) as entry:
-        results = bulk.each(names, delete)
+        results = bulk.apply_each(names, delete)
         entry.outcomes(results)
     return results
 

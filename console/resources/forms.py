@@ -10,14 +10,14 @@ from console.gateway import BrokerRef
 
 
 class ResourceForm(BrokersForm):
-    """Settings of a resource and the brokers that a change is for."""
+    """Settings of a resource, and the brokers to change."""
 
-    #: Names of fields, row by row, as the page shows them. The brokers come last by themselves.
+    #: Field names by form row. The field of the brokers is appended.
     layout: ClassVar[tuple[tuple[str, ...], ...]]
 
     @classmethod
     def filled(cls, configs: Sequence[tuple[BrokerRef, Any]], data: Any = None) -> Self:
-        """The form with the present settings, those of the first broker where brokers differ."""
+        """The form with the present settings; the first broker's settings where brokers differ."""
         first = configs[0][1]
         form = cls(data, initial=cls.initial_of(first))
         form.offer_present(first)
@@ -26,18 +26,18 @@ class ResourceForm(BrokersForm):
 
     @classmethod
     def initial_of(cls, config: Any) -> dict[str, Any]:
-        """A broker's configuration as values of the fields."""
+        """Field values of a broker's configuration."""
         return {name: getattr(config, name) for row in cls.layout for name in row}
 
     def offer_present(self, config: Any) -> None:
-        """Add choices for present values that the form does not offer by itself."""
+        """Add choices for present values outside the standard choices."""
 
     def settings(self) -> Any:
-        """The settings, for the gateway. Only for a valid form."""
+        """The settings for the gateway. Requires a valid form."""
         raise NotImplementedError
 
     def rows(self) -> Iterable[list[BoundField]]:
-        """The fields, row by row."""
+        """The fields by form row."""
         if "name" in self.fields:
             yield [self["name"]]
         for row in self.layout:

@@ -1,7 +1,7 @@
-"""What was changed from here, for people to look at and to undo.
+"""Change history of configured resources, for display and undo.
 
-A save is kept with the lines that its brokers took. Undoing gives the brokers the values from
-before; that is refused when somebody has changed one of them since, because it would be lost.
+A change is recorded with the settings accepted by brokers. Undo restores the previous values, and
+is refused when a setting was changed since: the later change would be lost.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,16 +30,17 @@ def keep(
     lines: Sequence[FieldChange],
     outcomes: Iterable[BrokerOutcome],
 ) -> Change | None:
-    """Keep what the brokers took; None when that was nothing. The oldest make room."""
+    """Record the settings accepted by brokers; None without such settings. Deletes the oldest
+    records beyond KEPT_PER_OBJECT_MAX."""
     refused = {outcome.broker for outcome in outcomes if outcome.error is not None}
-    taken = [asdict(line) for line in lines if line.broker not in refused]
-    if not taken:
+    accepted = [asdict(line) for line in lines if line.broker not in refused]
+    if not accepted:
         return None
     change = Change.objects.create(
         cluster=cluster,
         kind=kind,
         name=name,
-        lines=taken,
+        lines=accepted,
         by=user.get_username(),
     )
     older = _of(cluster, kind, name).values_list("pk", flat=True)[KEPT_PER_OBJECT_MAX:]
@@ -48,7 +49,7 @@ def keep(
 
 
 def recent(cluster: str, kind: Kind, name: str) -> list[Change]:
-    """The last changes, newest first."""
+    """The latest changes, newest first."""
     return list(_of(cluster, kind, name)[:SHOWN_MAX])
 
 
@@ -57,31 +58,32 @@ def lines_of(change: Change) -> list[FieldChange]:
 
 
 def undoable(cluster: str, kind: Kind, name: str, number: int) -> Change:
-    """The change of that number; NotFound without it, NotAllowedNow when it was undone already."""
+    """The change with a number. Raises NotFound for an unknown number, NotAllowedNow for an undone
+    change."""
     change = _of(cluster, kind, name).filter(pk=number).first()
     if change is None:
-        raise NotFound(_("There is no such change."))
+        raise NotFound(_("No such change."))
     if change.undone_by:
         raise NotAllowedNow(
-            format_lazy(_("{user} has undone this change already."), user=change.undone_by)
+            format_lazy(_("This change was already undone by {user}."), user=change.undone_by)
         )
     return change
 
 
 def check_still_there(change: Change, now: dict[tuple[str, str], Any]) -> None:
-    """Raise NotAllowedNow unless every value is still what the change made of it."""
+    """Raise NotAllowedNow unless every setting still has the value set by the change."""
     for line in lines_of(change):
         present = now.get((line.broker, line.field))
         if present != line.after:
             raise NotAllowedNow(
                 format_lazy(
-                    _("“{field}” of {broker} is {present} by now, not {after}."),
+                    _("“{field}” of {broker} is now {present}, not {after}."),
                     field=line.field,
                     broker=line.broker,
                     present=present,
                     after=line.after,
                 ),
-                hint=_("Somebody changed it since. Set it to what you want instead."),
+                hint=_("The setting was changed since. Edit the setting instead."),
             )
 
 

@@ -1,4 +1,4 @@
-"""What the console itself keeps about clusters: what is protected, and what was changed."""
+"""Console records of configured resources: deletion protection and change history."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -8,7 +8,7 @@ KIND_CHARS_MAX = 16
 
 
 class Kind(models.TextChoices):
-    """What can be protected or changed."""
+    """Kinds of resources with protection or change history."""
 
     TOPIC = "topic", _("topic")
     GROUP = "group", _("group")
@@ -16,7 +16,7 @@ class Kind(models.TextChoices):
 
 
 class Protection(models.Model):
-    """A topic or a group that may not be deleted from here until the mark is taken away."""
+    """Protection of a topic or group from deletion in this console."""
 
     cluster = models.CharField(max_length=NAME_CHARS_MAX)
     kind = models.CharField(max_length=KIND_CHARS_MAX, choices=Kind.choices)
@@ -35,9 +35,10 @@ class Protection(models.Model):
 
 
 class Change(models.Model):
-    """One save: what somebody changed on a topic, a group or a broker, and whether it was undone.
+    """A change of settings of a topic, group or broker. `undone_by` is empty until the undo.
 
-    `lines` is a list of {"broker", "field", "before", "after"}, of those brokers that took it.
+    `lines` is a list of {"broker", "field", "before", "after"}, for brokers that accepted the
+    change.
     """
 
     cluster = models.CharField(max_length=NAME_CHARS_MAX)

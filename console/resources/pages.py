@@ -1,6 +1,6 @@
 """Pages that create, edit, delete, protect and undo resources of any kind.
 
-`page_urls` gives an area the addresses of all of them for its kind.
+`page_urls` returns the URLs of all pages for a kind.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from console.resources.undo import UndoPage
 
 
 class ResourcePage(ClusterPage):
-    """A page about one kind of resource. `verb` is its action in the audit list."""
+    """A page of a kind of resource. `verb` is the action in the audit list."""
 
     resource: ClassVar[Resource]
     verb: ClassVar[str]
@@ -43,7 +43,7 @@ class ResourcePage(ClusterPage):
 
     @classmethod
     def of(cls, resource: Resource) -> Any:
-        """The view of this page for a kind of resource."""
+        """The view function for a kind of resource."""
         page = type(f"{resource.kind.name.title()}{cls.__name__}", (cls,), {"resource": resource})
         return page.as_view()  # type: ignore[attr-defined]
 
@@ -88,7 +88,7 @@ class CreatePage(ResourcePage):
 
 
 class OneResourcePage(ResourcePage):
-    """A page about one resource, whose name is in the address."""
+    """A page of a single resource; the URL has the name."""
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ class OneResourcePage(ResourcePage):
 
 @needs(Need.WRITE)
 class EditPage(OneResourcePage):
-    """Two steps: the form, and then what the form would change on which broker."""
+    """Edit in two steps: form, then preview of the changes by broker."""
 
     template = "resources/edit.html"
     verb = "update"
@@ -126,10 +126,10 @@ class EditPage(OneResourcePage):
         chosen = configs_on(configs, brokers)
         changes = resource.differences(chosen, settings)
         if not changes or "save" not in request.POST:
-            return self.form(configs, form, changes=changes, asked=True)
-        act: dict[str, Any] = {"cluster": cluster, "target": name, "before": states(chosen)}
+            return self.form(configs, form, changes=changes, is_preview=True)
+        context: dict[str, Any] = {"cluster": cluster, "target": name, "before": states(chosen)}
         try:
-            with audited(request, resource.action("update"), **act) as entry:
+            with audited(request, resource.action("update"), **context) as entry:
                 etag = request.POST.get("etag")
                 outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
                 entry.after = settings
@@ -149,7 +149,7 @@ class EditPage(OneResourcePage):
             title=_("Edit %s") % self.name,
             crumbs=self.crumbs(_("Edit")),
             status=status,
-            drift=any(each != fields[0] for each in fields),
+            drift=any(settings != fields[0] for settings in fields),
             past=history.recent(self.cluster.name, self.resource.kind, self.name),
             undo=f"{self.resource.namespace}:undo",
             form=form,
@@ -160,7 +160,7 @@ class EditPage(OneResourcePage):
 
 @needs(Need.ADMIN)
 class DeletePage(OneResourcePage):
-    """Shows what a deletion takes with it, and asks for the name."""
+    """Shows the impact of a deletion; the user confirms by typing the name."""
 
     template = "resources/delete.html"
     verb = "delete"
@@ -203,7 +203,7 @@ class DeletePage(OneResourcePage):
 
 @needs(Need.ADMIN)
 class ProtectPage(ResourcePage):
-    """Switches the protection from deletion on or off, and returns to the resource's page."""
+    """Switches the deletion protection, then redirects to the page of the resource."""
 
     verb = "protect"
 
@@ -245,7 +245,7 @@ class ResourceUndoPage(ResourcePage, UndoPage):
 
 @needs(Need.ADMIN)
 class BulkDeletePage(ResourcePage):
-    """Two steps: a preview for each name, confirmed by typing their number; then the results."""
+    """Bulk deletion in two steps: preview with confirmation by the number of names; results."""
 
     template = "bulk/delete.html"
     verb = "delete-many"
@@ -253,7 +253,7 @@ class BulkDeletePage(ResourcePage):
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         names = bulk.read_names(request.POST.getlist("names"))
         if not names:
-            messages.warning(request, _("Nothing was chosen."))
+            messages.warning(request, _("Nothing selected."))
             return redirect(self.resource.list_url(cluster))
         typed = request.POST.get("typed_count", "")
         if "delete" in request.POST and typed == str(len(names)):
@@ -273,13 +273,13 @@ class BulkDeletePage(ResourcePage):
         wrong: bool = False,
         status: int = 200,
     ) -> HttpResponse:
-        title = _("Delete several")
+        title = _("Delete selected")
         return self.show(
             title=title,
             crumbs=[*self.resource.crumbs(self.cluster.name), Crumb(title)],
             status=status,
             results=results,
-            told=bulk.told(results),
+            summary=bulk.summary(results),
             is_done=is_done,
             wrong=wrong,
             back=self.resource.list_url(self.cluster.name),
@@ -288,7 +288,7 @@ class BulkDeletePage(ResourcePage):
 
 
 def page_urls(resource: Resource) -> list[URLPattern]:
-    """The addresses of all pages of this module for a kind of resource."""
+    """URLs of all pages of this module for a kind of resource."""
     one, many = resource.argument, resource.namespace
     return [
         path(f"{many}/<str:{one}>/edit/", EditPage.of(resource), name="edit"),

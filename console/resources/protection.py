@@ -1,4 +1,4 @@
-"""Marks on topics and groups that may not be deleted, and what else a deletion must have."""
+"""Deletion protection of topics and groups, and confirmation of deletions."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ class Protected(NotAllowedNow):
 
 class NeedsName(NotAllowedNow):
     kind = "needs-name"
-    title = _("The name is needed")
+    title = _("Confirmation required")
 
 
 def is_protected(cluster: str, kind: Kind, name: str) -> bool:
@@ -27,45 +27,45 @@ def is_protected(cluster: str, kind: Kind, name: str) -> bool:
 
 
 def protected(cluster: str, kind: Kind, names: Iterable[str]) -> set[str]:
-    """Which of these are protected; one query."""
-    found = Protection.objects.filter(cluster=cluster, kind=kind, name__in=list(names))
-    return set(found.values_list("name", flat=True))
+    """The protected names, in one database query."""
+    rows = Protection.objects.filter(cluster=cluster, kind=kind, name__in=list(names))
+    return set(rows.values_list("name", flat=True))
 
 
 def protect(cluster: str, kind: Kind, name: str, by: str) -> None:
-    """Put the mark on; nothing happens when it is there already."""
+    """Protect a resource; no effect on a protected resource."""
     Protection.objects.get_or_create(cluster=cluster, kind=kind, name=name, defaults={"by": by})
 
 
 def unprotect(cluster: str, kind: Kind, name: str) -> None:
-    """Take the mark away, also from what is gone."""
+    """Remove the protection; also for deleted resources."""
     Protection.objects.filter(cluster=cluster, kind=kind, name=name).delete()
 
 
 def check_deletable(cluster: str, kind: Kind, name: str) -> None:
-    """Raise Protected when the mark is on."""
+    """Raise Protected for a protected resource."""
     if is_protected(cluster, kind, name):
         raise Protected(
             format_lazy(_("“{name}” is protected from deletion."), name=name),
-            hint=_("An administrator can take the protection away on its page."),
+            hint=_("An administrator can remove the protection on the resource page."),
         )
 
 
 def check_confirmed(name: str, typed: str | None, clients: int) -> None:
-    """Raise NeedsName when clients are connected and the name was not given."""
+    """Raise NeedsName when clients are connected and `typed` differs from the name."""
     if clients and typed != name:
         raise NeedsName(
             format_lazy(
-                _("{clients} clients of “{name}” are connected now."), clients=clients, name=name
+                _("{clients} clients of “{name}” are connected."), clients=clients, name=name
             ),
-            hint=_("Repeat its name in the parameter “confirm” to delete it all the same."),
+            hint=_("Repeat the name in the parameter “confirm” to delete anyway."),
         )
 
 
 def set_protection(
     request: HttpRequest | Request, cluster: str, kind: Kind, name: str, *, on: bool
 ) -> None:
-    """Switch the protection of one resource on or off, with a row in the audit list."""
+    """Switch the protection of a resource, with an audit entry."""
     before = {"protected": is_protected(cluster, kind, name)}
     action = f"{kind.value}.{'protect' if on else 'unprotect'}"
     with audited(request, action, cluster=cluster, target=name, before=before) as entry:

@@ -1,14 +1,14 @@
-"""A kind of configured resource: what its generic pages and REST resources have to know.
+"""A kind of configured resource: the parameters of the generic pages and REST resources.
 
-An area describes its kind once, as a `Resource`, and gets from it the pages (`pages.py`) and REST
-resources (`api.py`) that create, edit, delete, protect and undo:
+An area defines a `Resource` for its kind. `pages.py` and `api.py` derive the pages and REST
+resources that create, edit, delete, protect and undo:
 
     TOPIC = Resource(kind=Kind.TOPIC, texts=…, create=create_topic, create_form=TopicCreateForm, …)
 
     urlpatterns = [path("topics/", TopicListPage.as_view(), name="list"), *page_urls(TOPIC)]
 
-The addresses follow from the kind: namespace `topics`, argument `topic`, template
-`topics/impact.html` for what a deletion takes with it.
+URL names follow from the kind: namespace `topics`, argument `topic`. The template
+`topics/impact.html` shows the impact of a deletion.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +27,14 @@ from console.gateway.engine.questions import Command, Question
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
 
-#: The configuration of one resource on each broker that has it.
+#: Configuration of a resource by broker.
 Configs = Sequence[tuple[BrokerRef, Any]]
 Outcomes = Sequence[BrokerOutcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """Labels and messages of one kind, as lazy translations. `%s` stands for the name."""
+    """Labels and messages of a kind, as lazy translations. `%s` is the resource name."""
 
     list_title: Any
     create_title: Any
@@ -47,23 +47,23 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One kind of configured resource."""
+    """A kind of configured resource."""
 
     kind: Kind
     texts: Texts
-    #: The configuration on each broker; raises NotFound when no broker has the resource.
+    #: Configuration by broker; raises NotFound when no broker has the resource.
     configs: Callable[[Cluster, str], Configs]
-    #: What a deletion takes with it; `.clients` counts the connected clients.
+    #: Impact of a deletion; `.clients` is the number of connected clients.
     impact: Question[[str], Any]
     #: Arguments: name, settings, broker names or None for all.
     create: Command[..., Outcomes]
     #: Arguments: name, settings, broker names or None for all, expected ETag or None.
     update: Command[..., Outcomes]
-    #: Arguments: name, `expected_etag`, and one keyword for each of `delete_flags`.
+    #: Arguments: name, `expected_etag`, and a keyword per flag of `delete_flags`.
     delete: Command[..., Outcomes]
-    #: What settings would change, line by line.
+    #: Differences between configurations and settings, by broker and field.
     differences: Callable[[Configs, Any], Sequence[FieldChange]]
-    #: What can be set, by RocketMQ's names; `settings_from` is the reverse.
+    #: Settings of a configuration by RocketMQ's names; `settings_from` is the inverse.
     fields_of: Callable[[Any], Mapping[str, Any]]
     settings_from: Callable[[Mapping[str, Any]], Any]
     create_form: type[ResourceForm]
@@ -74,7 +74,7 @@ class Resource:
     impact_serializer: type[serializers.Serializer[Any]]
     #: The impact as the REST resource returns it.
     impact_body: Callable[[Any], Mapping[str, Any]]
-    #: Query parameters (and fields of `delete_form`) that widen a deletion.
+    #: Query parameters (and fields of `delete_form`) that extend a deletion.
     delete_flags: tuple[OpenApiParameter, ...] = field(default=())
 
     @property
@@ -84,7 +84,7 @@ class Resource:
 
     @property
     def argument(self) -> str:
-        """The URL argument that holds the name, such as `topic`."""
+        """The URL argument for the name, such as `topic`."""
         return str(self.kind.value)
 
     def action(self, verb: str) -> str:
@@ -98,6 +98,6 @@ class Resource:
         return reverse(f"{self.namespace}:{page}", args=[cluster, name])
 
     def crumbs(self, cluster: str, name: str | None = None) -> list[Crumb]:
-        """Breadcrumbs down to the list, or to the page of one resource."""
+        """Breadcrumbs of the list, or of the page of a resource."""
         crumbs = [Crumb(str(self.texts.list_title), self.list_url(cluster))]
         return crumbs if name is None else [*crumbs, Crumb(name, self.url(cluster, name))]

@@ -1,4 +1,4 @@
-"""The page that gives brokers the values from before a change."""
+"""The page that undoes a change of settings."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,31 +18,31 @@ from console.resources.models import Kind
 
 @needs(Need.WRITE)
 class UndoPage(ClusterPage):
-    """Restores the values from before a change, unless somebody changed them since."""
+    """Restores the values from before a change; refused when a value was changed since."""
 
     kind: ClassVar[Kind]
 
     @abstractmethod
     def present(self, name: str) -> dict[tuple[str, str], Any]:
-        """The present value of each (broker, setting)."""
+        """The present value by (broker, setting)."""
 
     @abstractmethod
     def restore(self, name: str, lines: Sequence[FieldChange]) -> Sequence[BrokerOutcome]:
-        """Give the brokers the values from before."""
+        """Write the previous values to the brokers."""
 
     @abstractmethod
     def back(self, name: str) -> HttpResponse:
-        """A redirect to the page that the user came from."""
+        """A redirect to the page of the resource."""
 
     def post(self, request: HttpRequest, cluster: str, name: str, number: int) -> HttpResponse:
         change = history.undoable(cluster, self.kind, name, number)
         lines = history.lines_of(change)
-        reverted = [FieldChange(one.broker, one.field, one.after, one.before) for one in lines]
-        act: dict[str, Any] = {"cluster": cluster, "target": name, "before": change.lines}
-        with audited(request, f"{self.kind.value}.undo", **act) as entry:
+        reverted = [FieldChange(line.broker, line.field, line.after, line.before) for line in lines]
+        context: dict[str, Any] = {"cluster": cluster, "target": name, "before": change.lines}
+        with audited(request, f"{self.kind.value}.undo", **context) as entry:
             history.check_still_there(change, self.present(name))
             outcomes = self.restore(name, lines)
-            entry.after = {f"{one.broker} {one.field}": one.after for one in reverted}
+            entry.after = {f"{line.broker} {line.field}": line.after for line in reverted}
             entry.outcomes(outcomes)
         if all(outcome.error is None for outcome in outcomes):
             history.mark_undone(change, request.user)

@@ -7,12 +7,12 @@ The parts are a template of the slow path's answer (fastpath/templates.py).
 """
 
 import cython
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import put32, put_decimal, put_hex16
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
+FRAME_HEAD = cython.declare(cython.int, 8)
 #: Maximum size of the three numbers of an answer and its frame head, bytes.
 NUMBERS_BYTES = cython.declare(cython.int, 72)
 #: Size of a message id and the comma before the id, bytes.

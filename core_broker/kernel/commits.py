@@ -4,12 +4,12 @@
 import cython
 from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.fields import GROUP_FIELD, TOPIC_FIELD, NamedHeader
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.octets import put_decimal
 from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 
 ONEWAY = cython.declare(cython.int, 2)
+FRAME_HEAD = cython.declare(cython.int, 8)
 NUMBERS_BYTES = cython.declare(cython.int, 32)
 #: Maximum number of kept targets; one more, and all are dropped.
 TARGETS_MAX = cython.declare(cython.int, 20000)

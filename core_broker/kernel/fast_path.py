@@ -16,7 +16,6 @@ import asyncio
 import cython
 from cython.cimports.core_broker.kernel.connection_state import ConnectionState
 from cython.cimports.core_broker.kernel.fields import NamedHeader
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import get32
 from cython.cimports.core_broker.kernel.scan import Header
@@ -26,6 +25,7 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
 from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 
+FRAME_HEAD = cython.declare(cython.int, 8)
 FRAME_MAX = cython.declare(uint32_t, 16 << 20)
 LENGTH_BYTES = cython.declare(cython.int, 4)
 #: Minimum connections with answers, and minimum mean bytes of answers, for the writer thread: the

@@ -8,7 +8,6 @@ the kernel only has the time noted at which the client was alive.
 
 import cython
 from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.octets import put_decimal
 from cython.cimports.core_broker.kernel.scan import Header
 from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
@@ -17,6 +16,7 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcmp
 
 ONEWAY = cython.declare(cython.int, 2)
+FRAME_HEAD = cython.declare(cython.int, 8)
 NUMBERS_BYTES = cython.declare(cython.int, 32)
 
 

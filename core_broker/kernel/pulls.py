@@ -19,7 +19,6 @@ from cython.cimports.core_broker.kernel.fields import (
     TOPIC_FIELD,
     NamedHeader,
 )
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.mapping import Mapping
 from cython.cimports.core_broker.kernel.octets import get32, get64, put_decimal
 from cython.cimports.core_broker.kernel.prefetch import prefetch
@@ -33,6 +32,7 @@ COMMIT_FLAG = cython.declare(int64_t, 1)
 SUSPEND_FLAG = cython.declare(int64_t, 2)
 #: Broker id that answers without messages suggest.
 MASTER_ID = cython.declare(int64_t, 0)
+FRAME_HEAD = cython.declare(cython.int, 8)
 #: Size in the unit of a blank, which is not a message.
 BLANK_SIZE = cython.declare(int64_t, 2147483647)
 #: Maximum number of messages of an answer.

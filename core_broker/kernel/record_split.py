@@ -2,21 +2,18 @@
 """Split stored records into heads and bodies, compiled.
 
 spark_jobs/sources/record_split.py is the form in plain Python and documents which records qualify.
-message/record_layout.py documents the record layout.
+message/record.py documents the record layout.
 """
 
 import cython
-from cython.cimports.core_broker.kernel.layout import (
-    BODY_LENGTH_AT,
-    MAGIC_AT,
-    RECORD_HEAD,
-    RECORD_MAGIC_V1,
-    RECORD_MIN,
-    SYS_FLAG_AT,
-)
+from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.octets import get32
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
+
+MAGIC_AT = cython.declare(cython.int, 4)
+SYS_FLAG_AT = cython.declare(cython.int, 36)
+BODY_LENGTH_AT = cython.declare(cython.int, 84)
 
 
 def split_records(

@@ -2,31 +2,12 @@
 # cython: initializedcheck=False
 """Records with their queue units and index keys, until the shell takes them.
 
-The formats are in message/record_layout.py, store/unit_layout.py and store/index_items.py.
+The formats are in message/record.py, store/consume_queue.py and store/index_items.py.
 """
 
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
-from cython.cimports.core_broker.kernel.layout import (
-    BODY_CRC_AT,
-    BODY_LENGTH_AT,
-    BORN_HOST_AT,
-    BORN_TIMESTAMP_AT,
-    CRC_MASK,
-    FLAG_AT,
-    MAGIC_AT,
-    PHYSICAL_OFFSET_AT,
-    PREPARED_TRANSACTION_OFFSET_AT,
-    QUEUE_ID_AT,
-    QUEUE_OFFSET_AT,
-    RECONSUME_TIMES_AT,
-    RECORD_HEAD,
-    RECORD_MAGIC_V1,
-    RECORD_MIN,
-    STORE_HOST_AT,
-    STORE_TIMESTAMP_AT,
-    SYS_FLAG_AT,
-)
+from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
@@ -109,21 +90,21 @@ class Records:
         size: int64_t = RECORD_MIN + body_bytes + name_bytes + properties.count
         tags_code: int64_t = 0
         put32(at, cython.cast(uint32_t, size))
-        put32(at + MAGIC_AT, RECORD_MAGIC_V1)
-        put32(at + BODY_CRC_AT, body_crc(body, body_bytes) & CRC_MASK)
-        put32(at + QUEUE_ID_AT, queue.queue_id)
-        put32(at + FLAG_AT, flag)
-        put64(at + QUEUE_OFFSET_AT, queue.next_offset + queue.count)
-        put64(at + PHYSICAL_OFFSET_AT, self._position)
-        put32(at + SYS_FLAG_AT, cython.cast(uint32_t, self.sys_flag))
-        put64(at + BORN_TIMESTAMP_AT, self.born)
-        memcpy(at + BORN_HOST_AT, cython.cast(cython.p_char, self.peer), 8)
-        put64(at + STORE_TIMESTAMP_AT, self.now)
-        memcpy(at + STORE_HOST_AT, cython.cast(cython.p_char, self._host), 8)
+        put32(at + 4, RECORD_MAGIC_V1)
+        put32(at + 8, body_crc(body, body_bytes) & 0x7FFFFFFF)
+        put32(at + 12, queue.queue_id)
+        put32(at + 16, flag)
+        put64(at + 20, queue.next_offset + queue.count)
+        put64(at + 28, self._position)
+        put32(at + 36, cython.cast(uint32_t, self.sys_flag))
+        put64(at + 40, self.born)
+        memcpy(at + 48, cython.cast(cython.p_char, self.peer), 8)
+        put64(at + 56, self.now)
+        memcpy(at + 64, cython.cast(cython.p_char, self._host), 8)
         # No reconsume times, no prepared transaction.
-        put32(at + RECONSUME_TIMES_AT, 0)
-        put64(at + PREPARED_TRANSACTION_OFFSET_AT, 0)
-        put32(at + BODY_LENGTH_AT, body_bytes)
+        put32(at + 72, 0)
+        put64(at + 76, 0)
+        put32(at + 84, body_bytes)
         at += RECORD_HEAD
         memcpy(at, body, body_bytes)
         at += body_bytes

@@ -2,28 +2,12 @@
 # cython: initializedcheck=False
 """The queue of a pull for one consumer group: its units, its filter by tag, checks of its records.
 
-Units are laid out in store/unit_layout.py, records in message/record_layout.py.
+Units are laid out in store/consume_queue.py, records in message/record.py.
 """
 
 import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
-from cython.cimports.core_broker.kernel.layout import (
-    BODY_CRC_AT,
-    BORN_HOST_V6,
-    CRC_MASK,
-    MAGIC_AT,
-    PHYSICAL_OFFSET_AT,
-    QUEUE_ID_AT,
-    QUEUE_OFFSET_AT,
-    RECORD_HEAD,
-    RECORD_MAGIC_V1,
-    RECORD_MAGIC_V2,
-    RECORD_MIN,
-    STORE_HOST_V6,
-    SYS_FLAG_AT,
-    UNIT_BYTES,
-    V6_EXTRA,
-)
+from cython.cimports.core_broker.kernel.layout import RECORD_MAGIC_V1, RECORD_MIN, UNIT_BYTES
 from cython.cimports.core_broker.kernel.octets import get16, get32, get64
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
@@ -36,6 +20,12 @@ KEPT_UNITS = cython.declare(cython.int, 128)
 KEPT_UNITS_MAX = cython.declare(cython.int, 512)
 #: Number of kept unit ranges, for consumers at different offsets.
 RANGES = cython.declare(cython.int, 4)
+RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
+CRC_MASK = cython.declare(uint32_t, 0x7FFFFFFF)
+#: Bits of a record's system flag, and the bytes that an IPv6 host has more than an IPv4 host.
+BORN_HOST_V6 = cython.declare(uint32_t, 0x10)
+STORE_HOST_V6 = cython.declare(uint32_t, 0x20)
+V6_EXTRA = cython.declare(cython.int, 12)
 
 
 @cython.cclass
@@ -135,22 +125,18 @@ class PullSource:
         """
         magic: uint32_t
         flags: uint32_t
-        body_at: int64_t = RECORD_HEAD
+        body_at: int64_t = 88
         body_bytes: int64_t
-        if (
-            size < RECORD_MIN
-            or get32(record) != size
-            or get64(record + PHYSICAL_OFFSET_AT) != offset_physical
-        ):
+        if size < RECORD_MIN or get32(record) != size or get64(record + 28) != offset_physical:
             return False
-        magic = get32(record + MAGIC_AT)
+        magic = get32(record + 4)
         if magic != RECORD_MAGIC_V1 and magic != RECORD_MAGIC_V2:
             return False
-        if cython.cast(int32_t, get32(record + QUEUE_ID_AT)) != self.queue_id:
+        if cython.cast(int32_t, get32(record + 12)) != self.queue_id:
             return False
-        if get64(record + QUEUE_OFFSET_AT) != offset:
+        if get64(record + 20) != offset:
             return False
-        flags = get32(record + SYS_FLAG_AT)
+        flags = get32(record + 36)
         if flags & BORN_HOST_V6:
             body_at += V6_EXTRA
         if flags & STORE_HOST_V6:
@@ -163,7 +149,7 @@ class PullSource:
         ):
             return False
         return body_crc(record + body_at, cython.cast(uint32_t, body_bytes)) & CRC_MASK == get32(
-            record + BODY_CRC_AT
+            record + 8
         )
 
     def _is_topic(self, at, end, is_long):

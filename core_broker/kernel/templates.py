@@ -2,11 +2,12 @@
 """Writing the head of an answer from a template (fastpath/templates.py)."""
 
 import cython
-from cython.cimports.core_broker.kernel.layout import FRAME_HEAD
 from cython.cimports.core_broker.kernel.octets import put32
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import uint32_t
 from cython.cimports.libc.string import memcpy
+
+FRAME_HEAD = cython.declare(cython.int, 8)
 
 
 def put_text(at, text):

@@ -1,5 +1,5 @@
-// A search with a filter goes on by itself until the page is full, everything was looked at, or
-// somebody stops it. Each step is one request; between two of them nothing runs on the server.
+// A filtered search continues automatically until the page is full, the search is complete, or the
+// user stops the search. Each step is one request; between requests nothing runs on the server.
 (() => {
   const PAUSE_MS = 50;
   const scan = document.getElementById("scan");
@@ -15,7 +15,7 @@
     next: scan.dataset.next,
   };
   const most = Number(scan.dataset.most);
-  let asking = null;
+  let controller = null;
 
   function show() {
     const shown = (value) => value.toLocaleString("en");
@@ -26,26 +26,26 @@
     progress.max = state.scanned + state.left;
     progress.value = state.scanned;
     onward.href = `?${state.next}`;
-    onward.hidden = asking !== null || !state.next;
-    stop.hidden = asking === null;
+    onward.hidden = controller !== null || !state.next;
+    stop.hidden = controller === null;
   }
 
   async function step(signal) {
     const answer = await fetch(`?${state.next}`, { headers: { "HX-Request": "true" }, signal });
     if (!answer.ok) throw new Error(answer.statusText);
     const part = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const told = part.getElementById("scan").dataset;
-    state.scanned += Number(told.scanned);
-    state.found += Number(told.found);
-    state.left = Number(told.left);
-    state.next = told.next;
+    const data = part.getElementById("scan").dataset;
+    state.scanned += Number(data.scanned);
+    state.found += Number(data.found);
+    state.left = Number(data.left);
+    state.next = data.next;
     for (const row of part.querySelectorAll("tbody > tr")) body.append(document.adoptNode(row));
     document.dispatchEvent(new CustomEvent("gantry:rows"));
   }
 
   async function run() {
-    asking = new AbortController();
-    const { signal } = asking;
+    controller = new AbortController();
+    const { signal } = controller;
     const goal = state.found + (state.found % most === 0 && state.found ? most : most - (state.found % most));
     show();
     try {
@@ -58,14 +58,14 @@
       if (fault.name !== "AbortError") scan.querySelector(".scan-text").textContent = scan.dataset.textFailed;
     }
     const failed = scan.querySelector(".scan-text").textContent === scan.dataset.textFailed;
-    asking = null;
+    controller = null;
     if (failed) {
       stop.hidden = true;
       onward.hidden = false;
     } else show();
   }
 
-  stop.addEventListener("click", () => asking?.abort());
+  stop.addEventListener("click", () => controller?.abort());
   onward.addEventListener("click", (event) => {
     event.preventDefault();
     run();

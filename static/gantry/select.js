@@ -1,6 +1,6 @@
-// Selecting rows of a table in a form: the box in the head selects all, a line counts them, and the
-// buttons that say so need at least one. Without scripts the boxes work, and the server says when
-// none is set.
+// Row selection in a table form: the head checkbox selects all rows, a counter shows the number of
+// selected rows, and buttons with data-needs-selection require a selection. Without scripts the
+// checkboxes work, and the server reports an empty selection.
 (() => {
   for (const form of document.querySelectorAll("form[data-selectable]")) {
     const all = form.querySelector("[data-select-all]");

@@ -1,4 +1,4 @@
-// Shows of the form only what belongs to the chosen type; without scripts all of it is there.
+// Shows only the form fields of the selected message type; without scripts all fields are shown.
 (() => {
   const type = document.getElementById("id_type");
   function show() {

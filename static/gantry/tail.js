@@ -1,10 +1,10 @@
-// A live tail: rows come over a WebSocket and the newest stands first. The page keeps a bounded
-// number of them, also when the tail is stopped or the connection is lost.
+// A live tail: rows arrive over a WebSocket, newest row first. The page keeps a bounded number of
+// rows, also after a stop or a lost connection.
 (() => {
   const box = document.getElementById("tail");
   const state = document.getElementById("tail-state");
   const body = document.getElementById("tail-rows");
-  const trouble = document.getElementById("tail-trouble");
+  const problem = document.getElementById("tail-problem");
   const pause = document.getElementById("tail-pause");
   const stop = document.getElementById("tail-stop");
   const rowsMax = Number(box.dataset.rowsMax);
@@ -16,17 +16,17 @@
     ...{ year: "numeric", month: "2-digit", day: "2-digit" },
     ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
   });
-  const ended = { seen: 0, leftOut: 0 }; // what connections before this one counted
-  let heard = { seen: 0, leftOut: 0 };
+  const ended = { seen: 0, leftOut: 0 }; // counts of earlier connections
+  let received = { seen: 0, leftOut: 0 };
   let shown = 0;
   let socket = null;
-  let wanted = true;
+  let enabled = true;
   let retries = 0;
-  let lastHeard = 0;
-  let waiting = [];
-  let drawing = false;
+  let lastReceived = 0;
+  let queued = [];
+  let isDrawScheduled = false;
 
-  function say(name) {
+  function setState(name) {
     state.dataset.state = name;
     state.querySelector(".live-text").textContent =
       state.dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
@@ -62,17 +62,17 @@
   }
 
   function count() {
-    const values = { shown, seen: ended.seen + heard.seen, left_out: ended.leftOut + heard.leftOut };
+    const values = { shown, seen: ended.seen + received.seen, left_out: ended.leftOut + received.leftOut };
     for (const element of box.querySelectorAll("[data-count]")) {
       element.textContent = values[element.dataset.count].toLocaleString("en");
     }
   }
 
-  // All that came since the last frame is drawn at once.
+  // Draws all rows received since the last animation frame.
   function draw() {
-    drawing = false;
-    const fresh = waiting.slice(-rowsMax);
-    waiting = [];
+    isDrawScheduled = false;
+    const fresh = queued.slice(-rowsMax);
+    queued = [];
     const lines = document.createDocumentFragment();
     for (const row of fresh.reverse()) lines.append(line(row));
     body.prepend(lines);
@@ -81,65 +81,65 @@
     count();
   }
 
-  function lost(reason) {
-    trouble.hidden = false;
+  function showProblem(reason) {
+    problem.hidden = false;
     document.getElementById("tail-reason").textContent = reason;
   }
 
-  function hear(message) {
-    lastHeard = Date.now();
+  function receive(message) {
+    lastReceived = Date.now();
     if (message.type === "refused") {
-      lost(message.reason);
-      wanted = false;
+      showProblem(message.reason);
+      enabled = false;
       return;
     }
-    heard = { seen: message.seen, leftOut: message.dropped + message.skipped };
+    received = { seen: message.seen, leftOut: message.dropped + message.skipped };
     shown += message.rows.length;
-    waiting.push(...message.rows);
-    if (!drawing) {
-      drawing = true;
+    queued.push(...message.rows);
+    if (!isDrawScheduled) {
+      isDrawScheduled = true;
       requestAnimationFrame(draw);
     }
     if (message.type === "lost") {
-      lost(message.reason);
-      say("stale");
+      showProblem(message.reason);
+      setState("stale");
       return;
     }
-    trouble.hidden = message.failures.length === 0;
-    if (!trouble.hidden) lost(message.failures.map((each) => `${each.broker}: ${each.reason}`).join(" "));
-    say(isPaused() ? "paused" : "live");
+    problem.hidden = message.failures.length === 0;
+    if (!problem.hidden) showProblem(message.failures.map((failure) => `${failure.broker}: ${failure.reason}`).join(" "));
+    setState(isPaused() ? "paused" : "live");
   }
 
   const isPaused = () => pause.getAttribute("aria-pressed") === "true";
 
   function connect() {
-    if (state.dataset.state !== "lost") say("connecting");
+    if (state.dataset.state !== "lost") setState("connecting");
     const address = new URL(box.dataset.feed, location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(address);
     socket.onopen = () => {
       retries = 0;
-      lastHeard = Date.now();
+      lastReceived = Date.now();
       if (isPaused()) socket.send(JSON.stringify({ paused: true }));
     };
-    socket.onmessage = (event) => hear(JSON.parse(event.data));
+    socket.onmessage = (event) => receive(JSON.parse(event.data));
     socket.onclose = (event) => {
       socket = null;
-      ended.seen += heard.seen;
-      ended.leftOut += heard.leftOut;
-      heard = { seen: 0, leftOut: 0 };
+      ended.seen += received.seen;
+      ended.leftOut += received.leftOut;
+      received = { seen: 0, leftOut: 0 };
       if (event.code === 4401) location.reload(); // the session ended: sign in again
-      else if (!wanted) rest();
+      else if (!enabled) showStopped();
       else {
-        say("lost");
-        setTimeout(() => wanted && socket === null && connect(), RETRY_MS[Math.min(retries, RETRY_MS.length - 1)]);
+        setState("lost");
+        setTimeout(() => enabled && socket === null && connect(), RETRY_MS[Math.min(retries, RETRY_MS.length - 1)]);
         retries += 1;
       }
     };
   }
 
-  function rest() {
-    say("still");
+  function showStopped() {
+    setState("still");
     stop.textContent = stop.dataset.textStart;
     pause.disabled = true;
   }
@@ -147,13 +147,13 @@
   pause.addEventListener("click", () => {
     pause.setAttribute("aria-pressed", String(!isPaused()));
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ paused: isPaused() }));
-    if (socket) say(isPaused() ? "paused" : "live");
+    if (socket) setState(isPaused() ? "paused" : "live");
   });
   stop.addEventListener("click", () => {
-    wanted = !wanted;
-    if (!wanted) {
+    enabled = !enabled;
+    if (!enabled) {
       if (socket) socket.close();
-      else rest();
+      else showStopped();
       return;
     }
     stop.textContent = stop.dataset.textStop;
@@ -166,8 +166,8 @@
     draw();
   });
   setInterval(() => {
-    const silent = Date.now() - lastHeard > SILENT_MS;
-    if (silent && (state.dataset.state === "live" || state.dataset.state === "paused")) say("stale");
+    const silent = Date.now() - lastReceived > SILENT_MS;
+    if (silent && (state.dataset.state === "live" || state.dataset.state === "paused")) setState("stale");
   }, 1000);
 
   document.getElementById("tail-tools").hidden = false;

@@ -1,4 +1,4 @@
-"""Fixtures of the console's tests: a real cluster, people with different rights, their browsers."""
+"""Fixtures of the console tests: a real cluster, users of all roles, their test clients."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ API = "/api/v1/clusters/local"
 
 @pytest.fixture(autouse=True)
 def _gateway_closes() -> Iterator[None]:
-    """No test sees an answer that the gateway kept from the one before."""
+    """Clear the gateway's cache before each test."""
     yield
     gateway.close()
 
@@ -31,7 +31,7 @@ def _cheap_passwords(settings: Settings) -> None:
 
 @pytest.fixture
 def local(shared_cluster: Cluster, settings: Settings) -> Cluster:
-    """The real cluster, which the console knows as `local`."""
+    """The real cluster, configured in the console as `local`."""
     settings.CONSOLE_CLUSTERS = {"local": shared_cluster.namesrv_addr}
     return shared_cluster
 
@@ -45,7 +45,7 @@ def traffic(shared_cluster: Cluster) -> Iterator[Traffic]:
 
 @pytest.fixture(autouse=True)
 def _empty_cluster(request: pytest.FixtureRequest) -> None:
-    """Lists are cut into pages: what other tests left must not push a test's own rows away."""
+    """Lists have pages: resources of other tests must not push a test's rows off the first page."""
     if "shared_cluster" in request.fixturenames:
         traffic: Traffic = request.getfixturevalue("traffic")
         traffic.clear()
@@ -59,13 +59,13 @@ def staff(db: None) -> User:
 
 @pytest.fixture
 def operator(db: None) -> User:
-    """May change what lives in a cluster, but delete no topic or group and configure no broker."""
+    """An operator: writes allowed, except deletion of topics and groups and broker settings."""
     return User.objects.create_user("operator", password="operator-password", is_staff=True)
 
 
 @pytest.fixture
 def reader(db: None) -> User:
-    """A viewer: signed in, but may only look."""
+    """A viewer: read-only."""
     return User.objects.create_user("reader", password="reader-password")
 
 
@@ -78,12 +78,12 @@ def browser(user: User | None) -> Client:
 
 @pytest.fixture
 def page(staff: User, local: Cluster) -> Client:
-    """The browser of somebody who may change things."""
+    """The test client of an operator."""
     return browser(staff)
 
 
 class Api:
-    """Calls the REST API with a token, as a script would."""
+    """Calls the REST API with a token, like a script."""
 
     def __init__(self, user: User) -> None:
         _instance, token = AuthToken.objects.create(user)

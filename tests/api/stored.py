@@ -1,4 +1,4 @@
-"""Messages and dead letters in a real cluster, for the tests of the pages and resources of both."""
+"""Messages and dead letters in a real cluster, for tests of pages and REST resources."""
 
 import base64
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import ConsumerSendMsgBackRequestHeader
 from tests.api.traffic import Traffic, poll
 
-#: A delay level that tells the broker to give up on the message at once.
+#: Delay level -1: the broker moves the message to the dead-letter queue at once.
 GIVE_UP = -1
 
 NASTY = '<script>alert("x")</script>&amp;\'"'
-#: Also where the console makes addresses of what messages say about themselves.
+#: Message properties with special characters; the console puts property values into URLs.
 NASTY_PROPERTIES = dict.fromkeys(
     (NASTY, "UNIQ_KEY", "RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RESENT_FROM"), NASTY
 )
-#: What no page may hold as it is, whatever people write into messages and addresses.
+#: Markup that no page may contain unescaped.
 RAW = (b"<script>alert", b'alert("x")')
 
 
 def routed_topic(traffic: Traffic, prefix: str, **settings: int | bool) -> str:
-    """A topic of a new name that the name server knows already."""
+    """A new topic, already registered at the name server."""
     topic = traffic.topic(prefix, **settings)
     wait_for_topic(traffic, topic)
     return topic
@@ -40,7 +40,7 @@ def wait_for_topic(traffic: Traffic, topic: str) -> None:
 
 
 def store(traffic: Traffic, *messages: Message, queue_id: int = 0) -> list[SendResult]:
-    """Send messages to one queue, one after the other."""
+    """Send messages to one queue, in sequence."""
 
     async def send(admin: AdminClient) -> list[SendResult]:
         return [await admin.send(traffic.broker_addr, each, queue_id) for each in messages]
@@ -53,7 +53,7 @@ def numbered(topic: str, count: int) -> list[Message]:
 
 
 def give_up(traffic: Traffic, group: str, topic: str, sent: Sequence[SendResult]) -> None:
-    """Send messages back as a consumer of the group does that wants no retry."""
+    """Send messages back like a consumer without retries: delay level -1."""
 
     async def send_back(_admin: AdminClient) -> None:
         client = RemotingClient(name="a consumer that gives up")

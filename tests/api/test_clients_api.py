@@ -1,4 +1,4 @@
-"""Who is connected: clients of every kind and producer groups, by API and page."""
+"""Connected clients and producer groups, by API and page."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ HOME = "/clusters/local"
 
 @pytest.fixture
 def producer(traffic: Traffic) -> Any:
-    """A producer that has sent a message, and its group."""
+    """A connected producer and the producer group."""
     group = traffic.group("makers")
 
     async def start() -> Producer:

@@ -11,7 +11,7 @@ from tests.api.traffic import Traffic, poll
 
 
 def line(api: Api, group: str) -> dict[str, Any]:
-    """The group's line in the list; one that was just made appears a moment later."""
+    """The list entry of the group; new groups appear with a delay."""
     return poll(lambda: [one for one in listed(api, group) if one["name"] == group])[0]
 
 
@@ -112,7 +112,7 @@ def test_deleting_a_group_keeps_its_dead_letters_unless_told(api: Api, traffic: 
     group = traffic.group("letters")
     suffix = group.removeprefix("letters-")
     letters = traffic.topic(f"%DLQ%{group}")
-    # The helper adds a suffix of its own; the group's name must match its dead letters.
+    # The helper appends a suffix; the group name must match the dead-letter topic.
     owner = letters.removeprefix("%DLQ%")
     assert api("post", "/groups", {"name": owner}).status_code == 201
     traffic.send(letters, 2)

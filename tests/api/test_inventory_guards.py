@@ -1,4 +1,4 @@
-"""Changes that are safe to make: dry run, conflicts, protection, confirmation, many, undo."""
+"""Guards of changes: dry run, conflicts, protection, confirmation, bulk operations, undo."""
 
 from typing import Any
 

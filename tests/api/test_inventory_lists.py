@@ -1,4 +1,4 @@
-"""Lists of topics and groups: what they show, how they are ordered, and what they cost."""
+"""Lists of topics and groups: content, order, and number of requests."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,9 +24,9 @@ from tests.support.cluster import Cluster
 
 HOME = "/clusters/local"
 MANY = 60
-#: What a page may ask the database: session, user, role, and what is protected.
+#: Maximum database queries of a page: session, user, role, protection.
 QUERIES_MAX = 5
-#: What a list asks the cluster, however many rows it has.
+#: Requests of a list to the cluster, independent of the number of rows.
 LISTS = {
     f"{HOME}/topics/?ordering=-stored": {
         RequestCode.GET_BROKER_CLUSTER_INFO: 1,
@@ -51,7 +51,7 @@ LISTS = {
 
 @pytest.fixture
 def crowd(traffic: Traffic) -> str:
-    """More topics and groups than a page shows, made at one go; returns their prefix."""
+    """More topics and groups than one page, created in bulk; returns the name prefix."""
 
     async def make(admin: AdminClient) -> None:
         for number in range(MANY):
@@ -67,7 +67,7 @@ def crowd(traffic: Traffic) -> str:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
-    """Counts what the console asks brokers and name servers, by code."""
+    """Counts requests to brokers and name servers, by request code."""
     counts: Counter[int] = Counter()
     ask_broker, ask_name_server = AdminBase._invoke, AdminBase._ask_name_server
 

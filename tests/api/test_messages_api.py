@@ -177,13 +177,13 @@ def test_an_id_that_names_nothing(api: Api, text: str) -> None:
 def test_a_broker_that_does_not_answer_may_have_the_message(api: Api, traffic: Traffic) -> None:
     with traffic.dead_broker("127.0.0.1:1") as name:
         problem = poll(lambda: missing_from(api, name))
-        assert problem["hint"] == "A broker that did not answer may have it."
+        assert problem["hint"] == "A failed broker may have the message."
         result = api("post", "/dlq/group/resend", {"ids": ["0" * 32]}).json()
         assert "127.0.0.1:1" in result["outcomes"][0]["reason"]
 
 
 def missing_from(api: Api, broker: str) -> dict[str, Any]:
-    """The problem of an unknown id as soon as it names the broker."""
+    """The problem body of an unknown id, once the broker is named."""
     problem: dict[str, Any] = api.get(f"/messages/{'0' * 32}", status=404)
     named = [each for each in problem.get("failures", ()) if each["broker"] == broker]
     return problem if named else {}

@@ -1,4 +1,4 @@
-"""Bodies as pages and resources show them: what was sent, and never bytes as text."""
+"""Message bodies on pages and in REST resources: lossless, and no bytes shown as text."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def topic(traffic: Traffic) -> str:
 
 
 def sent_with(traffic: Traffic, topic: str, body: bytes, kind: CompressionType) -> str:
-    """Send a body compressed; returns its offset id."""
+    """Send a compressed body; returns the offset message id."""
 
     async def send() -> str:
         settings = ProducerSettings(compress_over_bytes=1, compress_type=kind)

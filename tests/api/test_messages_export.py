@@ -1,4 +1,4 @@
-"""Exports of messages: started with permission, run in the background, whole, and harmless."""
+"""Exports of messages: permission, background job, completeness, no formulas in cells."""
 
 import base64
 import csv
@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.areas.messages import exports
+from console.areas.messages import export
 from console.services.jobs import ledger, retry, runner, tasks
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
@@ -31,7 +31,7 @@ MANY = 100_000
 
 @pytest.fixture(autouse=True)
 def queue(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[int]:
-    """A task queue that takes every job and runs none; holds their numbers."""
+    """A task queue that accepts jobs without running them; contains the job numbers."""
     settings.GANTRY_HOME = tmp_path
     taken: list[int] = []
     monkeypatch.setattr(tasks, "redis_problem", lambda: None)
@@ -47,7 +47,7 @@ def topic(traffic: Traffic) -> str:
 
 
 def exported(api: Api, **wish: Any) -> tuple[Job, bytes]:
-    """Start an export, run it to its end in this process, fetch its file."""
+    """Start an export, run the job in this process, fetch the file."""
     answer = api("post", "/messages/exports", wish)
     assert answer.status_code == 202, answer.content
     number = answer.json()["job"]
@@ -85,7 +85,7 @@ def test_only_what_the_list_shows_is_exported(
     api: Api, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(traffic, *numbered(topic, 30), Message(topic, b"\xff\x00", tags="other"))
-    monkeypatch.setattr(exports, "PAGE_ROWS", 4)
+    monkeypatch.setattr(export, "PAGE_ROWS", 4)
     _job, data = exported(api, topic=topic, tags="t", body="message 2")
     rows = [json.loads(line) for line in data.splitlines()]
     wanted = ["message 2"] + [f"message 2{digit}" for digit in range(10)]

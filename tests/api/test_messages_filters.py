@@ -1,4 +1,4 @@
-"""Searching a topic with filters: budgets, going on from a cursor, trying a filter out."""
+"""Filtered searches in a topic: scan budget, continuation by cursor, filter tests."""
 
 import json
 
@@ -17,7 +17,7 @@ TEST = "/messages:test-filter"
 
 @pytest.fixture
 def topic(traffic: Traffic) -> str:
-    """60 messages in two queues, every third of them red."""
+    """60 messages in two queues, every third message red."""
     topic = routed_topic(traffic, "sifted")
     for queue_id in (0, 1):
         store(
@@ -136,11 +136,11 @@ def test_the_page_shows_how_far_a_search_is_and_leads_on(
 ) -> None:
     monkeypatch.setattr(questions, "SCAN_MESSAGES_MAX", 45)
     shown = html(page, f"/clusters/local/messages/?topic={topic}&tags=red&queue=")
-    assert "45 looked at, 15 match, 15 before them are left" in shown
-    assert "Search on" in shown
+    assert "45 scanned, 15 matched, 15 remaining" in shown
+    assert "Continue search" in shown
     done = html(page, f"/clusters/local/messages/?topic={topic}&tags=nosuch&last=5m")
-    assert "45 looked at" in done
+    assert "45 scanned" in done
     monkeypatch.setattr(questions, "SCAN_MESSAGES_MAX", 100)
     nothing = html(page, f"/clusters/local/messages/?topic={topic}&tags=nosuch")
-    assert "No message passes the filter" in nothing
-    assert "Everything was looked at." in nothing
+    assert "No message matches the filter" in nothing
+    assert "Search complete." in nothing

@@ -1,4 +1,4 @@
-"""Sending from the console: every type, read back with the right properties, and all refusals."""
+"""Sends from the console: all message types with stored properties, and all refusals."""
 
 import base64
 import json
@@ -32,15 +32,15 @@ def send(api: Api, **draft: Any) -> list[dict[str, Any]]:
 
 
 def stored_in(api: Api, topic: str, count: int) -> list[dict[str, Any]]:
-    """The messages of a topic, once there are so many, each with all that is known of it."""
+    """The messages of a topic with details, once `count` messages are stored."""
 
-    def look() -> list[dict[str, Any]]:
+    def stored() -> list[dict[str, Any]]:
         items = api.get(f"/messages?topic={topic}")["items"]
         return items if len(items) >= count else []
 
-    items = poll(look)
+    items = poll(stored)
     assert len(items) == count
-    return [api.get(f"/messages/{each['offset_msg_id']}") for each in items]
+    return [api.get(f"/messages/{item['offset_msg_id']}") for item in items]
 
 
 @pytest.mark.must_beat(25)
@@ -108,11 +108,11 @@ def test_many_are_sent_in_batches_and_each_has_its_own_id(api: Api, topic: str) 
 def test_a_trace_is_written_when_it_is_wanted(api: Api, topic: str) -> None:
     [sent] = send(api, topic=topic, trace=True)
 
-    def look() -> list[Any]:
+    def stored() -> list[Any]:
         answer = api("get", f"/messages?topic={TRACE_TOPIC}&body={sent['msg_id']}")
         return answer.json()["items"] if answer.status_code == 200 else []
 
-    assert poll(look)
+    assert poll(stored)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The live tail of a topic: who gets which rows, what is counted, what happens in trouble."""
+"""The live tail of a topic: rows by listener, counts, failures."""
 
 import asyncio
 import json
@@ -31,9 +31,9 @@ def listener(transactional_db: None, local: Cluster) -> User:
 
 @pytest.fixture(autouse=True)
 async def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setattr(tails, "LOOK_S", 0.05)
-    monkeypatch.setattr(tails, "REST_S", 0.05)
-    monkeypatch.setattr(feeds, "STILL_S", 0.2)
+    monkeypatch.setattr(tails, "POLL_INTERVAL_S", 0.05)
+    monkeypatch.setattr(tails, "RETRY_DELAY_S", 0.05)
+    monkeypatch.setattr(feeds, "HEARTBEAT_S", 0.2)
     yield
     await tails.stop_tails()
 
@@ -48,7 +48,7 @@ async def tail(user: User | None, **query: str) -> Socket:
 
 
 async def rows_of(socket: Socket, count: int) -> list[dict[str, Any]]:
-    """Rows until there are so many."""
+    """Frames until the number of rows is reached."""
     rows: list[dict[str, Any]] = []
 
     def enough(message: dict[str, Any]) -> bool:
@@ -202,7 +202,7 @@ def test_the_page_keeps_what_it_follows_in_its_address(listener: User, traffic: 
     page = browser(listener)
     shown = html(page, f"/clusters/local/messages/tail/?topic={topic}&tags=red&rate=20")
     assert f"/ws/clusters/local/messages/tail?topic={topic}&amp;tags=red&amp;rate=20" in shown
-    assert "Which topic?" in html(page, "/clusters/local/messages/tail/")
+    assert "Select a topic" in html(page, "/clusters/local/messages/tail/")
 
 
 def test_a_hostile_address_is_shown_and_never_run(page: Client) -> None:

@@ -1,4 +1,4 @@
-"""All messages of a topic, page by page, while producers go on writing to it."""
+"""All messages of a topic, page by page, during concurrent sends."""
 
 import threading
 
@@ -44,7 +44,7 @@ def test_a_walk_by_cursor_meets_every_message_once_while_others_are_written(
 
 
 class Writing:
-    """Sends to a topic until it is stopped."""
+    """Sends to a topic until stop()."""
 
     def __init__(self, traffic: Traffic, topic: str) -> None:
         self._traffic, self._topic = traffic, topic
@@ -54,7 +54,7 @@ class Writing:
         self._thread.start()
 
     def stop(self) -> int:
-        """End it; returns how many messages were sent meanwhile."""
+        """Stop sending; returns the number of sent messages."""
         self._done.set()
         self._thread.join()
         return self._sent

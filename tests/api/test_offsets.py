@@ -1,4 +1,4 @@
-"""Moving a group to other offsets: preview, reset, check, undo; offline and online."""
+"""Offset resets: preview, reset, check, undo; offline and online groups."""
 
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +20,7 @@ STORED = 8
 
 
 class Behind:
-    """A group with a place in a topic of two queues with eight messages each."""
+    """A group with offsets in a topic of two queues, eight messages per queue."""
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
@@ -206,12 +206,12 @@ def test_the_wizard_shows_moves_and_undoes(page: Client, api: Api, behind: Behin
     each = [f"{b}:{q}:{o}" for b, q, o in planned_offsets(api, behind)]
     assert all(f'value="{value}"' in shown for value in each)
     answer = page.post(address, {"each": each}, follow=True)
-    assert "The group has moved" in answer.content.decode()
+    assert "Reset complete" in answer.content.decode()
     assert offsets(api, behind) == [5, 7]
     number = OffsetReset.objects.get().pk
     page.post(f"{home}{number}/undo/", follow=True)
     assert offsets(api, behind) == [3, 5]
-    assert b"There is nothing to undo" in page.post(f"{home}{number}/undo/", follow=True).content
+    assert b"Nothing to undo" in page.post(f"{home}{number}/undo/", follow=True).content
 
 
 def planned_offsets(api: Api, behind: Behind) -> list[tuple[str, int, int]]:

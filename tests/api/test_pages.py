@@ -1,4 +1,4 @@
-"""Pages of clusters, topics and groups as a browser without scripts sees them."""
+"""Pages of clusters, topics and groups in a browser without scripts."""
 
 import re
 from html.parser import HTMLParser
@@ -17,7 +17,7 @@ NOWHERE = "127.0.0.1:1"
 
 
 class Shape(HTMLParser):
-    """What a page is made of: tags that are open or closed wrongly, ids, headings, links."""
+    """Structure of a page: unbalanced tags, ids, headings, links."""
 
     VOID = frozenset({"meta", "link", "input", "br", "path", "img", "hr", "rect"})
 
@@ -58,7 +58,7 @@ def html(client: Client, path: str, status: int = 200, **headers: str) -> str:
 
 @pytest.fixture
 def lively(traffic: Traffic) -> tuple[str, str]:
-    """A topic with messages and a group that is behind in it."""
+    """A topic with messages, and a group with lag."""
     topic, group = traffic.topic("lively", write_queue_nums=1, read_queue_nums=1), traffic.group()
     traffic.send(topic, 3)
     traffic.commit(group, topic, 0, 1)
@@ -123,7 +123,7 @@ def test_the_overview_shows_numbers_before_any_script_runs(
 
 
 def shown(page: Client, path: str, *words: str) -> str:
-    """The page, once it shows all these words."""
+    """The page, once all words are shown."""
 
     def look() -> str:
         text: str = page.get(path).content.decode()
@@ -139,7 +139,7 @@ def test_permissions_are_shown_in_words_and_number(
     page: Client, traffic: Traffic, perm: int, words: str
 ) -> None:
     topic = traffic.topic("perm", perm=perm)
-    text = shown(page, f"{HOME}/topics/{topic}/", "Where it lives")
+    text = shown(page, f"{HOME}/topics/{topic}/", ">Brokers</h2>")
     assert f"{words} <b>{perm}</b>" in text
     assert f"{words} <b>{perm}</b>" in html(page, f"{HOME}/topics/?q={topic}")
 
@@ -155,7 +155,7 @@ def test_lists_search_filter_and_sort_in_their_address(page: Client, traffic: Tr
 
 
 def test_htmx_gets_the_part_and_browsers_the_page(page: Client) -> None:
-    address = f"{HOME}/topics/?q=TBW102"  # other tests may have filled the first page
+    address = f"{HOME}/topics/?q=TBW102"  # topics of other tests can fill the first page
     whole = page.get(address)
     part = page.get(address, headers={"HX-Request": "true"})
     assert b"<html" in whole.content
@@ -183,11 +183,11 @@ def test_a_topic_is_created_edited_and_deleted(page: Client, traffic: Traffic) -
     assert etag is not None
     changed = {**form, "perm": "2", "etag": etag[1]}
     preview = page.post(edit, {**changed, "preview": ""}).content.decode()
-    assert "This would change" in preview
+    assert "<h2>Changes</h2>" in preview
     assert "read + write <b>6</b>" in preview
     assert "write only <b>2</b>" in preview
     same = page.post(edit, {**form, "preview": ""}).content.decode()
-    assert "Nothing would change" in same
+    assert "No changes" in same
 
     answer = page.post(edit, {**changed, "save": ""})
     assert answer.status_code == 302, answer.content
@@ -252,7 +252,7 @@ def test_a_group_is_created_edited_and_deleted(page: Client, traffic: Traffic) -
     }
     answer = page.post(f"{HOME}/create-group/", form)
     assert answer.status_code == 302, answer.content
-    assert "It has not consumed anything yet" in html(page, f"{HOME}/groups/{name}/")
+    assert "No committed offsets" in html(page, f"{HOME}/groups/{name}/")
 
     edit = f"{HOME}/groups/{name}/edit/"
     etag = re.search(r'name="etag" value="([0-9a-f]+)"', html(page, edit))
@@ -281,7 +281,7 @@ def test_a_group_and_its_client(page: Client, traffic: Traffic) -> None:
         assert link is not None
         client = html(page, link[1])
         assert "PYTHON" in client
-        assert "Queues it holds" in client
+        assert "Assigned queues" in client
 
 
 def test_a_reader_sees_pages_without_what_they_may_not_do(

@@ -1,4 +1,4 @@
-"""Lists as files: what the page shows on all its pages, in its order, harmless, with permission."""
+"""Exports of lists: all rows in the list's order, no formulas in cells, permission."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
 
 HOME = "/clusters/local"
-#: Each list's page and, where it has one, a choice of its filter.
+#: Page of each list, and a filter value for lists with a filter.
 LISTS = {
     "topics": ("topics/", "type=normal"),
     "groups": ("groups/", "show=behind"),
@@ -38,7 +38,7 @@ LISTS = {
 
 @pytest.fixture(autouse=True)
 def queue(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[int]:
-    """A task queue that takes every job and runs none; holds their numbers."""
+    """A task queue that accepts jobs without running them; contains the job numbers."""
     settings.GANTRY_HOME = tmp_path
     taken: list[int] = []
     monkeypatch.setattr(tasks, "redis_problem", lambda: None)
@@ -49,7 +49,7 @@ def queue(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -
 
 
 def exported(api: Api, **wish: Any) -> tuple[Job, bytes]:
-    """Start an export, run it to its end in this process, fetch its file."""
+    """Start an export, run the job in this process, fetch the file."""
     answer = api("post", "/exports", wish)
     assert answer.status_code == 202, answer.content
     number = answer.json()["job"]
@@ -96,7 +96,7 @@ def test_the_list_of_topics_is_exported_as_it_is_shown(
 
 
 def in_order(api: Api, mark: str, stored: list[int]) -> Any:
-    """The items of the list, once the broker tells so many of each."""
+    """The items of the list, once the broker reports the expected counts."""
     items = api.get(f"/topics?q={mark}-&ordering=-stored&type=unspecified")["items"]
     told = [each["numbers"]["stored"] if each["numbers"] else None for each in items]
     return items if told == stored else None

@@ -11,7 +11,7 @@ from tests.api.traffic import Traffic, poll
 
 
 def line(api: Api, topic: str) -> dict[str, Any]:
-    """The topic's line in the list; one that was just made appears a moment later."""
+    """The list entry of the topic; new topics appear with a delay."""
     return poll(lambda: [one for one in listed(api, topic) if one["name"] == unquote(topic)])[0]
 
 

@@ -1,6 +1,6 @@
-"""Life in a cluster for the tests of the console: topics, groups, messages, consumers.
+"""Traffic in a cluster for the console tests: topics, groups, messages, consumers.
 
-Everything runs on one loop in a thread of its own, because Django's test client blocks.
+All clients run on one event loop in a separate thread, because Django's test client blocks.
 """
 
 import time
@@ -47,7 +47,7 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class Traffic:
-    """Asks and changes one cluster directly, behind the console's back."""
+    """Reads and changes one cluster directly, without the console."""
 
     def __init__(self, namesrv_addr: str, broker_addr: str) -> None:
         self.namesrv_addr = namesrv_addr
@@ -65,11 +65,11 @@ class Traffic:
         return self._loop.wait(run(), WAIT_S)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something on the loop that clients live on."""
+        """Run a coroutine on the event loop of the clients."""
         return self._loop.wait(work, WAIT_S)
 
     def clear(self) -> None:
-        """Delete every topic and group that is not the broker's own."""
+        """Delete all topics and groups except system topics and groups."""
 
         async def delete(admin: AdminClient) -> None:
             clusters = (await admin.cluster_info()).cluster_addr_table
@@ -85,7 +85,7 @@ class Traffic:
         self.admin(delete)
 
     def topic(self, prefix: str = "topic", **settings: int | bool) -> str:
-        """Create a topic of a new name."""
+        """Create a topic with a new name."""
         name = f"{prefix}-{uuid4().hex[:8]}"
         config = TopicConfig(
             topic_name=name, **{"read_queue_nums": 2, "write_queue_nums": 2, **settings}
@@ -94,7 +94,7 @@ class Traffic:
         return name
 
     def group(self, prefix: str = "group", **settings: int | bool) -> str:
-        """Create a group of a new name."""
+        """Create a group with a new name."""
         name = f"{prefix}-{uuid4().hex[:8]}"
         config = SubscriptionGroupConfig(group_name=name, **settings)
         self.admin(lambda admin: admin.create_group(self.broker_addr, config))
@@ -109,7 +109,7 @@ class Traffic:
         self._loop.wait(run(), WAIT_S)
 
     def send_many(self, topic: str, bodies: Iterable[bytes], batch: int = 1_000) -> None:
-        """Send many small messages, in batches that go round the topic's queues."""
+        """Send many small messages, in batches over the topic's queues."""
 
         async def run() -> None:
             async with Producer("console-tests", self.namesrv_addr) as producer:
@@ -119,7 +119,7 @@ class Traffic:
         self._loop.wait(run(), SEND_MANY_S)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Give the group a place in a queue."""
+        """Commit an offset of the group in a queue."""
         self.admin(
             lambda admin: admin.update_consumer_offset(
                 self.broker_addr, group, topic, queue_id, offset
@@ -137,7 +137,7 @@ class Traffic:
         hooks: Sequence[ClientHook] = (),
         retries_max: int = 16,
     ) -> Iterator[PushConsumer]:
-        """A consumer of the group that takes every message which it accepts."""
+        """A consumer of the group; acknowledges messages that pass `accepts`."""
 
         async def take(messages: list[MessageExt]) -> ConsumeStatus:
             refused = [each for each in messages if not accepts(each)]
@@ -159,7 +159,7 @@ class Traffic:
 
     @contextmanager
     def dead_broker(self, addr: str) -> Iterator[str]:
-        """A broker that the name server lists and nobody can reach."""
+        """A broker with a registration at the name server and an unreachable address."""
         name = f"broker-{uuid4().hex[:6]}"
         header = RegisterBrokerRequestHeader(
             broker_name=name,
@@ -188,14 +188,14 @@ class Traffic:
             yield name
         finally:
             self._loop.wait(client.close(), WAIT_S)
-            # The name server forgets a broker when its connection ends, a moment later.
+            # The name server removes a broker shortly after the end of the connection.
             poll(
                 lambda: name not in self.admin(lambda admin: admin.cluster_info()).broker_addr_table
             )
 
 
 def poll(look: Callable[[], T], timeout_s: float = WAIT_S) -> T:
-    """Look again and again until the answer is true; fail when the time is over."""
+    """Poll until the answer is true; fail at the deadline."""
     deadline = time.monotonic() + timeout_s
     while True:
         value = look()

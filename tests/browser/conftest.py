@@ -1,7 +1,7 @@
-"""A whole Gantry, started as a newcomer starts it, and a real Chromium in front of it.
+"""A complete Gantry, started with `manage.py up`, and a real Chromium.
 
-One Gantry serves all browser tests of a run, since `tests/support/scheduling.py` keeps them in one
-worker. Screenshots of failures are left in the test's temporary folder.
+One Gantry serves all browser tests of a run: `tests/support/scheduling.py` assigns the tests to one
+worker. Screenshots of failures are in the test's temporary folder.
 """
 
 import json
@@ -26,7 +26,7 @@ READY_TIMEOUT_S = 180
 STOP_TIMEOUT_S = 60
 PAGE_TIMEOUT_MS = 20_000
 PASSWORD = "correct horse battery"
-#: Retries come after one second each, so that a dead letter takes seconds.
+#: Delay of one second per retry, for dead letters within seconds.
 FAST_RETRIES = " ".join(["1s"] * 18)
 CHROMIUM_ARGS = [
     "--no-sandbox",
@@ -45,7 +45,7 @@ class Gantry:
     url: str
     namesrv_addr: str
     cluster: str = "local"
-    #: Of the program that started the others and watches them.
+    #: Process id of the launcher.
     pid: int = 0
 
     def page(self, path: str = "") -> str:
@@ -53,7 +53,7 @@ class Gantry:
 
 
 class Output:
-    """The lines of a program, read by a thread so that waiting for one can end."""
+    """Output lines of a program, read by a thread, for waits with a deadline."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.lines: list[str] = []
@@ -69,7 +69,7 @@ class Output:
         self._coming.put(None)
 
     def close(self) -> None:
-        """After the program's end: read the rest, and give the pipe back."""
+        """Read the remaining output after the end of the program, and close the pipe."""
         self._reader.join()
         self._stream.close()
 
@@ -102,7 +102,7 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
             **os.environ,
             "GANTRY_ADMIN_PASSWORD": PASSWORD,
             "ROCKETMQ_MESSAGE_DELAY_LEVEL": FAST_RETRIES,
-            "CONSOLE_INGEST_MINUTES": "0",  # jobs start when a test says so
+            "CONSOLE_INGEST_MINUTES": "0",  # no scheduled jobs during the tests
         },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -128,10 +128,10 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
 
 @pytest.fixture
 def chromium() -> Iterator[Browser]:
-    """A browser of its own for each test.
+    """A separate browser per test.
 
-    Playwright keeps an event loop running in this thread for as long as it is started, and other
-    tests of the same worker start theirs.
+    Playwright runs an event loop in this thread from start to stop, and other tests of the worker
+    start event loops too.
     """
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
@@ -146,7 +146,7 @@ def chromium() -> Iterator[Browser]:
 def page(
     gantry: Gantry, chromium: Browser, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Page]:
-    """A page of a signed-in admin. It fails the test when the page's own scripts fail."""
+    """A page of a signed-in admin. Script errors of the page fail the test."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
     context.set_default_timeout(PAGE_TIMEOUT_MS)
     page = context.new_page()
@@ -162,7 +162,7 @@ def page(
 
 @pytest.fixture(scope="session")
 def spark() -> None:
-    """Skips what needs Spark where there is no Java for it."""
+    """Skips tests with Spark when no usable Java is found."""
     command = [sys.executable, "-m", "spark_jobs", "check", "--json"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     found = json.loads(answer.stdout)
@@ -171,7 +171,7 @@ def spark() -> None:
 
 
 def is_fault(text: str) -> bool:
-    """What the browser says when a page breaks its own content policy, or a file is missing."""
+    """Browser messages about content policy violations and missing files."""
     return "Content Security Policy" in text or "404" in text
 
 

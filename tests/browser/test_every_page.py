@@ -1,7 +1,7 @@
-"""Every page of the console, found by following its links as a person would.
+"""Every page of the console, found by following links.
 
-Looks at one page of each kind, in both themes: axe finds nothing serious, nothing is loaded from
-another host, and no link leads nowhere.
+Checks one page per route, in both themes: axe reports no serious violation, no resource is loaded
+from another host, and no link is broken.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from tests.browser.waiting import wait_until
 
 SERIOUS = {"serious", "critical"}
 PAGES_MAX = 120
-#: What a person reads elsewhere, and what answers with files.
+#: Routes to skip: external documentation and file downloads.
 NOT_PAGES = ("/api/", "/accounts/logout", "/static/")
 CONTRAST = {"runOnly": ["color-contrast"]}
 
 
 class Walk:
-    """Follows links, one address of each kind of page."""
+    """Follows links, one address per route."""
 
     def __init__(self, page: Page, gantry: Gantry) -> None:
         self.page, self.root = page, gantry.url
@@ -36,7 +36,7 @@ class Walk:
         page.on("response", self._answered)
 
     def pages(self, first: str) -> Iterator[str]:
-        """Go to each page and give its address, while it is shown."""
+        """Open each page and yield the address."""
         waiting = [first]
         while waiting:
             address = waiting.pop(0)
@@ -55,7 +55,7 @@ class Walk:
             waiting += [urldefrag(urljoin(address, href)).url for href in hrefs]
 
     def _kind(self, address: str) -> str | None:
-        """The route behind an address; None for what is no page of this console."""
+        """The route of an address; None for addresses outside the console."""
         path = urlsplit(address).path
         if not address.startswith(self.root) or path.startswith(NOT_PAGES):
             return None
@@ -76,7 +76,7 @@ class Walk:
 
 @pytest.fixture
 def busy(gantry: Gantry) -> Iterator[Traffic]:
-    """Something to see: a topic, its group, messages, a dead letter."""
+    """Test data: a topic, a group, messages, a dead letter."""
     with Traffic(gantry.namesrv_addr, "walked", "walkers") as traffic:
         traffic.send(b'{"order": 1}', "walk-1")
         wait_until(lambda: len(traffic.refused) >= 2, "the message was refused twice")
@@ -88,7 +88,7 @@ def busy(gantry: Gantry) -> Iterator[Traffic]:
 def test_every_page_is_accessible_and_complete(page: Page, gantry: Gantry, busy: Traffic) -> None:
     axe, found = Axe(), []
     walk = Walk(page, gantry)
-    page.emulate_media(reduced_motion="reduce")  # no colours on their way to others
+    page.emulate_media(reduced_motion="reduce")  # no color transitions
     for address in walk.pages(gantry.page()):
         found += serious(axe.run(page), f"{address} (light)")
         page.emulate_media(color_scheme="dark")
@@ -101,7 +101,7 @@ def test_every_page_is_accessible_and_complete(page: Page, gantry: Gantry, busy:
 
 
 def serious(results: AxeResults, where: str) -> list[str]:
-    """Serious violations as lines: where, which rule, which element."""
+    """Serious violations as lines: page, rule, element."""
     return [
         f"{where}: {violation['id']}: {violation['help']}: {node['html'][:160]}"
         for violation in results.response["violations"]

@@ -1,4 +1,4 @@
-"""A list becomes a file: the button, the form, the job in a real worker, the download."""
+"""Export of a list: button, form, job in a real worker, download."""
 
 import csv
 import re

@@ -1,6 +1,6 @@
-"""As a new user would: the failing consumer is found, its reason read, its dead letters sent again.
+"""An incident: find the failing consumer, read the exception, resend the dead letters.
 
-Every step follows what the page before offers; no address is typed.
+Every step follows a link or button of the previous page; no address is typed.
 """
 
 import uuid
@@ -56,15 +56,15 @@ def test_a_running_group_is_moved_and_seen_to_have_moved(page: Page, gantry: Gan
         page.goto(gantry.page(f"groups/?q={group}"))
         wait_until(lambda: reloaded(page, group), f"{group} in the list of groups")
         page.get_by_role("link", name=group, exact=True).click()
-        page.get_by_role("link", name="Move offsets").click()
-        page.get_by_label("the beginning: consume all of it again").check()
-        page.get_by_role("button", name="Show what would happen").click()
-        expect(page.get_by_role("heading", name="What would happen")).to_be_visible()
-        page.get_by_role("button", name="Move").click()
+        page.get_by_role("link", name="Reset offsets").click()
+        page.get_by_label("earliest: consume all stored messages again").check()
+        page.get_by_role("button", name="Preview changes").click()
+        expect(page.get_by_role("heading", name="Preview", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Reset").click()
         wait_until(
             lambda: [each.msg_id for each in traffic.accepted].count(sent[0]) > 1, "a second time"
         )
-        expect(page.get_by_role("heading", name="Where the group is now")).to_be_visible()
+        expect(page.get_by_role("heading", name="Current offsets")).to_be_visible()
 
 
 @pytest.mark.must_beat(5)
@@ -86,7 +86,7 @@ def test_a_replay_runs_to_its_end_and_shows_it(page: Page, gantry: Gantry) -> No
 
 
 def reloaded(page: Page, text: str) -> bool:
-    """Whether the page has a link with the text when it is read again."""
+    """True when the page has a link with the text, after a reload if needed."""
     if page.get_by_role("link", name=text, exact=True).count():
         return True
     page.reload()

@@ -1,4 +1,4 @@
-"""Programs are killed while pages are open: the pages say so within seconds, and recover."""
+"""Killed processes and open pages: pages show the failure within seconds, and recover."""
 
 import uuid
 
@@ -17,7 +17,7 @@ RECOVERED_MS = 90_000
 
 
 def program_of(gantry: Gantry, *marks: str) -> psutil.Process:
-    """One of the programs; when it is killed, whoever started it starts it again."""
+    """A process of Gantry; the launcher restarts killed processes."""
     for child in psutil.Process(gantry.pid).children():
         if any(mark in part for mark in marks for part in child.cmdline()):
             return child
@@ -35,18 +35,18 @@ def test_pages_are_stale_without_a_broker_or_name_server_and_recover(
     expect(overview.locator("#live-state")).to_have_attribute("data-state", "live")
     follow_live(page, gantry, topic)
     victim = program_of(gantry, program)
-    victim.suspend()  # killed at once it could be back before anybody notices
+    victim.suspend()  # a single kill could be over before the page notices
     try:
         expect(overview.locator("#live-state")).not_to_have_attribute(
             "data-state", "live", timeout=NOTICED_MS
         )
-        if program == "core_broker":  # a tail knows its brokers, and needs no name server at once
-            expect(page.locator("#tail-trouble")).to_be_visible(timeout=NOTICED_MS)
+        if program == "core_broker":  # a tail has cached routes and needs no name server at once
+            expect(page.locator("#tail-problem")).to_be_visible(timeout=NOTICED_MS)
     finally:
         victim.kill()
     for tab, state in ((overview, "#live-state"), (page, "#tail-state")):
         expect(tab.locator(state)).to_have_attribute("data-state", "live", timeout=RECOVERED_MS)
-    expect(page.locator("#tail-trouble")).to_be_hidden(timeout=RECOVERED_MS)
+    expect(page.locator("#tail-problem")).to_be_hidden(timeout=RECOVERED_MS)
     run(send(gantry, [Message(topic, b"after the trouble")]))
     expect(page.locator("#tail-rows")).to_contain_text("after the trouble")
     overview.close()
@@ -57,7 +57,7 @@ def test_jobs_are_marked_old_without_redis_and_recover(page: Page, gantry: Gantr
     lost = page.locator("#jobs-lost")
     expect(lost).to_be_hidden()
     server = program_of(gantry, "valkey-server", "redis-server")
-    server.suspend()  # killed at once it would be back before anybody notices
+    server.suspend()  # a single kill would be over before the page notices
     try:
         expect(lost).to_be_visible(timeout=NOTICED_MS)
     finally:

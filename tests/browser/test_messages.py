@@ -1,4 +1,4 @@
-"""Messages in a browser: the palette, live tails, a search that goes on, a tree of JSON."""
+"""Messages in a browser: palette, live tails, continued search, JSON tree."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ FLOOD_RATE = 5_000
 
 
 def run(work: object) -> None:
-    """Run a coroutine in a thread of its own: Playwright keeps a loop in this one."""
+    """Run a coroutine in a separate thread: Playwright has an event loop in this thread."""
     failures: list[BaseException] = []
 
     def inside() -> None:
@@ -156,7 +156,7 @@ def test_a_search_goes_on_by_itself_until_everything_was_looked_at(
     run(flood(gantry, topic))
     page.goto(gantry.page(f"messages/?topic={topic}&body=%24.needle&body_test=json"))
     expect(page.locator("#found tbody tr")).to_have_count(1)
-    expect(page.locator("#scan")).to_contain_text("30,001 looked at, 1 match, 0 before them")
+    expect(page.locator("#scan")).to_contain_text("30,001 scanned, 1 matched, 0 remaining")
 
 
 @pytest.mark.must_beat(33)
@@ -180,12 +180,12 @@ def test_a_message_is_written_sent_and_sent_again(page: Page, gantry: Gantry, to
     page.goto(gantry.page(f"messages/send/?topic={topic}"))
     page.get_by_label("Body", exact=True).fill('{"order": 7}')
     page.get_by_label("Type").select_option("fifo")
-    expect(page.get_by_label("The transaction ends with")).to_be_hidden()
+    expect(page.get_by_label("Transaction outcome")).to_be_hidden()
     page.get_by_label("Message group").fill("order-7")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text("1 message is stored")).to_be_visible()
     page.locator("td.id a").first.click()
-    page.get_by_role("link", name="Send again").click()
+    page.get_by_role("link", name="Resend").click()
     expect(page.get_by_label("Message group")).to_have_value("order-7")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text("1 message is stored")).to_be_visible()

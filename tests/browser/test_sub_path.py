@@ -1,4 +1,4 @@
-"""The console below /mq/ of somebody's site: pages, live numbers, API and its try-it page."""
+"""The console below the path /mq/: pages, live metrics, API and API documentation."""
 
 import os
 import re
@@ -23,7 +23,7 @@ LIVE_TIMEOUT_MS = 60_000
 
 @pytest.fixture(scope="module")
 def console(gantry: Gantry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
-    """A second console of the same cluster, below /mq/."""
+    """A second console of the cluster, below /mq/."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -90,7 +90,7 @@ def test_every_page_works_below_a_prefix(
 
 
 def check(answer: Response, base: str, faults: list[str]) -> None:
-    """Nothing is asked for beside the prefix, and nothing is missing."""
+    """All requests are below the prefix, and no request fails."""
     within = answer.url == base or answer.url.startswith((f"{base}/", "data:"))
     if answer.status >= 400 or not within:
         faults.append(f"{answer.status} {answer.url}")

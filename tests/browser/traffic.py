@@ -1,4 +1,4 @@
-"""Producers and consumers that run beside a browser test, in a thread with a loop of its own."""
+"""Producer and consumer for browser tests, in a thread with a separate event loop."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ CALL_TIMEOUT_S = 30
 
 
 class Traffic:
-    """One producer, and one consumer that refuses everything until it is told to accept."""
+    """A producer, and a consumer that rejects all messages until `accepting` is set."""
 
     def __init__(self, namesrv_addr: str, topic: str, group: str) -> None:
         self.topic, self.group = topic, group
@@ -41,14 +41,14 @@ class Traffic:
         self._loop.close()
 
     def send(self, body: bytes, key: str) -> str:
-        """Send one message and return its id."""
+        """Send a message; returns the message id."""
         message = Message(self.topic, body, tags="test", keys=(key,))
         return self._call(self._producer.send(message)).msg_id
 
     async def _start(self) -> None:
         self._producer = Producer(f"{self.group}-producer", self._namesrv_addr, [TraceHook()])
         await self._producer.start()
-        # The topic exists before the consumer looks for its queues.
+        # The topic must exist before the consumer requests the route.
         await self._producer.send(Message(self.topic, b"first", keys=("first",)))
         settings = ConsumerSettings(
             max_reconsume_times=RETRIES_MAX,

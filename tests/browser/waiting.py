@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline."""
+"""Wait for a condition, with a deadline."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ POLL_S = 0.2
 
 
 def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
-    """Poll until `holds`; the test fails with `what` when it does not in time."""
+    """Poll until `holds()` is true; fail with `what` at the deadline."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > deadline:

@@ -1,1 +1,1 @@
-"""Clients: who is connected, consumers and producers, whatever they work for."""
+"""Connected clients: consumers and producers with their groups."""

@@ -21,21 +21,21 @@ ROLE = OpenApiParameter("role", OpenApiTypes.STR, enum=list(listing.ROLES))
 
 
 class ConnectedSerializer(serializers.Serializer[Any]):
-    """A connected client, over all brokers that see it."""
+    """A connected client and its brokers."""
 
     client_id = serializers.CharField()
     addr = serializers.CharField()
-    protocol = serializers.CharField(help_text="How it speaks with the broker: remoting or grpc.")
+    protocol = serializers.CharField(help_text="Protocol of the connection: remoting or grpc.")
     language = serializers.CharField()
     version = serializers.CharField()
     groups = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="The consumer groups it is a member of, each with the topics subscribed to.",
+        help_text="Consumer groups of the client with the subscribed topics.",
     )
     producer_groups = serializers.ListField(child=serializers.CharField())
     brokers = serializers.ListField(child=serializers.CharField())
     heartbeat_ms = serializers.IntegerField(
-        allow_null=True, help_text="Null for consumers of brokers that do not tell."
+        allow_null=True, help_text="Null when the brokers do not report the heartbeat of consumers."
     )
 
 
@@ -43,20 +43,22 @@ class ConnectedPageSerializer(AnsweredSerializer):
     items = ConnectedSerializer(many=True)
     total = serializers.IntegerField()
     groups_left_out = serializers.IntegerField(
-        help_text="Consumer groups whose members were not asked for, see the page of each group."
+        help_text="Consumer groups without a request for members; see the page of each group."
     )
     next_cursor = serializers.CharField(allow_null=True)
 
 
 class ProducerGroupSerializer(serializers.Serializer[Any]):
-    """A group that somebody produces for."""
+    """A producer group with connected producers."""
 
     name = serializers.CharField()
     clients = serializers.IntegerField()
     languages = serializers.ListField(child=serializers.CharField())
     versions = serializers.ListField(child=serializers.CharField())
     brokers = serializers.ListField(child=serializers.CharField())
-    heartbeat_ms = serializers.IntegerField(allow_null=True, help_text="The latest of its clients.")
+    heartbeat_ms = serializers.IntegerField(
+        allow_null=True, help_text="Latest heartbeat of a client of the group."
+    )
 
 
 class ProducerGroupPageSerializer(AnsweredSerializer):
@@ -70,7 +72,7 @@ class ConnectedList(ClusterResource):
         parameters=list_parameters(listing.COLUMNS, ROLE), responses=ConnectedPageSerializer
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Everybody who is connected, of every protocol. `q` looks in ids, addresses, groups and
+        """Connected clients of every protocol. `q` searches client ids, addresses, groups and
         topics."""
         params = request.query_params
         role = params.get("role", "")
@@ -98,6 +100,6 @@ class ProducerGroupList(ClusterResource):
         responses=ProducerGroupPageSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """The groups that somebody produces for; no name needs to be known."""
+        """Producer groups with connected producers."""
         answer = self.cluster.ask(producer_groups)
         return self.listed(request, ProducerGroupSerializer, listing.PRODUCER_COLUMNS, answer)

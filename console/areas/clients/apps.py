@@ -12,8 +12,8 @@ class ClientsConfig(AreaConfig):
     icon = "plug"
 
     def ready(self) -> None:
-        from console.areas.clients import exporting
+        from console.areas.clients import export
         from console.services.exports import tables
 
-        for table in exporting.TABLES:
+        for table in export.TABLES:
             tables.register(table)

@@ -1,4 +1,4 @@
-"""The lists of clients and of producer groups: columns and filters, shared by page and API."""
+"""Columns and filters of the client and producer group lists, shared by page, API and export."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,22 +22,25 @@ COLUMNS: Columns[ConnectedClient] = Columns(
     Column("version", _("Version"), lambda client: client.version),
     Column(
         "groups",
-        _("Consumes for"),
+        _("Consumer groups"),
         lambda client: len(client.groups),
-        hint=_("The consumer groups it is a member of"),
+        hint=_("Consumer groups of the client"),
     ),
     Column(
         "producer_groups",
-        _("Produces for"),
+        _("Producer groups"),
         lambda client: len(client.producer_groups),
-        hint=_("The producer groups it is a member of"),
+        hint=_("Producer groups of the client"),
     ),
     Column("brokers", _("Brokers"), lambda client: len(client.brokers)),
     Column(
         "heartbeat_ms",
         _("Last heartbeat"),
         lambda client: client.heartbeat_ms,
-        hint=_("Clients send one every 30 seconds; after 120 seconds without, brokers drop them"),
+        hint=_(
+            "Clients send a heartbeat every 30 seconds; brokers close a connection after "
+            "120 seconds without a heartbeat"
+        ),
     ),
 )
 PRODUCER_COLUMNS: Columns[ProducerGroup] = Columns(
@@ -52,7 +55,7 @@ PRODUCER_COLUMNS: Columns[ProducerGroup] = Columns(
 
 @dataclass(frozen=True, slots=True)
 class RoleChip:
-    """One choice of the filter, with how many clients it would show."""
+    """A filter chip: role and number of clients."""
 
     role: str
     label: Any
@@ -60,15 +63,15 @@ class RoleChip:
 
 
 def chips(clients: Iterable[ConnectedClient]) -> list[RoleChip]:
-    found = list(clients)
+    all_clients = list(clients)
     return [
-        RoleChip(role, label, sum(role in client.roles for client in found))
+        RoleChip(role, label, sum(role in client.roles for client in all_clients))
         for role, label in ROLES.items()
     ]
 
 
 def passing(clients: Iterable[ConnectedClient], role: str, search: str) -> list[ConnectedClient]:
-    """Clients of a role whose id, address, language, groups or topics hold every searched word."""
+    """Clients of a role that match every search word by id, address, language, group or topic."""
     words = search.lower().split()
     return [
         client

@@ -1,4 +1,4 @@
-"""Pages that show clients. What one consumer says about itself is a page of the area `groups`."""
+"""Pages of connected clients. The running info of a consumer is a page of the area `groups`."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -9,12 +9,12 @@ from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
 from console.gateway.clients import all_clients, clients_with_id, producer_groups
 
-#: Names of groups that a row shows; the others are counted.
+#: Maximum number of group names in a row; further groups are counted.
 GROUPS_SHOWN = 4
 
 
 class ClientListPage(ClusterPage):
-    """Every connected client with its groups and its last heartbeat."""
+    """List of connected clients with groups and last heartbeat."""
 
     template = "clients/list.html"
     part = "clients/list_rows.html"
@@ -37,7 +37,7 @@ class ClientListPage(ClusterPage):
 
 
 class ConnectedPage(ClusterPage):
-    """One client id: its connections, and all groups it works for."""
+    """The connections and groups of a client id."""
 
     template = "clients/detail.html"
 
@@ -52,7 +52,7 @@ class ConnectedPage(ClusterPage):
 
 
 class ProducerListPage(ClusterPage):
-    """The groups that somebody produces for."""
+    """List of producer groups with connected producers."""
 
     template = "clients/producers.html"
     part = "clients/producer_rows.html"

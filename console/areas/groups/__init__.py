@@ -1,1 +1,1 @@
-"""Consumer groups: how far behind, who consumes, how configured; create, edit, delete."""
+"""Consumer groups: lag, clients and settings; create, edit and delete pages."""

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 from console.api.flags import read_flag
 from console.api.paging import cut, list_parameters
 from console.api.views import ClusterResource, told_with
-from console.areas.groups import listing
-from console.areas.groups import serializers as shapes
+from console.areas.groups import listing, serializers
 from console.areas.groups.resource import GROUP
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
@@ -31,23 +30,22 @@ SHOW = OpenApiParameter(
     "show",
     OpenApiTypes.STR,
     enum=list(listing.FILTERS),
-    description="Without it all groups that are not the system's own.",
+    description="All groups except system groups if absent.",
 )
-STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Ask for its threads too.")
+STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Include a thread dump.")
 
 
 class GroupList(ResourceList):
     resource = GROUP
 
     @extend_schema(
-        parameters=list_parameters(listing.COLUMNS, SHOW), responses=shapes.GroupPageSerializer
+        parameters=list_parameters(listing.COLUMNS, SHOW), responses=serializers.GroupPageSerializer
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Groups of the cluster with lag, rate, clients and dead letters.
+        """Groups of the cluster with lag, consume rate, clients and dead letters.
 
-        Brokers that cannot tell of all groups at once are asked about those that are given. In the
-        order of a number, and for a filter by one, that is the first 300 groups; `left_out` counts
-        the others.
+        Brokers without a bulk request are asked about the groups of the page. Sorting or filtering
+        by a metric then covers the first 300 groups; `left_out` counts the remaining groups.
         """
         params = request.query_params
         show = params.get("show", "")
@@ -62,7 +60,7 @@ class GroupList(ResourceList):
         numbers.fill(part.rows)
         return Response(
             {
-                "items": shapes.lines_body(part.rows),
+                "items": serializers.lines_body(part.rows),
                 "total": part.total,
                 "left_out": numbers.left_out,
                 "next_cursor": part.next_cursor,
@@ -74,14 +72,14 @@ class GroupList(ResourceList):
 class GroupOne(ResourceOne):
     resource = GROUP
     delete_description = (
-        "Delete the group, its offsets and its retry topic; dead letters only when asked to.\n\n"
-        "409 when it is protected, and when clients are connected but `confirm` does not repeat "
-        "its name."
+        "Delete the group, its offsets and its retry topic; dead letters only with "
+        "`dead_letters`.\n\n409 for a protected group, and for a group with connected clients "
+        "unless `confirm` repeats the group name."
     )
 
-    @extend_schema(responses=shapes.GroupSerializer)
+    @extend_schema(responses=serializers.GroupSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """One group: its place in every queue, its clients, its settings on every broker."""
+        """A group: offsets by queue, connected clients, settings on every broker."""
         settings = self.cluster.ask(group_settings, group)
         queues = self.cluster.ask(queue_progress, group)
         clients = self.cluster.ask(group_clients, group)
@@ -98,10 +96,10 @@ class GroupOne(ResourceOne):
         ]
         body = {
             "name": group,
-            "progress": shapes.ProgressSerializer(progress).data if progress else None,
+            "progress": serializers.ProgressSerializer(progress).data if progress else None,
             "configs": configs,
-            "queues": shapes.GroupQueueSerializer(held, many=True).data,
-            "clients": shapes.ClientSerializer(clients.value.clients, many=True).data,
+            "queues": serializers.GroupQueueSerializer(held, many=True).data,
+            "clients": serializers.ClientSerializer(clients.value.clients, many=True).data,
             "asked_at_ms": queues.asked_at_ms,
             "failures": [asdict(failure) for failure in failures],
         }
@@ -109,17 +107,19 @@ class GroupOne(ResourceOne):
 
 
 class ClientList(ClusterResource):
-    @extend_schema(responses=shapes.ClientListSerializer)
+    @extend_schema(responses=serializers.ClientListSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """Who is connected now, and subscribed to what."""
+        """Connected clients of the group and their subscriptions."""
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
-        return self.answered(self.cluster.ask(group_clients, group), shapes.ClientListSerializer)
+        return self.answered(
+            self.cluster.ask(group_clients, group), serializers.ClientListSerializer
+        )
 
 
 class ClientOne(ClusterResource):
-    @extend_schema(parameters=[STACK], responses=shapes.RunningClientSerializer)
+    @extend_schema(parameters=[STACK], responses=serializers.RunningClientSerializer)
     def get(self, request: Request, cluster: str, group: str, client: str) -> Response:
-        """What one consumer says about itself, asked through its broker."""
+        """Running info of a consumer, requested through the consumer's broker."""
         with_stack = read_flag(request, "stack")
         answer = self.cluster.ask(running_info, group, client, with_stack)
         member, info = answer.value
@@ -138,7 +138,7 @@ class ClientOne(ClusterResource):
         ]
         return Response(
             {
-                "client": shapes.ClientSerializer(member).data,
+                "client": serializers.ClientSerializer(member).data,
                 "properties": info.properties,
                 "queues": queues,
                 "stack": info.jstack if with_stack else None,

@@ -12,7 +12,7 @@ class GroupsConfig(AreaConfig):
     icon = "users"
 
     def ready(self) -> None:
-        from console.areas.groups import exporting
+        from console.areas.groups import export
         from console.services.exports import tables
 
-        tables.register(exporting.TABLE)
+        tables.register(export.TABLE)

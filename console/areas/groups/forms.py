@@ -15,7 +15,7 @@ RETRY_QUEUES_MAX = 64
 
 
 class GroupSettingsForm(ResourceForm):
-    """What can be set on a group."""
+    """Settings of a group."""
 
     layout = (
         ("retry_max_times", "retry_queue_nums"),
@@ -40,11 +40,11 @@ class GroupSettingsForm(ResourceForm):
         help_text=_("When off, consumers notice a change within 20 seconds."),
     )
     retry_max_times = forms.IntegerField(
-        label=_("Retries before a message becomes a dead letter"),
+        label=_("Retries before the dead-letter queue"),
         min_value=0,
         max_value=RETRIES_MAX,
         initial=16,
-        help_text=_("Each retry waits longer than the one before, up to two hours."),
+        help_text=_("The delay grows with each retry, up to two hours."),
     )
     retry_queue_nums = forms.IntegerField(
         label=_("Queues of the retry topic"), min_value=1, max_value=RETRY_QUEUES_MAX, initial=1
@@ -79,7 +79,7 @@ class GroupCreateForm(GroupSettingsForm):
 
 class GroupDeleteForm(TypedNameForm):
     dead_letters = forms.BooleanField(
-        label=_("Delete its dead letters too"),
+        label=_("Delete dead letters too"),
         required=False,
-        help_text=_("Otherwise they stay and can still be read and resent to other groups."),
+        help_text=_("Otherwise the dead letters stay and can be resent to other groups."),
     )

@@ -1,4 +1,4 @@
-"""The list of groups: its columns and filters, shared by page and API."""
+"""Columns and filters of the group list, shared by page, API and export."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from console.gateway import Cluster, now_ms
 from console.gateway.groups.listing import GroupRow
 from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, metrics_of_groups
 
-#: Stands for "since now" where the list is ordered by how long messages have waited.
-NEVER_MS = 2**53
+#: Sort key of a group without lag when the list is ordered by lag in time.
+NO_LAG_MS = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A row with its numbers, as far as they are known, and when somebody looked."""
+    """A row with metrics at the time `at_ms`; None before the metrics are requested."""
 
     row: GroupRow
     numbers: GroupMetrics | None
@@ -38,65 +38,65 @@ class GroupLine:
         return None if self.lag_seconds is None else self.lag_seconds * 1000
 
 
-def _number(get: Callable[[GroupMetrics], Any]) -> Callable[[GroupLine], Any]:
+def _metric(get: Callable[[GroupMetrics], Any]) -> Callable[[GroupLine], Any]:
     return lambda line: get(line.numbers) if line.numbers is not None else None
 
 
-def _waiting(numbers: GroupMetrics) -> int | None:
-    """In the order of the seconds but, unlike them, the same the next time somebody looks."""
+def _pending_order(numbers: GroupMetrics) -> int | None:
+    """Sort key for the lag in time. Unlike the lag, the key is independent of the clock."""
     if numbers.lag == 0:
-        return -NEVER_MS
+        return -NO_LAG_MS
     return None if numbers.pending_since_ms is None else -numbers.pending_since_ms
 
 
-NUMBER_COLUMNS: tuple[Column[GroupLine], ...] = (
+METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
     Column(
         "lag",
         _("Lag"),
-        _number(lambda numbers: numbers.lag),
+        _metric(lambda numbers: numbers.lag),
         numeric=True,
-        hint=_("Messages that are stored but not yet consumed, retries among them"),
+        hint=_("Messages stored but not yet consumed, including retries"),
     ),
     Column(
         "lag_seconds",
-        _("Lag in time"),
-        _number(_waiting),
+        _("Lag (time)"),
+        _metric(_pending_order),
         numeric=True,
-        hint=_("How long the oldest message that is not yet consumed has been stored"),
+        hint=_("Age of the oldest unconsumed message"),
     ),
-    Column("retry_lag", _("Of these retries"), _number(lambda numbers: numbers.retry_lag), True),
+    Column("retry_lag", _("Retry lag"), _metric(lambda numbers: numbers.retry_lag), True),
     Column(
         "rate",
-        _("Consumes /s"),
-        _number(lambda numbers: numbers.rate),
+        _("Consume rate"),
+        _metric(lambda numbers: numbers.rate),
         numeric=True,
-        hint=_("Average of the last minute"),
+        hint=_("Messages per second, average of the last minute"),
     ),
     Column(
         "clients",
         _("Clients"),
-        _number(lambda numbers: numbers.clients),
+        _metric(lambda numbers: numbers.clients),
         numeric=True,
-        hint=_("Consumers that are connected now"),
+        hint=_("Connected consumers"),
     ),
     Column(
         "dead_letters",
         _("Dead letters"),
-        _number(lambda numbers: numbers.dead_letters),
+        _metric(lambda numbers: numbers.dead_letters),
         numeric=True,
-        hint=_("Messages that the group gave up on"),
+        hint=_("Messages in the dead-letter queue of the group"),
     ),
-    Column("topics", _("Topics"), _number(lambda numbers: len(numbers.topics)), numeric=True),
+    Column("topics", _("Topics"), _metric(lambda numbers: len(numbers.topics)), numeric=True),
 )
 COLUMNS: Columns[GroupLine] = Columns(
-    Column("name", _("Group"), lambda line: line.row.name), *NUMBER_COLUMNS
+    Column("name", _("Group"), lambda line: line.row.name), *METRIC_COLUMNS
 )
-BY_NUMBERS = frozenset(column.name for column in NUMBER_COLUMNS)
+METRIC_NAMES = frozenset(column.name for column in METRIC_COLUMNS)
 
-#: What each filter leaves; those that look at numbers leave out whom nobody can tell of.
+#: Label and predicate of each filter. Filters by a metric exclude groups with an unknown metric.
 FILTERS: dict[str, tuple[Any, Callable[[GroupLine], bool]]] = {
     "behind": (
-        pgettext_lazy("groups", "behind"),
+        pgettext_lazy("groups", "with lag"),
         lambda line: bool(line.numbers and line.numbers.lag),
     ),
     "offline": (
@@ -113,12 +113,12 @@ FILTERS: dict[str, tuple[Any, Callable[[GroupLine], bool]]] = {
     ),
     "system": (pgettext_lazy("groups", "system"), lambda line: line.row.system),
 }
-BY_ROW = frozenset({"system"})
+ROW_FILTERS = frozenset({"system"})
 
 
 @dataclass(frozen=True, slots=True)
 class FilterChip:
-    """One choice of the filter, with how many groups it would show; None when nobody knows."""
+    """A filter chip: label and number of groups; None means unknown."""
 
     name: str
     label: Any
@@ -126,7 +126,7 @@ class FilterChip:
 
 
 def passing(lines: Iterable[GroupLine], chosen: str) -> list[GroupLine]:
-    """The lines of a filter; without one all that are not the system's own."""
+    """The lines of a filter; without a filter, all groups except system groups."""
     if chosen in FILTERS:
         _label, passes = FILTERS[chosen]
         return [line for line in lines if passes(line)]
@@ -134,9 +134,11 @@ def passing(lines: Iterable[GroupLine], chosen: str) -> list[GroupLine]:
 
 
 def chips(lines: Sequence[GroupLine], *, complete: bool) -> list[FilterChip]:
-    """A chip for every filter; those that look at numbers have no count unless all are known."""
+    """A chip for every filter. Filters by a metric have no count unless all metrics are known."""
     return [
-        FilterChip(name, label, sum(map(passes, lines)) if complete or name in BY_ROW else None)
+        FilterChip(
+            name, label, sum(map(passes, lines)) if complete or name in ROW_FILTERS else None
+        )
         for name, (label, passes) in FILTERS.items()
     ]
 
@@ -144,8 +146,8 @@ def chips(lines: Sequence[GroupLine], *, complete: bool) -> list[FilterChip]:
 def numbered(
     cluster: Cluster, rows: Sequence[GroupRow], ordered_by: str, chosen: str
 ) -> tuple[Numbered[GroupMetrics], list[GroupLine]]:
-    """The rows as lines, with the numbers that are known or that the order or filter needs."""
-    needed = ordered_by in BY_NUMBERS or (chosen in FILTERS and chosen not in BY_ROW)
+    """The rows as lines, with the known metrics and the metrics that sort order or filter need."""
+    needed = ordered_by in METRIC_NAMES or (chosen in FILTERS and chosen not in ROW_FILTERS)
     numbers = Numbered(cluster, rows, bulk_group_metrics, metrics_of_groups, all_needed=needed)
     at_ms = now_ms()
     return numbers, [GroupLine(row, numbers.of(row.name), at_ms) for row in rows]

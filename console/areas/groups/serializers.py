@@ -1,4 +1,4 @@
-"""How groups look in the API."""
+"""Serializers of groups."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,59 +14,63 @@ from console.gateway.groups.changes import FIELDS, GroupSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 
-LAG_HELP = "Messages stored but not yet consumed, retries among them; null when nobody can tell."
+LAG_HELP = "Messages stored but not yet consumed, including retries; null when unknown."
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
-    """How far a group is, over its queues."""
+    """Consume progress of a group over all queues."""
 
     lag = serializers.IntegerField(allow_null=True, help_text=LAG_HELP)
-    retry_lag = serializers.IntegerField(help_text="Of these, waiting retries.")
+    retry_lag = serializers.IntegerField(help_text="Part of the lag in the retry topic.")
     rate = serializers.FloatField(allow_null=True, help_text="Messages consumed per second.")
     behind_since_ms = serializers.IntegerField(
         allow_null=True,
-        help_text="Store time of the last message consumed from the queue furthest behind.",
+        help_text="Store time of the last consumed message, lowest over the queues.",
     )
     topics = serializers.ListField(child=serializers.CharField())
 
 
 class GroupNumbersSerializer(serializers.Serializer[Any]):
-    """What changes of a group while people watch; null is what nobody could tell."""
+    """Metrics of a group; null means unknown."""
 
     lag = serializers.IntegerField(
-        allow_null=True, help_text=f"{LAG_HELP} Also null while it has never consumed anything."
+        allow_null=True, help_text=f"{LAG_HELP} Null before the first committed offset."
     )
     lag_seconds = serializers.FloatField(
-        allow_null=True, help_text="How long the oldest of these messages has been stored."
+        allow_null=True, help_text="Age of the oldest unconsumed message, seconds."
     )
     pending_since_ms = serializers.IntegerField(
-        allow_null=True, help_text="When the oldest of these messages was stored."
+        allow_null=True, help_text="Store time of the oldest unconsumed message."
     )
-    retry_lag = serializers.IntegerField(help_text="Of these, waiting retries.")
+    retry_lag = serializers.IntegerField(help_text="Part of the lag in the retry topic.")
     rate = serializers.FloatField(
         allow_null=True, help_text="Messages consumed per second, last minute."
     )
     clients = serializers.IntegerField(allow_null=True, help_text="Connected consumers.")
     dead_letters = serializers.IntegerField(allow_null=True, help_text="Stored dead letters.")
     broadcasting = serializers.BooleanField(
-        help_text="Its clients keep their offsets themselves; brokers do not know them."
+        help_text="Broadcast consumption: clients keep their own offsets, unknown to brokers."
     )
     topics = serializers.ListField(child=serializers.CharField())
 
 
 class GroupRowSerializer(serializers.Serializer[Any]):
-    """A group over all its brokers."""
+    """A group on all brokers."""
 
     name = serializers.CharField()
     system = serializers.BooleanField()
-    enabled = serializers.BooleanField(help_text="May consume on all its brokers.")
+    enabled = serializers.BooleanField(
+        help_text="Consumption is enabled on all brokers of the group."
+    )
     retry_max = serializers.IntegerField()
     brokers = serializers.ListField(child=serializers.CharField())
-    drift = serializers.BooleanField(help_text="Brokers have different settings.")
+    drift = serializers.BooleanField(
+        help_text="True when brokers have different settings for the group."
+    )
 
 
 class GroupLineSerializer(GroupRowSerializer):
-    """A group of a list. `numbers` is null for a group that was deleted a moment ago."""
+    """A list entry. `numbers` is null when the group was deleted during the request."""
 
     numbers = GroupNumbersSerializer(allow_null=True)
 
@@ -87,13 +91,13 @@ class GroupPageSerializer(AnsweredSerializer):
     items = GroupLineSerializer(many=True)
     total = serializers.IntegerField()
     left_out = serializers.IntegerField(
-        help_text="Groups whose numbers were not asked for, so that their place is not sure."
+        help_text="Groups without metrics; their position in the order is unknown."
     )
     next_cursor = serializers.CharField(allow_null=True)
 
 
 class GroupConfigSerializer(serializers.Serializer[Any]):
-    """A group's settings on one broker, in RocketMQ's words."""
+    """Settings of a group on one broker, under RocketMQ's names."""
 
     broker = serializers.CharField()
     addr = serializers.CharField()
@@ -105,7 +109,7 @@ class GroupConfigSerializer(serializers.Serializer[Any]):
 
 
 class GroupQueueSerializer(serializers.Serializer[Any]):
-    """The group's place in one queue."""
+    """Offsets of the group in one queue."""
 
     topic = serializers.CharField()
     broker = serializers.CharField()
@@ -133,7 +137,7 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
 
 
 class ClientListSerializer(AnsweredSerializer):
-    """Who is connected; the words are RocketMQ's, null when nobody is."""
+    """Connected clients. The last three fields are RocketMQ's constants, null without clients."""
 
     clients = ClientSerializer(many=True)
     subscriptions = SubscriptionSerializer(many=True)
@@ -143,7 +147,7 @@ class ClientListSerializer(AnsweredSerializer):
 
 
 class GroupSerializer(AnsweredSerializer):
-    """One group. The header `ETag` names its settings; send it back in `If-Match`."""
+    """A group. The `ETag` header identifies the settings; send the value in `If-Match`."""
 
     name = serializers.CharField()
     progress = ProgressSerializer(allow_null=True)
@@ -153,7 +157,7 @@ class GroupSerializer(AnsweredSerializer):
 
 
 class GroupImpactSerializer(AnsweredSerializer):
-    """What a deletion would take with it; null is what nobody could tell."""
+    """Data and clients affected by a deletion; null means unknown."""
 
     brokers = serializers.ListField(child=serializers.CharField())
     clients = serializers.IntegerField()
@@ -176,18 +180,18 @@ class HeldQueueSerializer(serializers.Serializer[Any]):
 
 
 class RunningClientSerializer(AnsweredSerializer):
-    """What one consumer says about itself."""
+    """Running info of a consumer."""
 
     client = ClientSerializer()
     properties = serializers.DictField(child=serializers.CharField())
     queues = HeldQueueSerializer(many=True)
     stack = serializers.CharField(
-        allow_null=True, help_text="Its threads, where it was asked for them and tells them."
+        allow_null=True, help_text="Thread dump, if requested and supported by the client."
     )
 
 
 class GroupChangeSerializer(BodySerializer):
-    """What can be set. Fields that are left out stay as they are."""
+    """Settings of a group. Omitted fields keep their values."""
 
     consume_enable = serializers.BooleanField(required=False)
     consume_broadcast_enable = serializers.BooleanField(required=False)
@@ -200,7 +204,7 @@ class GroupChangeSerializer(BodySerializer):
         child=serializers.CharField(max_length=255),
         required=False,
         max_length=1_000,
-        help_text="Only these brokers; all when left out.",
+        help_text="Brokers to change; all brokers if absent.",
     )
 
     def settings(self) -> GroupSettings:
@@ -209,7 +213,7 @@ class GroupChangeSerializer(BodySerializer):
 
 
 class GroupCreateSerializer(GroupChangeSerializer):
-    """A new group. Left out: RocketMQ's defaults, on all brokers."""
+    """A new group. Defaults: RocketMQ's default settings, all brokers."""
 
     name = serializers.CharField(max_length=GROUP_BYTES_MAX)
 

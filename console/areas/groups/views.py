@@ -1,4 +1,4 @@
-"""Pages that show groups and their clients. Those that change groups are in `changes.py`."""
+"""Pages of groups and clients. `console.resources.pages` has the pages that change groups."""
 
 from itertools import groupby
 
@@ -20,7 +20,7 @@ from console.resources.protection import is_protected
 
 
 class GroupListPage(ClusterPage):
-    """All groups with their lag, rate, clients and dead letters."""
+    """List of groups with lag, consume rate, clients and dead letters."""
 
     template = "groups/list.html"
     part = "groups/list_rows.html"
@@ -46,7 +46,7 @@ class GroupListPage(ClusterPage):
 
 
 class GroupPage(ClusterPage):
-    """One group: its place in every queue, its clients and subscriptions, its settings."""
+    """A group: offsets by queue, clients, subscriptions, settings."""
 
     template = "groups/detail.html"
     part = "groups/detail_live.html"
@@ -75,7 +75,7 @@ class GroupPage(ClusterPage):
 
 
 def by_topic(queues: tuple[GroupQueue, ...]) -> list[tuple[str, list[GroupQueue], int | None]]:
-    """Queues topic by topic, each with the topic's lag; retries last, as they come."""
+    """Queues grouped by topic, with the lag of each topic. The order of `queues` is kept."""
     parts = []
     for topic, found in groupby(queues, key=lambda queue: queue.topic):
         held = list(found)
@@ -85,7 +85,7 @@ def by_topic(queues: tuple[GroupQueue, ...]) -> list[tuple[str, list[GroupQueue]
 
 
 class ClientPage(ClusterPage):
-    """What one consumer says about itself, asked through its broker."""
+    """Running info of a consumer, requested through the consumer's broker."""
 
     template = "groups/client.html"
 

@@ -1,1 +1,1 @@
-"""Messages: browse a topic newest first, find one by any id or key, look at it and its body."""
+"""Messages: browse a topic, find a message by id or key, show, send, export and tail messages."""

@@ -1,4 +1,4 @@
-"""REST resources of stored messages: browse a topic, find by any id or key, one message."""
+"""REST resources of stored messages: browse a topic, find by id or key, show a message."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,15 +43,17 @@ class MessageRowSerializer(serializers.Serializer[Any]):
 
 
 class BodySerializer(serializers.Serializer[Any]):
-    """The body in a form that holds it truthfully; `/body` gives all of it as bytes."""
+    """The body in a lossless form; `/body` returns the complete bytes."""
 
     form = serializers.ChoiceField(choices=BODY_FORMS)
     text = serializers.CharField()
     size_bytes = serializers.IntegerField()
     shown_bytes = serializers.IntegerField()
-    compression = serializers.CharField(help_text="What it was sent with; empty for none.")
-    encoding = serializers.CharField(help_text="`binary` for what is no text.")
-    sha256 = serializers.CharField(help_text="Of the whole body, as `/body` gives it.")
+    compression = serializers.CharField(help_text="Compression of the stored body; empty for none.")
+    encoding = serializers.CharField(help_text="Text encoding; `binary` for bodies without text.")
+    sha256 = serializers.CharField(
+        help_text="SHA-256 of the complete body, as returned by `/body`."
+    )
     problem = serializers.CharField()
 
 
@@ -75,21 +77,21 @@ class MessageSerializer(MessageRowSerializer):
 
 class MessagePageSerializer(AnsweredSerializer):
     items = MessageRowSerializer(many=True)
-    total = serializers.IntegerField(help_text="Messages within the time, on all pages.")
-    unreadable = serializers.IntegerField(help_text="Messages of this page that are missing.")
-    scanned = serializers.IntegerField(help_text="Messages that were looked at for this page.")
-    left = serializers.IntegerField(help_text="Messages before the end of this page.")
+    total = serializers.IntegerField(help_text="Messages in the time range, on all pages.")
+    unreadable = serializers.IntegerField(help_text="Unreadable messages of this page.")
+    scanned = serializers.IntegerField(help_text="Messages scanned for this page.")
+    left = serializers.IntegerField(help_text="Older messages after this page.")
     next_cursor = serializers.CharField(
         allow_null=True,
-        help_text="Asks for what is older. With a filter a page may have one though it is not "
-        "full, or empty: the budget of one call was used up, and the next call goes on.",
+        help_text="Cursor of older messages. With a filter, a page can be short or empty and still "
+        "have a cursor: the scan budget of one call was used up. The next call continues.",
     )
 
 
 class IndexSearchedSerializer(serializers.Serializer[Any]):
-    """One index that was looked through."""
+    """A searched index."""
 
-    index = serializers.ChoiceField(choices=[each.value for each in Index])
+    index = serializers.ChoiceField(choices=[index.value for index in Index])
     found = serializers.IntegerField()
     brokers = serializers.IntegerField()
     topics = serializers.IntegerField(allow_null=True)
@@ -98,9 +100,9 @@ class IndexSearchedSerializer(serializers.Serializer[Any]):
 class FoundSerializer(AnsweredSerializer):
     items = MessageRowSerializer(many=True)
     is_cut = serializers.BooleanField(
-        help_text="A broker had more than it ever answers with, or there were too many topics."
+        help_text="The result is incomplete: a broker's limit or the limit of topics was reached."
     )
-    searched = IndexSearchedSerializer(many=True, help_text="What was looked through, in order.")
+    searched = IndexSearchedSerializer(many=True, help_text="Searched indexes, in order.")
 
 
 TOPIC = OpenApiParameter("topic", OpenApiTypes.STR, required=True)
@@ -108,13 +110,15 @@ FILTER = (
     OpenApiParameter("queue", OpenApiTypes.STR, description="`broker-a:3`, or `broker-a`."),
     OpenApiParameter("tags", OpenApiTypes.STR, description="A tag, or several with `||`."),
     OpenApiParameter("sql", OpenApiTypes.STR, description="SQL92 over properties."),
-    OpenApiParameter("body", OpenApiTypes.STR, description="What the body must hold."),
+    OpenApiParameter(
+        "body", OpenApiTypes.STR, description="Text, expression or path for the body."
+    ),
     OpenApiParameter(
         "body_test",
         OpenApiTypes.STR,
-        enum=[each.value for each in BodyTest],
-        description="How `body` is meant: text that is contained, an expression of RE2, or a JSON "
-        "path such as `$.order.total > 100`. `text` if absent.",
+        enum=[test.value for test in BodyTest],
+        description="Meaning of `body`: contained text, RE2 expression, or JSON path such as "
+        "`$.order.total > 100`. `text` if absent.",
     ),
 )
 
@@ -123,8 +127,8 @@ class MessageList(ClusterResource):
     @extend_schema(
         parameters=[
             TOPIC,
-            OpenApiParameter("begin_ms", OpenApiTypes.INT64, description="Stored then or later."),
-            OpenApiParameter("end_ms", OpenApiTypes.INT64, description="Stored then or earlier."),
+            OpenApiParameter("begin_ms", OpenApiTypes.INT64, description="Earliest store time."),
+            OpenApiParameter("end_ms", OpenApiTypes.INT64, description="Latest store time."),
             OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 if absent."),
             OpenApiParameter("cursor", OpenApiTypes.STR),
             *FILTER,
@@ -142,7 +146,7 @@ class MessageList(ClusterResource):
             params.get("cursor") or None,
             read_limit(params.get("limit"), PAGE_MESSAGES_MAX),
             optional(params.get("queue"), "queue", QUEUE_CHARS_MAX),
-            wanted_by(params),
+            filter_from(params),
         )
         page = answer.value
         return Response(
@@ -167,7 +171,7 @@ class FoundMessageList(ClusterResource):
         responses=FoundSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Messages that an id or key names, newest first; an empty list when there are none."""
+        """Messages with an id or key, newest first; an empty list without a match."""
         params = request.query_params
         text = required(params.get("q"), "q", SEARCH_CHARS_MAX)
         answer = self.cluster.ask(find, text, params.get("topic", "").strip())
@@ -186,13 +190,13 @@ class MessageOne(ClusterResource):
                 "form",
                 OpenApiTypes.STR,
                 enum=BODY_FORMS,
-                description="How the body is shown; the best form if absent or untruthful.",
+                description="Form of the body; the best form if absent or not lossless.",
             )
         ],
         responses=MessageSerializer,
     )
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> Response:
-        """One message with its properties and body."""
+        """A message with properties and body."""
         answer = self.cluster.ask(view, offset_msg_id)
         ref = found_message(answer, offset_msg_id)
         form = request.query_params.get("form", "")
@@ -204,23 +208,23 @@ class MessageOne(ClusterResource):
 class MessageBody(ClusterResource):
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiResponse(bytes)})
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
-        """The body as bytes, unpacked when it was sent compressed."""
+        """The body as bytes, decompressed."""
         answer = self.cluster.ask(view, offset_msg_id)
         return BodyDownload.file(found_message(answer, offset_msg_id))
 
 
-def wanted_by(params: Mapping[str, Any]) -> MessageFilter:
-    """The filter that parameters or a body ask for; raises ValidationError for a wrong part."""
+def filter_from(params: Mapping[str, Any]) -> MessageFilter:
+    """The message filter of query parameters or a request body; raises ValidationError."""
     test = str(params.get("body_test") or BodyTest.TEXT)
     if test not in set(BodyTest):
         raise ValidationError({"body_test": [f"One of {', '.join(BodyTest)}."]})
     tags, sql, body = (str(params.get(name) or "") for name in ("tags", "sql", "body"))
-    wanted = MessageFilter(tags.strip(), sql.strip(), body, BodyTest(test))
+    message_filter = MessageFilter(tags.strip(), sql.strip(), body, BodyTest(test))
     try:
-        wanted.compiled()
+        message_filter.compiled()
     except FilterError as wrong:
         raise ValidationError({wrong.field: [str(wrong.detail)]}) from wrong
-    return wanted
+    return message_filter
 
 
 def required(text: str | None, name: str, chars_max: int) -> str:

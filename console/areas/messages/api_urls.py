@@ -6,7 +6,7 @@ from console.areas.messages import api, export_page, filter_api, send_api
 
 urlpatterns = [
     path("messages", send_api.Messages.as_view(), name="api-messages"),
-    path("messages/exports", export_page.Exports.as_view(), name="api-messages-exports"),
+    path("messages/exports", export_page.MessageExports.as_view(), name="api-messages-exports"),
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
     path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
     path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),

@@ -1,4 +1,4 @@
-"""The area of stored messages. Its label is not "messages", which Django's own app has."""
+"""The area of stored messages. The app label is "message": django.contrib has "messages"."""
 
 from django.utils.translation import gettext_lazy as _
 
@@ -12,15 +12,15 @@ class MessagesConfig(AreaConfig):
     icon = "messages"
 
     def ready(self) -> None:
-        from console.areas.messages import exports
+        from console.areas.messages import export
         from console.services.jobs import kinds
 
         kinds.register(
-            exports.KIND,
-            exports.work,
+            export.KIND,
+            export.work,
             title=_("Export messages"),
             unit=_("messages"),
             can_pause=True,
             stages={"read": _("Reading")},
-            outputs={"rows": _("Rows written"), "left_out": _("Older messages left out")},
+            outputs={"rows": _("Rows written"), "left_out": _("Older messages not exported")},
         )

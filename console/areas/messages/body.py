@@ -1,7 +1,7 @@
-"""A message body for people: JSON, XML, text, hex or Base64, its encoding named, cuts shown.
+"""Presentation of a message body: JSON, XML, text, hex or Base64, with encoding and truncation.
 
-Bytes are never shown as text unless they are text without control characters: UTF-8, or UTF-16
-that says so with a byte order mark.
+A body is shown as text only if the bytes decode to text without control characters: UTF-8, or
+UTF-16 with a byte order mark.
 """
 
 import base64
@@ -25,10 +25,10 @@ HEX_BYTES_MAX = 8 * 1024
 PREVIEW_CHARS_MAX = 120
 HEX_ROW_BYTES = 16
 BINARY = "binary"
-#: Characters that no text has: all controls but tab and line ends.
+#: Control characters except tab and line ends; text has none.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _COMPRESSIONS = {0x000: "zlib", 0x100: "LZ4", 0x200: "Zstandard", 0x300: "zlib"}
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with a byte order mark"),
     (codecs.BOM_UTF16_LE, "utf-16", "UTF-16 LE"),
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16 BE"),
@@ -36,7 +36,7 @@ _MARKS = (
 
 
 class BodyForm(StrEnum):
-    #: JSON that folds; for pages only, its text is that of JSON.
+    #: JSON as a folding tree, for pages; the text is the same as for JSON.
     TREE = "tree"
     JSON = "json"
     XML = "xml"
@@ -47,7 +47,7 @@ class BodyForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BodyView:
-    """A body as it is shown. `forms` are the forms it can be shown in, the best one first."""
+    """A body for display. `forms` are the lossless forms, best form first."""
 
     form: BodyForm
     forms: tuple[BodyForm, ...]
@@ -56,7 +56,7 @@ class BodyView:
     shown_bytes: int
     compression: str
     encoding: str
-    #: Of the whole body as it was sent; a file of it has the same.
+    #: Digest of the complete body as sent, equal to the digest of the downloaded file.
     sha256: str
     problem: str = ""
     tree: SafeString | str = ""
@@ -68,11 +68,11 @@ class BodyView:
 
 
 def view_body(message: MessageExt, form: str = "") -> BodyView:
-    """Show the body in the form asked for, or in the best that fits it."""
+    """The body in the requested form; in the best form if the requested form is not lossless."""
     body, compression, problem = sent_body(message)
     text, encoding = text_of(body)
     forms = forms_of(body, text)
-    chosen = BodyForm(form) if form in forms else next(each for each in forms if each != "tree")
+    chosen = BodyForm(form) if form in forms else next(name for name in forms if name != "tree")
     tree, is_cut = json_tree.draw(json_tree.parse(text or "")) if chosen == "tree" else ("", False)
     shown, shown_bytes = _shown(chosen, body, text or "")
     return BodyView(
@@ -91,8 +91,8 @@ def view_body(message: MessageExt, form: str = "") -> BodyView:
 
 
 def sent_body(message: MessageExt) -> tuple[bytes, str, str]:
-    """The body as it was sent, what it was compressed with, and why it does not unpack if it does
-    not; then it is given as it is stored."""
+    """The decompressed body, the name of the compression and the decompression error, both may be
+    empty. After an error, the body is returned as stored."""
     if not message.sys_flag & sysflag.COMPRESSED:
         return message.body, "", ""
     compression = _COMPRESSIONS.get(message.sys_flag & sysflag.COMPRESSION_MASK, "unknown")
@@ -103,9 +103,9 @@ def sent_body(message: MessageExt) -> tuple[bytes, str, str]:
 
 
 def text_of(body: bytes) -> tuple[str | None, str]:
-    """The body as text, where it is text, and the name of its encoding."""
+    """The body as text and the name of the encoding; (None, BINARY) for a body without text."""
     plain = ("utf-8", "ASCII" if body.isascii() else "UTF-8")
-    marked = (each for mark, *each in _MARKS if body.startswith(mark))
+    marked = (encoding for bom, *encoding in _BYTE_ORDER_MARKS if body.startswith(bom))
     codec, name = next(marked, plain)
     try:
         text = body.decode(codec)
@@ -117,7 +117,7 @@ def text_of(body: bytes) -> tuple[str | None, str]:
 
 
 def forms_of(body: bytes, text: str | None) -> tuple[BodyForm, ...]:
-    """In which forms a body can be shown without lying about it, the best one first."""
+    """The lossless forms of a body, best form first."""
     always = (BodyForm.HEX, BodyForm.BASE64)
     if text is None:
         return always
@@ -161,7 +161,7 @@ def _is_clean(text: str) -> bool:
 
 
 def preview(message: MessageExt) -> str:
-    """The beginning of a body on one line, for lists; bytes that are no text are counted."""
+    """The beginning of a body on one line, for lists; binary bodies in hex."""
     try:
         body = message.decompressed_body()
     except ProtocolError:
@@ -175,7 +175,7 @@ def preview(message: MessageExt) -> str:
 
 
 def _shown(form: BodyForm, body: bytes, text: str) -> tuple[str, int]:
-    """The body in a form, and how many of its bytes that shows."""
+    """The body in a form, and the number of shown bytes."""
     match form:
         case BodyForm.HEX:
             return _as_hex(body)

@@ -1,4 +1,4 @@
-"""A message as a person writes it: the form, its fields as the API names them, and “send again”."""
+"""Messages to send: the form with the API's field names, and drafts of stored messages (resend)."""
 
 import base64
 import binascii
@@ -34,13 +34,14 @@ from core_broker.message.properties import (
 NAME_CHARS_MAX = 255
 KEYS_CHARS_MAX = 2_000
 PROPERTIES_CHARS_MAX = 32_000
-#: Base64 has four characters for three bytes, and line ends.
+#: Maximum body length in the form, characters. Base64 has four characters for three bytes, plus
+#: line ends.
 BODY_CHARS_MAX = BODY_BYTES_MAX * 3 // 2
 BODY_ENCODINGS = {"text": _("Text (UTF-8)"), "base64": _("Base64")}
 
 
 class DraftForm(TablerForm):
-    """Everything that can be said about a message. Fields of other types are passed over."""
+    """Form of a message. Fields of other message types are ignored."""
 
     topic = forms.CharField(
         label=_("Topic"), max_length=TOPIC_CHARS_MAX, widget=code_field(list="topics")
@@ -50,8 +51,8 @@ class DraftForm(TablerForm):
         choices=[
             (MessageType.NORMAL.value, _("Normal")),
             (MessageType.DELAY.value, _("Delayed")),
-            (MessageType.FIFO.value, _("In order (FIFO)")),
-            (MessageType.TRANSACTION.value, _("In a transaction")),
+            (MessageType.FIFO.value, _("FIFO (ordered)")),
+            (MessageType.TRANSACTION.value, _("Transaction")),
         ],
     )
     body = forms.CharField(
@@ -61,7 +62,7 @@ class DraftForm(TablerForm):
         widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false"}),
     )
     body_encoding = forms.ChoiceField(
-        label=_("The body is written as"), choices=list(BODY_ENCODINGS.items()), required=False
+        label=_("Body encoding"), choices=list(BODY_ENCODINGS.items()), required=False
     )
     tags = forms.CharField(
         label=_("Tag"), max_length=NAME_CHARS_MAX, required=False, widget=code_field()
@@ -70,14 +71,14 @@ class DraftForm(TablerForm):
         label=_("Keys"),
         max_length=KEYS_CHARS_MAX,
         required=False,
-        help_text=_("With blanks between them; the message can be found by each."),
+        help_text=_("Separated by spaces; every key finds the message."),
         widget=code_field(),
     )
     properties = forms.CharField(
         label=_("Properties"),
         max_length=PROPERTIES_CHARS_MAX,
         required=False,
-        help_text=_("One a line, name=value, or a JSON object of texts."),
+        help_text=_("One name=value per line, or a JSON object of strings."),
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
     queue = forms.ChoiceField(label=_("Queue"), required=False)
@@ -85,29 +86,29 @@ class DraftForm(TablerForm):
     deliver_at = MomentField(
         label=_("Deliver at"),
         required=False,
-        help_text=_("Instead of a level; only brokers of RocketMQ 5 can."),
+        help_text=_("Replaces the delay level; requires brokers of RocketMQ 5."),
     )
     message_group = forms.CharField(
         label=_("Message group"),
         max_length=NAME_CHARS_MAX,
         required=False,
-        help_text=_("Messages of one group go to one queue and stay in order."),
+        help_text=_("Messages of a message group go to one queue, in order."),
         widget=code_field(),
     )
     outcome = forms.ChoiceField(
-        label=_("The transaction ends with"),
+        label=_("Transaction outcome"),
         required=False,
         choices=[
-            (TransactionOutcome.COMMIT.value, _("commit: it is delivered")),
-            (TransactionOutcome.ROLLBACK.value, _("rollback: it is forgotten")),
-            (TransactionOutcome.UNKNOWN.value, _("no word: the broker asks producers")),
+            (TransactionOutcome.COMMIT.value, _("commit: deliver the message")),
+            (TransactionOutcome.ROLLBACK.value, _("rollback: discard the message")),
+            (TransactionOutcome.UNKNOWN.value, _("unknown: the broker checks with producers")),
         ],
     )
     producer_group = forms.CharField(
         label=_("Producer group"), max_length=NAME_CHARS_MAX, required=False, widget=code_field()
     )
     count = forms.IntegerField(
-        label=_("How many"), min_value=1, max_value=COUNT_MAX, required=False, initial=1
+        label=_("Number of messages"), min_value=1, max_value=COUNT_MAX, required=False, initial=1
     )
     trace = forms.BooleanField(label=_("Write a trace record"), required=False)
 
@@ -116,7 +117,10 @@ class DraftForm(TablerForm):
         queue, level = self.fields["queue"], self.fields["delay_level"]
         assert isinstance(queue, forms.ChoiceField)
         assert isinstance(level, forms.ChoiceField)
-        queue.choices = [("", _("any")), *((each, each) for each in choices.queues)]
+        queue.choices = [
+            ("", _("any")),
+            *((queue_name, queue_name) for queue_name in choices.queues),
+        ]
         level.choices = [("", "—")] + [
             (str(number), format_lazy("{number} · {delay}", number=number, delay=delay))
             for number, delay in enumerate(choices.delay_levels, 1)
@@ -128,7 +132,7 @@ class DraftForm(TablerForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if "body" in cleaned:
-            # Browsers send CR LF for each line end, whatever was typed.
+            # Browsers send CR LF for every line end.
             text = cleaned["body"].replace("\r\n", "\n")
             try:
                 cleaned["body_bytes"] = read_body(text, cleaned.get("body_encoding", ""))
@@ -137,42 +141,42 @@ class DraftForm(TablerForm):
         return cleaned
 
     def draft(self) -> Draft:
-        given = self.cleaned_data
+        fields = self.cleaned_data
         return draft_of(
-            {**given, "deliver_ms": given["deliver_at"]},
-            body=given["body_bytes"],
-            keys=given["keys"].split(),
+            {**fields, "deliver_ms": fields["deliver_at"]},
+            body=fields["body_bytes"],
+            keys=fields["keys"].split(),
         )
 
 
-def draft_of(given: Mapping[str, Any], *, body: bytes, keys: list[str]) -> Draft:
-    """From checked fields, of the form or of the API."""
+def draft_of(fields: Mapping[str, Any], *, body: bytes, keys: list[str]) -> Draft:
+    """The draft of validated fields, from the form or the API."""
     return Draft(
-        topic=given["topic"].strip(),
+        topic=fields["topic"].strip(),
         body=body,
-        type=MessageType(given["type"]),
-        tags=given["tags"].strip(),
+        type=MessageType(fields["type"]),
+        tags=fields["tags"].strip(),
         keys=tuple(keys),
-        properties=tuple(given["properties"].items()),
-        queue=given["queue"],
-        delay_level=given["delay_level"] or 0,
-        deliver_ms=given["deliver_ms"],
-        message_group=given["message_group"].strip(),
-        outcome=TransactionOutcome(given["outcome"] or TransactionOutcome.COMMIT),
-        producer_group=given["producer_group"].strip() or PRODUCER_GROUP,
-        count=given["count"] or 1,
-        trace=given["trace"],
+        properties=tuple(fields["properties"].items()),
+        queue=fields["queue"],
+        delay_level=fields["delay_level"] or 0,
+        deliver_ms=fields["deliver_ms"],
+        message_group=fields["message_group"].strip(),
+        outcome=TransactionOutcome(fields["outcome"] or TransactionOutcome.COMMIT),
+        producer_group=fields["producer_group"].strip() or PRODUCER_GROUP,
+        count=fields["count"] or 1,
+        trace=fields["trace"],
     )
 
 
 def read_body(text: str, encoding: str) -> bytes:
-    """The bytes of a body; raises ValueError when the text is not what it says it is."""
+    """The bytes of a body; raises ValueError for invalid Base64."""
     if encoding != "base64":
         return text.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except binascii.Error as fault:
-        raise ValueError(str(_("This is not Base64."))) from fault
+        raise ValueError(str(_("Invalid Base64."))) from fault
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -181,16 +185,16 @@ def read_properties(text: str) -> dict[str, str]:
         try:
             found = json.loads(text)
         except (ValueError, RecursionError) as fault:
-            raise ValidationError(_("This is not a JSON object.")) from fault
+            raise ValidationError(_("Invalid JSON object.")) from fault
         if not all(isinstance(value, str) for value in found.values()):
-            raise ValidationError(_("Properties are texts: put every value into quotes."))
+            raise ValidationError(_("Property values must be strings in quotes."))
     else:
         found = {}
         for line in filter(None, map(str.strip, text.splitlines())):
             name, sign, value = line.partition("=")
             if not sign:
                 raise ValidationError(
-                    _("“%(line)s” is not name=value."), params={"line": line[:60]}
+                    _("Expected name=value, got “%(line)s”."), params={"line": line[:60]}
                 )
             found[name.strip()] = value.strip()
     if len(found) > PROPERTIES_MAX:
@@ -199,7 +203,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def again(message: MessageExt) -> dict[str, Any]:
-    """What the form begins with to send a stored message once more: what the application gave."""
+    """Initial form values to resend a stored message: the fields set by the application."""
     body, _compression, _problem = sent_body(message)
     try:
         text, encoding = body.decode(), "text"
@@ -229,7 +233,7 @@ def again(message: MessageExt) -> dict[str, Any]:
 
 
 def _properties_text(own: Mapping[str, str]) -> str:
-    """Lines where they can hold every value as it is, else JSON."""
+    """Properties as lines; as JSON when lines cannot represent a value exactly."""
     lines = "\n".join(f"{name}={value}" for name, value in own.items())
     try:
         if read_properties(lines) == own:

@@ -1,4 +1,4 @@
-"""A message as a row of a file. A body is text where it is text, and Base64 where it is not."""
+"""A message as a row of a file. Text bodies are exported as text, binary bodies as Base64."""
 
 import base64
 from typing import Any, Final

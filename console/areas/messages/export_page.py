@@ -1,4 +1,4 @@
-"""Starting exports: the page, and its REST twin."""
+"""Page and REST resource that start an export of messages."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.views import ClusterResource
-from console.areas.messages import exports
-from console.areas.messages.api import wanted_by
+from console.areas.messages import export
+from console.areas.messages.api import filter_from
 from console.areas.messages.forms import QUEUE_CHARS_MAX, TOPIC_CHARS_MAX, BrowseForm
 from console.areas.messages.send_page import list_url
 from console.areas.messages.views import asked_in_address
@@ -33,39 +33,39 @@ START_ACTION = "messages.export"
 
 
 class ExportForm(BrowseForm):
-    """What the list shows, the kind of file, and how many rows it may have."""
+    """Filter of the messages, file format and row limit."""
 
     format = forms.ChoiceField(label=gettext_lazy("Format"), choices=list(FORMATS.items()))
-    most = forms.IntegerField(label=gettext_lazy("Rows at most"), min_value=1, max_value=ROWS_MAX)
+    most = forms.IntegerField(label=gettext_lazy("Row limit"), min_value=1, max_value=ROWS_MAX)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         most = cleaned.get("most") or 0
         if cleaned.get("format") == "xlsx" and most > SHEET_ROWS_MAX:
-            text = _("A sheet may have %(most)s rows.")
+            text = _("A sheet has at most %(most)s rows.")
             self.add_error("most", text % {"most": SHEET_ROWS_MAX})
         return cleaned
 
-    def wish(self) -> dict[str, Any]:
-        """What the job needs to know, as JSON."""
-        given = self.cleaned_data
+    def params(self) -> dict[str, Any]:
+        """The parameters of the job, JSON-compatible."""
+        fields = self.cleaned_data
         return {
-            "topic": given["topic"],
-            "queue": given["queue"],
-            "begin_ms": given["begin"],
-            "end_ms": given["end"],
-            "tags": given["tags"],
-            "sql": given["sql"],
-            "body": given["body"],
-            "body_test": given["body_test"] or BodyTest.TEXT.value,
-            "format": given["format"],
-            "most": given["most"],
+            "topic": fields["topic"],
+            "queue": fields["queue"],
+            "begin_ms": fields["begin"],
+            "end_ms": fields["end"],
+            "tags": fields["tags"],
+            "sql": fields["sql"],
+            "body": fields["body"],
+            "body_test": fields["body_test"] or BodyTest.TEXT.value,
+            "format": fields["format"],
+            "most": fields["most"],
         }
 
 
 @needs(Need.WRITE)
 class ExportPage(ClusterPage):
-    """Before an export: how much it is about, the format, the bound."""
+    """Start page of an export: number of messages, format, row limit."""
 
     template = "message/export.html"
     actions = {"post": START_ACTION}
@@ -78,11 +78,11 @@ class ExportPage(ClusterPage):
         form = ExportForm(request.POST)
         if not form.is_valid():
             return self.form(form)
-        wish = form.wish()
+        params = form.params()
         try:
-            with audited(request, START_ACTION, cluster=cluster, target=wish["topic"]) as entry:
-                job = exports.begin(self.cluster, wish, by=request.user)
-                entry.after = {"job": job.pk, **wish}
+            with audited(request, START_ACTION, cluster=cluster, target=params["topic"]) as entry:
+                job = export.begin(self.cluster, params, by=request.user)
+                entry.after = {"job": job.pk, **params}
         except AlreadyActive as active:
             job = active.job
         return redirect("jobs:detail", cluster, job.pk)
@@ -91,10 +91,10 @@ class ExportPage(ClusterPage):
         is_valid = form.is_valid()
         total = None
         if is_valid:
-            given = form.cleaned_data
+            fields = form.cleaned_data
             answer = self.cluster.ask(
                 browse,
-                *(given["topic"], given["begin"], given["end"], None, 1, given["queue"]),
+                *(fields["topic"], fields["begin"], fields["end"], None, 1, fields["queue"]),
             )
             total = answer.value.total
         return self.show(
@@ -108,7 +108,7 @@ class ExportPage(ClusterPage):
 
 
 class MessageExportSerializer(ExportFileSerializer):
-    """Which messages, as the list asks for them, and the kind of file."""
+    """Filter of the messages, as in the list, and file format."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
     queue = serializers.CharField(max_length=QUEUE_CHARS_MAX, default="", allow_blank=True)
@@ -118,15 +118,15 @@ class MessageExportSerializer(ExportFileSerializer):
     sql = serializers.CharField(max_length=SQL_CHARS_MAX, default="", allow_blank=True)
     body = serializers.CharField(max_length=BODY_CHARS_MAX, default="", allow_blank=True)
     body_test = serializers.ChoiceField(
-        choices=[each.value for each in BodyTest], default=BodyTest.TEXT.value
+        choices=[test.value for test in BodyTest], default=BodyTest.TEXT.value
     )
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        wanted_by(given)
-        return super().validate(given)
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        filter_from(attrs)
+        return super().validate(attrs)
 
 
-class Exports(ClusterResource):
+class MessageExports(ClusterResource):
     actions = {"post": START_ACTION}
 
     @extend_schema(
@@ -141,12 +141,12 @@ class Exports(ClusterResource):
         ],
     )
     def post(self, request: Request, cluster: str) -> Response:
-        """Start an export: 202 with its job. 409 while the topic has one."""
+        """Start an export: 202 with the job number; 409 while an export of the topic runs."""
         serializer = MessageExportSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wish = dict(serializer.validated_data)
-        with audited(request, START_ACTION, cluster=cluster, target=wish["topic"]) as entry:
-            job = exports.begin(self.cluster, wish, by=request.user)
-            entry.after = {"job": job.pk, **wish}
+        params = dict(serializer.validated_data)
+        with audited(request, START_ACTION, cluster=cluster, target=params["topic"]) as entry:
+            job = export.begin(self.cluster, params, by=request.user)
+            entry.after = {"job": job.pk, **params}
         where = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
         return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": where})

@@ -4,12 +4,12 @@
 speaks JSON:
 
     {"type": "rows", "at_ms": …, "rows": [row, …], "seen": …, "matched": …, "dropped": …,
-     "skipped": …, "failures": […]}                    as messages come, and once a second
-    {"type": "lost", "at_ms": …, "reason": "…", …}     instead, while the cluster cannot answer
-    {"type": "refused", "reason": "…"}                 once, before it closes with 4400 or 4429
+     "skipped": …, "failures": […]}                    with new messages, and once a second
+    {"type": "lost", "at_ms": …, "reason": "…", …}     while the cluster is unreachable
+    {"type": "refused", "reason": "…"}                 once, before close codes 4400 and 4429
 
-The counts are those since the connection began. It understands {"paused": true} and false: while
-it is paused rows are counted and not sent. Nothing older than the connection is shown.
+Counts start with the connection. A client sends {"paused": true} or {"paused": false}; during a
+pause, rows are counted and not sent. Messages stored before the connection are not sent.
 """
 
 import asyncio
@@ -24,16 +24,17 @@ from console.areas.messages.forms import TailForm
 from console.areas.messages.tails import Listener, Tail, TooManyTails, join_tail, leave_tail
 from console.web.live.feed import HEARD_BYTES_MAX, ClusterFeed
 
-WRONG_QUESTION = 4400
+INVALID_QUERY = 4400
 TOO_MANY = 4429
-#: What comes is sent together this often; a second without news is told as well.
+#: Interval between sends, seconds: rows of one interval share a frame. Without new rows, a frame
+#: with the counts is sent every HEARTBEAT_S.
 SEND_EVERY_S = 0.1
-STILL_S = 1.0
+HEARTBEAT_S = 1.0
 QUERY_BYTES_MAX = 16 * 1024
 
 
 class TailFeed(ClusterFeed):
-    """New messages of a topic as they come."""
+    """New messages of a topic, sent as soon as a tail has polled the topic."""
 
     listener: Listener | None = None
     tail: Tail | None = None
@@ -44,26 +45,26 @@ class TailFeed(ClusterFeed):
         form = TailForm(QueryDict(query))
         if not form.is_valid():
             reasons = [f"{name}: {text}" for name, texts in form.errors.items() for text in texts]
-            await self.refuse(WRONG_QUESTION, " ".join(reasons))
+            await self.refuse(INVALID_QUERY, " ".join(reasons))
             return
-        asked = form.cleaned_data
-        listener = Listener(asked["wanted"], asked["queue"], asked["rate"])
+        params = form.cleaned_data
+        listener = Listener(params["filter"], params["queue"], params["rate"])
         try:
-            self.tail = join_tail(self.cluster, asked["topic"], listener)
+            self.tail = join_tail(self.cluster, params["topic"], listener)
         except TooManyTails:
-            await self.refuse(TOO_MANY, _("Too many live tails are open; close some of them."))
+            await self.refuse(TOO_MANY, _("Too many open live tails; close a live tail first."))
             return
         self.listener = listener
-        self.sending = asyncio.create_task(self.send_news(listener))
+        self.sending = asyncio.create_task(self.send_rows(listener))
 
     async def refuse(self, code: int, reason: str) -> None:
         await self.send_json({"type": "refused", "reason": reason})
         await self.close(code=code)
 
-    async def send_news(self, listener: Listener) -> None:
+    async def send_rows(self, listener: Listener) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(listener.news.wait(), STILL_S)
+                await asyncio.wait_for(listener.changed.wait(), HEARTBEAT_S)
             await self.send_json(listener.take())
             await asyncio.sleep(SEND_EVERY_S)
 
@@ -81,6 +82,6 @@ class TailFeed(ClusterFeed):
             await super().receive(text_data, bytes_data, **more)
             return
         with suppress(ValueError, RecursionError):
-            said = json.loads(text_data or "null")
-            if self.listener is not None and isinstance(said, dict):
-                self.listener.paused = said.get("paused") is True
+            command = json.loads(text_data or "null")
+            if self.listener is not None and isinstance(command, dict):
+                self.listener.paused = command.get("paused") is True

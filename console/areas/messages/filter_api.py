@@ -1,4 +1,4 @@
-"""REST resource that tries a filter out, before a search or a consumer uses it."""
+"""REST resource that tests a filter on stored messages."""
 
 from typing import Any
 
@@ -26,25 +26,25 @@ SAMPLE_MESSAGES = 100
 
 
 class FilterTestSerializer(BodySerializer):
-    """A filter, and the topic whose newest messages it is tried on."""
+    """A filter, and the topic for the test."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
     sample = serializers.IntegerField(
         min_value=1,
         max_value=SAMPLE_MESSAGES_MAX,
         default=SAMPLE_MESSAGES,
-        help_text="How many of the newest messages are looked at.",
+        help_text="Number of newest messages to test.",
     )
     tags = serializers.CharField(max_length=TAGS_CHARS_MAX, default="", allow_blank=True)
     sql = serializers.CharField(max_length=SQL_CHARS_MAX, default="", allow_blank=True)
     body = serializers.CharField(max_length=BODY_CHARS_MAX, default="", allow_blank=True)
     body_test = serializers.ChoiceField(
-        choices=[each.value for each in BodyTest], default=BodyTest.TEXT.value
+        choices=[test.value for test in BodyTest], default=BodyTest.TEXT.value
     )
 
 
 class MatchSerializer(serializers.Serializer[Any]):
-    """One message of the sample."""
+    """Result for a message of the sample."""
 
     msg_id = serializers.CharField()
     offset_msg_id = serializers.CharField()
@@ -52,7 +52,8 @@ class MatchSerializer(serializers.Serializer[Any]):
 
 
 class FilterTestedSerializer(AnsweredSerializer):
-    """How the filter went. One that cannot be used tells why, by part, and tests nothing."""
+    """Result of a filter test. For an invalid filter, `problems` has a reason per part and no
+    message is tested."""
 
     valid = serializers.BooleanField()
     problems = serializers.DictField(child=serializers.CharField())
@@ -80,19 +81,22 @@ class FilterTest(ClusterResource):
         ],
     )
     def post(self, request: Request, cluster: str) -> Response:
-        """Try a filter on a topic's newest messages; nothing is consumed."""
+        """Test a filter on the newest messages of a topic, without consuming."""
         serializer = FilterTestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        asked = serializer.validated_data
-        wanted = MessageFilter(
-            asked["tags"].strip(), asked["sql"].strip(), asked["body"], BodyTest(asked["body_test"])
+        fields = serializer.validated_data
+        message_filter = MessageFilter(
+            fields["tags"].strip(),
+            fields["sql"].strip(),
+            fields["body"],
+            BodyTest(fields["body_test"]),
         )
         problems, test = {}, None
         try:
-            test = wanted.compiled()
+            test = message_filter.compiled()
         except FilterError as wrong:
             problems[wrong.field] = str(wrong.detail)
-        answer = self.cluster.ask(browse, asked["topic"], None, None, None, asked["sample"])
+        answer = self.cluster.ask(browse, fields["topic"], None, None, None, fields["sample"])
         items = [
             {
                 "msg_id": ref.message.msg_id,
@@ -107,7 +111,7 @@ class FilterTest(ClusterResource):
                 "valid": test is not None,
                 "problems": problems,
                 "tested": len(items),
-                "matched": sum(bool(each["matches"]) for each in items),
+                "matched": sum(bool(item["matches"]) for item in items),
                 "items": items,
                 **told_with(answer),
             }

@@ -1,4 +1,4 @@
-"""What can be asked about messages, as it stands in the address of the page."""
+"""Forms of message searches. The page address holds the field values."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from console.gateway.messages.filters import (
 )
 
 SEARCH_CHARS_MAX = 255
-#: Rows a second that a live tail may show.
+#: Rates of a live tail, rows per second.
 RATES = (20, 100, 500)
 RATE = 100
 TOPIC_CHARS_MAX = 255
@@ -28,7 +28,7 @@ QUEUE_CHARS_MAX = 300
 _MOMENTS = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]
 
 
-#: Spans of time up to now that a click asks for.
+#: Time ranges that end now, offered as chips.
 SPANS = {
     "5m": timedelta(minutes=5),
     "1h": timedelta(hours=1),
@@ -50,12 +50,12 @@ class MomentField(forms.DateTimeField):
 
 
 def code_field(**attrs: Any) -> forms.TextInput:
-    """A field for names and expressions, which no browser should correct or complete."""
+    """A text field for names and expressions, without spell check and completion by the browser."""
     return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attrs})
 
 
 class FilterForm(TablerForm):
-    """Which messages of a topic are wanted. The names are those of addresses and of the API."""
+    """Which messages of a topic pass. The names are those of addresses and of the API."""
 
     topic = forms.CharField(
         label=_("Topic"),
@@ -98,22 +98,22 @@ class FilterForm(TablerForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        wanted = MessageFilter(
+        message_filter = MessageFilter(
             cleaned.get("tags", ""),
             cleaned.get("sql", ""),
             cleaned.get("body", ""),
             BodyTest(cleaned.get("body_test") or BodyTest.TEXT),
         )
         try:
-            wanted.compiled()
+            message_filter.compiled()
         except FilterError as wrong:
             self.add_error(wrong.field, wrong.detail)
-        cleaned["wanted"] = wanted
+        cleaned["filter"] = message_filter
         return cleaned
 
 
 class BrowseForm(FilterForm):
-    """Messages of a topic: of the last minutes or hours, within a time, or all of them."""
+    """Messages of a topic: recent messages, messages of a time range, or all messages."""
 
     begin = MomentField(label=_("From"), required=False)
     end = MomentField(label=_("To"), required=False)
@@ -130,7 +130,7 @@ class BrowseForm(FilterForm):
         cleaned: dict[str, Any] = super().clean() or {}
         begin, end = cleaned.get("begin"), cleaned.get("end")
         if begin is not None and end is not None and begin > end:
-            self.add_error("end", _("The end lies before the beginning."))
+            self.add_error("end", _("The end is before the start."))
         span = SPANS.get(cleaned.get("last", ""))
         if begin is None and end is None and span is not None:
             cleaned["begin"] = now_ms() - span // timedelta(milliseconds=1)
@@ -138,11 +138,11 @@ class BrowseForm(FilterForm):
 
 
 class TailForm(FilterForm):
-    """A topic as its messages come, no faster than one can look."""
+    """Topic, filter and row rate of a live tail."""
 
     rate = forms.TypedChoiceField(
-        label=_("At most"),
-        choices=[(rate, format_lazy(_("{rate} a second"), rate=rate)) for rate in RATES],
+        label=_("Rate limit"),
+        choices=[(rate, format_lazy(_("{rate} msg/s"), rate=rate)) for rate in RATES],
         coerce=int,
         required=False,
     )
@@ -152,12 +152,12 @@ class TailForm(FilterForm):
 
 
 class FindForm(TablerForm):
-    """One message by whatever is known of it."""
+    """Search for a message by id, key or position."""
 
     q = forms.CharField(
-        label=_("Id or key"),
+        label=_("Message ID or key"),
         max_length=SEARCH_CHARS_MAX,
-        widget=code_field(placeholder=_("id, key, or topic/queue/offset")),
+        widget=code_field(placeholder=_("message ID, key or topic/queue/offset")),
     )
     topic = forms.CharField(
         label=_("Topic"),

@@ -1,7 +1,7 @@
-"""A JSON document as a tree that folds: nested <details>, which need no script and know keys.
+"""A JSON document as a folding tree: nested <details> elements, without scripts.
 
-What is shown is what was sent: numbers keep their digits, members their order, and a name that
-stands twice is shown twice. Beyond NODES_MAX the rest is counted and not shown.
+The tree is lossless: numbers keep their digits, members keep their order, and duplicate names are
+kept. Nodes beyond NODES_MAX are counted and not shown.
 """
 
 import json
@@ -14,13 +14,13 @@ from django.utils.translation import ngettext
 
 NODES_MAX = 2_000
 DEPTH_MAX = 40
-#: Levels that are unfolded at first.
+#: Initially open levels.
 OPEN_LEVELS = 3
 VALUE_CHARS_MAX = 4_000
 
 
 class Literal(str):
-    """A number as it is written."""
+    """The literal text of a number."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class Members(tuple[tuple[str, Any], ...]):
 
 
 def parse(text: str) -> Any:
-    """Read a document; raises ValueError for what is none, or is nested too deep."""
+    """Parse a document; raises ValueError for invalid JSON and for nesting beyond DEPTH_MAX."""
     try:
         document = json.loads(
             text,
@@ -49,7 +49,7 @@ def parse(text: str) -> Any:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _depth(document: Any) -> int:
@@ -57,7 +57,7 @@ def _depth(document: Any) -> int:
     while level:
         depth += 1
         level = [
-            value for each in level if isinstance(each, Members | list) for value in _values(each)
+            value for node in level if isinstance(node, Members | list) for value in _values(node)
         ]
     return depth
 
@@ -72,7 +72,7 @@ class _Budget:
 
 
 def draw(document: Any) -> tuple[SafeString, bool]:
-    """The tree as HTML, and whether something is left out."""
+    """The tree as HTML; the flag is True when nodes were omitted."""
     budget = _Budget(NODES_MAX)
     drawn = format_html('<ul class="tree"><li>{}</li></ul>', _node(document, "", 0, budget))
     return drawn, budget.left <= 0
@@ -121,6 +121,6 @@ def _leaf(value: Any) -> SafeString:
 
 
 def _cut(text: str) -> str:
-    """No longer than is shown, and without halves of surrogate pairs, which no page can hold."""
+    """The text cut to VALUE_CHARS_MAX. Unpaired surrogates are escaped: UTF-8 lacks a code."""
     kept = text if len(text) <= VALUE_CHARS_MAX else f"{text[:VALUE_CHARS_MAX]}…"
     return kept.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""REST twin of the page that sends messages."""
+"""REST resource that sends messages."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from console.areas.messages.drafts import (
     read_body,
 )
 from console.areas.messages.forms import QUEUE_CHARS_MAX, TOPIC_CHARS_MAX
-from console.areas.messages.send_page import told
+from console.areas.messages.send_page import audit_summary
 from console.audit.recording import audited
 from console.gateway.messages.send import (
     COUNT_MAX,
@@ -36,11 +36,11 @@ KEYS_MAX = 64
 
 
 class DraftSerializer(BodySerializer):
-    """A message to send. What belongs to another type than its own is passed over."""
+    """A message to send. Fields of other message types are ignored."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
     type = serializers.ChoiceField(
-        choices=[each.value for each in MessageType], default=MessageType.NORMAL.value
+        choices=[kind.value for kind in MessageType], default=MessageType.NORMAL.value
     )
     body = serializers.CharField(max_length=BODY_CHARS_MAX, trim_whitespace=False)
     body_encoding = serializers.ChoiceField(choices=list(BODY_ENCODINGS), default="text")
@@ -49,7 +49,7 @@ class DraftSerializer(BodySerializer):
         child=serializers.RegexField(r"^\S+$", max_length=KEYS_CHARS_MAX),
         max_length=KEYS_MAX,
         default=list,
-        help_text="Without blanks: RocketMQ keeps keys with blanks between them.",
+        help_text="Keys without spaces: RocketMQ stores keys separated by spaces.",
     )
     properties = serializers.DictField(
         child=serializers.CharField(max_length=PROPERTIES_CHARS_MAX), default=dict
@@ -63,30 +63,30 @@ class DraftSerializer(BodySerializer):
         max_value=2**53,
         default=None,
         allow_null=True,
-        help_text="Milliseconds since the epoch, instead of a level; brokers of RocketMQ 5 only.",
+        help_text="Delivery time, milliseconds since the epoch; requires RocketMQ 5 brokers.",
     )
     message_group = serializers.CharField(max_length=NAME_CHARS_MAX, default="", allow_blank=True)
     outcome = serializers.ChoiceField(
-        choices=[each.value for each in TransactionOutcome],
+        choices=[outcome.value for outcome in TransactionOutcome],
         default=TransactionOutcome.COMMIT.value,
     )
     producer_group = serializers.CharField(max_length=NAME_CHARS_MAX, default=PRODUCER_GROUP)
     count = serializers.IntegerField(min_value=1, max_value=COUNT_MAX, default=1)
     trace = serializers.BooleanField(default=False)
 
-    def validate_properties(self, given: dict[str, str]) -> dict[str, str]:
-        if len(given) > PROPERTIES_MAX:
+    def validate_properties(self, properties: dict[str, str]) -> dict[str, str]:
+        if len(properties) > PROPERTIES_MAX:
             raise ValidationError(f"At most {PROPERTIES_MAX} properties.")
-        return given
+        return properties
 
 
 class SentSerializer(serializers.Serializer[Any]):
-    """One message that a broker stored."""
+    """A stored message."""
 
     msg_id = serializers.CharField()
     offset_msg_id = serializers.CharField(
-        help_text="Empty where the broker did not say. A delayed message, and one in a "
-        "transaction, has another when it is delivered."
+        help_text="Empty when the broker returned no id. Delayed and transactional messages get "
+        "another id on delivery."
     )
     queue = serializers.CharField()
     queue_offset = serializers.IntegerField()
@@ -98,7 +98,7 @@ class SentListSerializer(serializers.Serializer[Any]):
 
 
 class Messages(MessageList):
-    """The list of messages, and sending one more."""
+    """List of messages; POST sends messages."""
 
     actions = {"post": "message.send"}
 
@@ -123,13 +123,13 @@ class Messages(MessageList):
         """Send a message, once or several times."""
         serializer = DraftSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
+        fields = serializer.validated_data
         try:
-            body = read_body(given["body"], given["body_encoding"])
+            body = read_body(fields["body"], fields["body_encoding"])
         except ValueError as wrong:
             raise ValidationError({"body": [str(wrong)]}) from wrong
-        draft = draft_of(given, body=body, keys=given["keys"])
+        draft = draft_of(fields, body=body, keys=fields["keys"])
         with audited(request, "message.send", cluster=cluster, target=draft.topic) as entry:
             sent = self.cluster.do(send, draft)
-            entry.after = told(draft, sent)
+            entry.after = audit_summary(draft, sent)
         return Response({"items": SentSerializer(sent, many=True).data}, status.HTTP_201_CREATED)

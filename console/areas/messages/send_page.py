@@ -1,4 +1,4 @@
-"""The page on which a person writes a message and sends it."""
+"""The page that sends a message."""
 
 from dataclasses import asdict
 from typing import Any
@@ -25,14 +25,14 @@ from console.gateway.messages.send import (
     send_choices,
 )
 
-#: Sent messages that the page after sending names.
+#: Maximum number of messages listed after a send.
 SENT_SHOWN_MAX = 20
 SENT_KEY = "messages_sent"
 
 
 @needs(Need.WRITE)
 class SendPage(ClusterPage):
-    """Write a message, or send a stored one again (`?again=<offset id>`)."""
+    """Form to send a message, empty or filled from a stored message (`?again=<offset id>`)."""
 
     template = "message/send.html"
     actions = {"post": "message.send"}
@@ -57,7 +57,7 @@ class SendPage(ClusterPage):
         try:
             with audited(request, "message.send", cluster=cluster, target=topic) as entry:
                 sent = self.cluster.do(send, draft)
-                entry.after = told(draft, sent)
+                entry.after = audit_summary(draft, sent)
         except GatewayError as failure:
             return self.form(form, topic, status=failure.status, trouble=failure)
         request.session[SENT_KEY] = {
@@ -65,12 +65,12 @@ class SendPage(ClusterPage):
             "count": len(sent),
             "type": draft.type.value,
             "outcome": draft.outcome.value if draft.type is MessageType.TRANSACTION else "",
-            "items": [asdict(each) for each in sent[:SENT_SHOWN_MAX]],
+            "items": [asdict(message) for message in sent[:SENT_SHOWN_MAX]],
         }
         return redirect("message:sent", cluster=cluster)
 
     def choices(self, topic: str) -> tuple[SendChoices, GatewayError | None]:
-        """What the topic offers; the form stands without it, and says what is wrong."""
+        """Queues and delay levels of the topic, or defaults with the error."""
         nothing = SendChoices((), tuple(DEFAULT_LEVELS.split()))
         if not topic:
             return nothing, None
@@ -101,7 +101,7 @@ class SendPage(ClusterPage):
 
 @needs(Need.WRITE)
 class SentPage(ClusterPage):
-    """What was sent last: ids and where to look at it."""
+    """Result of the last send: message ids with links."""
 
     template = "message/sent.html"
 
@@ -117,15 +117,15 @@ class SentPage(ClusterPage):
         return self.show(title=_("Sent messages"), crumbs=crumbs, sent=sent)
 
 
-def told(draft: Draft, sent: tuple[Sent, ...]) -> dict[str, Any]:
-    """What the audit list keeps of messages that were sent; bodies are not its business."""
+def audit_summary(draft: Draft, sent: tuple[Sent, ...]) -> dict[str, Any]:
+    """Audit entry of sent messages, without bodies."""
     return {
         "type": draft.type.value,
         "count": len(sent),
         "tags": draft.tags,
         "keys": list(draft.keys),
         "body_bytes": len(draft.body),
-        "msg_ids": [each.msg_id for each in sent[:SENT_SHOWN_MAX]],
+        "msg_ids": [message.msg_id for message in sent[:SENT_SHOWN_MAX]],
     }
 
 

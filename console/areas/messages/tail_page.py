@@ -1,4 +1,4 @@
-"""The page of a live tail: what it follows stands in its address, rows come over a WebSocket."""
+"""The page of a live tail. The address holds the parameters; rows arrive over a WebSocket."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -14,21 +14,21 @@ from console.frame.pages import ClusterPage, Crumb
 from console.gateway.messages.browse import queue_names
 from console.gateway.messages.filters import BodyTest
 
-#: Rows that a page keeps; older ones make room.
+#: Maximum number of rows on the page; older rows are removed.
 ROWS_SHOWN_MAX = 500
 ASKED_IN_ADDRESS = ("topic", "queue", "tags", "sql", "body_test", "body", "rate")
 
 
 class TailPage(ClusterPage):
-    """Messages of one topic as they come."""
+    """New messages of a topic."""
 
     template = "message/tail.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        asked = "topic" in request.GET
+        is_submitted = "topic" in request.GET
         usual = {"body_test": BodyTest.TEXT.value, "rate": str(RATE)}
-        form = TailForm(usual | request.GET.dict() if asked else None, initial=usual)
-        is_usable = asked and form.is_valid()
+        form = TailForm(usual | request.GET.dict() if is_submitted else None, initial=usual)
+        is_usable = is_submitted and form.is_valid()
         context: dict[str, Any] = {
             "form": form,
             "topics": [row.name for row in known_topics(self.cluster)],
@@ -48,6 +48,6 @@ class TailPage(ClusterPage):
         return self.show(
             title=_("Live tail"),
             crumbs=[Crumb(_("Messages"), home), Crumb(_("Live tail"))],
-            status=200 if is_usable or not asked else 400,
+            status=200 if is_usable or not is_submitted else 400,
             **context,
         )

@@ -1,10 +1,10 @@
-"""Live tails: what is stored in a topic, shown to all who watch it as it comes.
+"""Live tails: new messages of a topic for all connected browsers.
 
-One Tail per topic and process looks at the topic every LOOK_S, however many watch; it ends with
-its last listener. What it read is tried on each listener's filter in a thread, and each listener
-takes as many rows as its rate allows. All that is not shown is counted: `skipped` is what nobody
-read, because the topic is faster than LOOK_MESSAGES_MAX per look, `dropped` what passed the filter
-and not the rate, the pause or a slow browser.
+One Tail per topic and process polls the topic every POLL_INTERVAL_S, independent of the number of
+listeners, and ends with the last listener. A thread applies each listener's filter to the batch,
+and each listener accepts rows up to its rate. Rows that are not shown are counted: `skipped` are
+messages never read because the topic exceeds POLL_MESSAGES_MAX per poll, `dropped` are messages
+that passed the filter and were discarded because of the rate, a pause or a slow browser.
 """
 
 import asyncio
@@ -25,86 +25,87 @@ from console.gateway.messages.tail import Positions, TailBatch, poll_tail
 log = logging.getLogger(__name__)
 
 FEED = "tail"
-LOOK_S = 0.25
-#: After a failure the next look waits this long.
-REST_S = 1.0
+POLL_INTERVAL_S = 0.25
+#: Delay of the next poll after a failure, seconds.
+RETRY_DELAY_S = 1.0
 TAILS_MAX = 64
 LISTENERS_MAX = 256
-#: Rows that wait for a browser; a slower one misses the oldest of them.
-WAITING_ROWS_MAX = 500
-#: A pause in the flow saves up this many seconds of the rate.
+#: Maximum number of rows queued for one browser. When the queue is full, the oldest rows are
+#: dropped and counted.
+QUEUED_ROWS_MAX = 500
+#: Burst capacity of the token bucket, seconds of the rate.
 BURST_S = 3.0
 
 Row = dict[str, Any]
 
 
 class TooManyTails(Exception):
-    """This process follows as many topics, or has as many listeners, as it may."""
+    """The process has reached TAILS_MAX or LISTENERS_MAX."""
 
 
 class Listener:
-    """One browser: what it wants, how fast, and what waits for it."""
+    """One browser: filter, row rate and queued rows."""
 
-    def __init__(self, wanted: MessageFilter, queue: str, rate: int) -> None:
-        self.wanted = wanted
+    def __init__(self, message_filter: MessageFilter, queue: str, rate: int) -> None:
+        self.message_filter = message_filter
         self.queue = queue
-        self.test = wanted.compiled()
+        self.test = message_filter.compiled()
         self.rate = rate
         self.paused = False
-        self.news = asyncio.Event()
-        self._rows: deque[Row] = deque(maxlen=WAITING_ROWS_MAX)
+        self.changed = asyncio.Event()
+        self._rows: deque[Row] = deque(maxlen=QUEUED_ROWS_MAX)
         self._seen = self._matched = self._dropped = self._skipped = 0
-        self._trouble: str | None = None
+        self._problem: str | None = None
         self._failures: list[dict[str, str]] = []
         self._tokens = rate * BURST_S
         self._filled_s = monotonic()
 
-    def wants_queue(self, ref: MessageRef) -> bool:
+    def accepts_queue(self, ref: MessageRef) -> bool:
         key = f"{ref.broker.name}:{ref.message.queue_id}"
         return self.queue in {"", ref.broker.name, key}
 
     def offer(self, rows: Sequence[Row], seen: int, skipped: int) -> None:
-        """Take what the rate allows, the newest first; the rest is counted."""
+        """Queue the newest rows up to the rate; count all other rows as dropped."""
         now_s = monotonic()
         self._tokens = min(self.rate * BURST_S, self._tokens + (now_s - self._filled_s) * self.rate)
         self._filled_s = now_s
-        room = 0 if self.paused else int(self._tokens)
-        taken = rows[-room:] if room else []
+        allowed = 0 if self.paused else int(self._tokens)
+        taken = rows[-allowed:] if allowed else []
         self._tokens -= len(taken)
-        waiting = len(self._rows)
+        queued = len(self._rows)
         self._rows.extend(taken)
-        pushed_out = waiting + len(taken) - len(self._rows)
+        pushed_out = queued + len(taken) - len(self._rows)
         self._seen += seen
         self._matched += len(rows)
         self._dropped += len(rows) - len(taken) + pushed_out
         self._skipped += skipped
-        self._trouble = None
-        self.news.set()
+        self._problem = None
+        self.changed.set()
 
-    def tell_trouble(self, reason: str | None, failures: list[dict[str, str]]) -> None:
-        self._trouble, self._failures = reason, failures
-        self.news.set()
+    def report(self, reason: str | None, failures: list[dict[str, str]]) -> None:
+        self._problem, self._failures = reason, failures
+        self.changed.set()
 
     def take(self) -> dict[str, Any]:
-        """What a browser is sent next: rows that wait, all counts, and what is wrong."""
-        self.news.clear()
+        """The next frame of the browser: queued rows, counts, and failures."""
+        self.changed.clear()
         rows = list(self._rows)
         self._rows.clear()
         return {
-            "type": "lost" if self._trouble else "rows",
+            "type": "lost" if self._problem else "rows",
             "at_ms": now_ms(),
             "rows": rows,
             "seen": self._seen,
             "matched": self._matched,
             "dropped": self._dropped,
             "skipped": self._skipped,
-            "reason": self._trouble or "",
+            "reason": self._problem or "",
             "failures": self._failures,
         }
 
 
 class Tail:
-    """One topic of one cluster, followed on one event loop."""
+    """Polls one topic of one cluster on one event loop."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.cluster = cluster
@@ -129,53 +130,55 @@ class Tail:
     async def _run(self) -> None:
         try:
             while self.listeners:
-                is_well = await self.look()
-                await asyncio.sleep(LOOK_S if is_well else REST_S)
+                is_complete = await self.poll()
+                await asyncio.sleep(POLL_INTERVAL_S if is_complete else RETRY_DELAY_S)
         except Exception:
-            # The next listener starts it again; those who watch see that nothing comes any more.
+            # The next listener starts the task again; present listeners get no more rows.
             log.exception("the tail of %s in cluster %s failed", self.topic, self.cluster)
 
-    async def look(self) -> bool:
-        """Look once and tell the listeners; False when the cluster could not answer."""
+    async def poll(self) -> bool:
+        """Poll once and notify the listeners; False when the cluster or a broker failed."""
         try:
             answer = await self.cluster.ask_async(poll_tail, self.topic, self._positions)
-        except GatewayError as trouble:
+        except GatewayError as error:
             metrics.feed_drops.labels(self.cluster.name, FEED).inc()
             for listener in tuple(self.listeners):
-                listener.tell_trouble(str(trouble.detail), [])
+                listener.report(str(error.detail), [])
             return False
         self._positions = answer.value.positions
         failures = [asdict(failure) for failure in answer.failures]
         for listener in tuple(self.listeners):
-            listener.tell_trouble(None, failures)
+            listener.report(None, failures)
         await self._deliver(answer.value)
         return not failures
 
-    async def _deliver(self, found: TailBatch) -> None:
-        """Each filter is tried once, however many listeners have it."""
-        alike: dict[tuple[MessageFilter, str], list[Listener]] = {}
+    async def _deliver(self, batch: TailBatch) -> None:
+        """Offer the batch to the listeners; equal filters are applied once."""
+        by_filter: dict[tuple[MessageFilter, str], list[Listener]] = {}
         for listener in tuple(self.listeners):
-            alike.setdefault((listener.wanted, listener.queue), []).append(listener)
-        made: dict[int, Row] = {}
-        for group in alike.values():
-            rows = await asyncio.to_thread(_wanted_rows, group[0], found.refs, made)
+            by_filter.setdefault((listener.message_filter, listener.queue), []).append(listener)
+        rows_by_index: dict[int, Row] = {}
+        for group in by_filter.values():
+            rows = await asyncio.to_thread(_matching_rows, group[0], batch.refs, rows_by_index)
             for listener in group:
-                listener.offer(rows, len(found.refs), found.skipped)
+                listener.offer(rows, len(batch.refs), batch.skipped)
 
 
-def _wanted_rows(listener: Listener, refs: Sequence[MessageRef], made: dict[int, Row]) -> list[Row]:
-    """The rows that pass a listener's filter; `made` keeps them for the next listener."""
+def _matching_rows(
+    listener: Listener, refs: Sequence[MessageRef], rows_by_index: dict[int, Row]
+) -> list[Row]:
+    """The rows that pass a listener's filter; `rows_by_index` caches rows for further listeners."""
     rows = []
     for number, ref in enumerate(refs):
-        if listener.wants_queue(ref) and listener.test(ref.message):
-            if number not in made:
-                made[number] = row_of(ref)
-            rows.append(made[number])
+        if listener.accepts_queue(ref) and listener.test(ref.message):
+            if number not in rows_by_index:
+                rows_by_index[number] = row_of(ref)
+            rows.append(rows_by_index[number])
     return rows
 
 
 def row_of(ref: MessageRef) -> Row:
-    """A message as the page of a tail shows it."""
+    """A message as a row of the tail page."""
     message = ref.message
     return {
         "offset_msg_id": message.offset_msg_id,
@@ -193,11 +196,11 @@ _tails: dict[tuple[str, str, str], tuple[asyncio.AbstractEventLoop, Tail]] = {}
 
 
 def join_tail(cluster: Cluster, topic: str, listener: Listener) -> Tail:
-    """Listen to a topic, by the tail that all its listeners share; raises TooManyTails."""
+    """Add a listener to the shared tail of a topic; raises TooManyTails."""
     running = asyncio.get_running_loop()
     for key, (loop, tail) in list(_tails.items()):
         if loop is not running or not tail.listeners:
-            del _tails[key]  # an idle one ends by itself
+            del _tails[key]  # a tail without listeners ends by itself
     listeners = sum(len(tail.listeners) for _loop, tail in _tails.values())
     key = (cluster.name, cluster.namesrv_addr, topic)
     if listeners >= LISTENERS_MAX or (key not in _tails and len(_tails) >= TAILS_MAX):
@@ -216,7 +219,7 @@ def leave_tail(tail: Tail, listener: Listener) -> None:
 
 
 async def stop_tails() -> None:
-    """Stop those of the running loop; called when the server stops."""
+    """Stop the tails of the running event loop, at server shutdown."""
     running = asyncio.get_running_loop()
     for loop, tail in list(_tails.values()):
         if loop is running:

@@ -1,4 +1,4 @@
-"""Pages about stored messages: browse, find, one message, its raw body."""
+"""Pages of stored messages: browse, find, show a message, download a body."""
 
 import base64
 import hashlib
@@ -30,10 +30,10 @@ from core_broker.message.topics import DLQ_PREFIX
 
 PAGE_MESSAGES = 50
 TOPICS_OFFERED_MAX = 40
-#: Everything about a list that stands in its address, besides the place in it.
+#: Address parameters of a list, without the cursor.
 TIMES = ("begin", "end", "last")
 ASKED_IN_ADDRESS = ("topic", "queue", *TIMES, "tags", "sql", "body_test", "body")
-#: Kinds of topics that are not an application's own.
+#: Topic types that no application owns, left out of suggestions.
 OWN_KINDS = frozenset({"system", "retry", "dlq"})
 SPAN_NAMES = {
     "": gettext_lazy("All"),
@@ -42,10 +42,10 @@ SPAN_NAMES = {
     "1d": gettext_lazy("1 day"),
 }
 INDEX_NAMES = {
-    Index.OFFSET_ID: gettext_lazy("commit log, by offset id"),
-    Index.PLACE: gettext_lazy("queue, by place"),
-    Index.UNIQUE_KEY: gettext_lazy("index of message ids"),
-    Index.KEY: gettext_lazy("index of keys"),
+    Index.OFFSET_ID: gettext_lazy("commit log, by offset message ID"),
+    Index.PLACE: gettext_lazy("consume queue, by offset"),
+    Index.UNIQUE_KEY: gettext_lazy("message ID index"),
+    Index.KEY: gettext_lazy("key index"),
 }
 BODY_FORM_NAMES = {
     BodyForm.TREE: gettext_lazy("Tree"),
@@ -59,7 +59,7 @@ BODY_FORM_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message as lists show it."""
+    """A message as a list row."""
 
     ref: MessageRef
     preview: str
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A chip that asks for the messages of a span of time."""
+    """A chip with a time range."""
 
     label: Any
     query: str
@@ -75,7 +75,7 @@ class Span:
 
 
 def _spans(query: dict[str, str]) -> list[Span]:
-    """The spans up to now that a click asks for, after “all”; the filter stays as it is."""
+    """Time range chips: “all”, then ranges that end now. The chips keep the filter."""
     last = query.get("last", "")
     rest = {name: value for name, value in query.items() if name not in TIMES}
     is_free = "begin" in query or "end" in query
@@ -93,9 +93,9 @@ def rows(refs: Iterable[MessageRef]) -> list[Row]:
     return [Row(ref, preview(ref.message)) for ref in refs]
 
 
-def asked_in_address(given: QueryDict) -> dict[str, str]:
-    """What an address says about the list that is wanted; this is what is shared and saved."""
-    query = {name: str(given[name]) for name in ASKED_IN_ADDRESS if given.get(name)}
+def asked_in_address(address: QueryDict) -> dict[str, str]:
+    """The list parameters of an address; saved views and shared links have exactly these."""
+    query = {name: str(address[name]) for name in ASKED_IN_ADDRESS if address.get(name)}
     if query.get("last") not in SPANS:
         query.pop("last", None)
     if not query.get("body"):
@@ -104,15 +104,15 @@ def asked_in_address(given: QueryDict) -> dict[str, str]:
 
 
 class MessageListPage(ClusterPage):
-    """Messages of one topic, newest first; without a topic, the question for one."""
+    """Messages of a topic, newest first; without a topic, a list of topics to choose."""
 
     template = "message/list.html"
     part = "message/list_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        asked = "topic" in request.GET
-        form = BrowseForm(_as_form(request.GET) if asked else None)
-        is_usable = asked and form.is_valid()
+        is_submitted = "topic" in request.GET
+        form = BrowseForm(_as_form(request.GET) if is_submitted else None)
+        is_usable = is_submitted and form.is_valid()
         known = known_topics(self.cluster)
         context: dict[str, Any] = {
             "form": form,
@@ -125,17 +125,17 @@ class MessageListPage(ClusterPage):
         if is_usable:
             context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
         return self.show(
-            title=_("Messages"), status=200 if is_usable or not asked else 400, **context
+            title=_("Messages"), status=200 if is_usable or not is_submitted else 400, **context
         )
 
-    def _page(self, asked: dict[str, Any], cursor: str) -> dict[str, Any]:
-        topic, wanted = asked["topic"], asked["wanted"]
-        question = (topic, asked["begin"], asked["end"])
-        rest = (PAGE_MESSAGES, asked["queue"], wanted)
+    def _page(self, fields: dict[str, Any], cursor: str) -> dict[str, Any]:
+        topic, message_filter = fields["topic"], fields["filter"]
+        question = (topic, fields["begin"], fields["end"])
+        rest = (PAGE_MESSAGES, fields["queue"], message_filter)
         try:
             answer = self.cluster.ask(browse, *question, cursor or None, *rest)
         except CursorError:
-            # An address that was cut short: the beginning of the list is better than an error.
+            # Truncated address: show the first page instead of an error.
             answer = self.cluster.ask(browse, *question, None, *rest)
             cursor = ""
         query = asked_in_address(self.request.GET)
@@ -143,7 +143,7 @@ class MessageListPage(ClusterPage):
         return {
             "answer": answer,
             "topic": topic,
-            "wanted": wanted,
+            "message_filter": message_filter,
             "rows": rows(answer.value.rows),
             "page_size": PAGE_MESSAGES,
             "first_query": urlencode(query),
@@ -157,13 +157,13 @@ class MessageListPage(ClusterPage):
         }
 
 
-def _as_form(given: QueryDict) -> dict[str, str]:
-    """What the form shows: the address, and the usual body test where it names none."""
-    return {"body_test": BodyTest.TEXT.value} | {name: str(given[name]) for name in given}
+def _as_form(address: QueryDict) -> dict[str, str]:
+    """Form data of the address, with the default body test."""
+    return {"body_test": BodyTest.TEXT.value} | {name: str(address[name]) for name in address}
 
 
 def known_topics(cluster: Cluster) -> Sequence[TopicRow]:
-    """Topics for a field's suggestions; a page works without them."""
+    """Topics for the suggestions of a field; empty when the cluster fails."""
     try:
         return cluster.ask(topic_rows).value
     except GatewayError:
@@ -171,7 +171,7 @@ def known_topics(cluster: Cluster) -> Sequence[TopicRow]:
 
 
 class FindPage(ClusterPage):
-    """Whatever an id or key names; a single find leads straight to the message."""
+    """Search by id or key; a single match redirects to the message."""
 
     template = "message/find.html"
 
@@ -179,7 +179,7 @@ class FindPage(ClusterPage):
         form = FindForm(request.GET)
         crumbs = [Crumb(_("Messages"), _list_url(self)), Crumb(_("Find"))]
         if not form.is_valid():
-            return self.show(title=_("Find a message"), crumbs=crumbs, form=form, status=400)
+            return self.show(title=_("Find message"), crumbs=crumbs, form=form, status=400)
         text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
         answer = self.cluster.ask(find, text, topic)
         refs = answer.value.refs
@@ -187,19 +187,19 @@ class FindPage(ClusterPage):
             only = refs[0].message
             return redirect("message:detail", self.cluster.name, only.offset_msg_id)
         return self.show(
-            title=_("Find a message"),
+            title=_("Find message"),
             crumbs=crumbs,
             form=form,
             answer=answer,
             text=text,
             topic=topic,
             rows=rows(refs),
-            searched=[(INDEX_NAMES[each.index], each) for each in answer.value.searched],
+            searched=[(INDEX_NAMES[index.index], index) for index in answer.value.searched],
         )
 
 
 class MessagePage(ClusterPage):
-    """One stored message: where it lies, its properties, its body, and who has consumed it."""
+    """A stored message: position, properties, body, and delivery state by group."""
 
     template = "message/detail.html"
 
@@ -227,7 +227,7 @@ class MessagePage(ClusterPage):
 
 
 class BodyDownload(ClusterPage):
-    """The body as a file: unpacked when it was compressed, otherwise byte for byte as sent."""
+    """Download of the body: decompressed if compressed, otherwise byte for byte."""
 
     def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
         return self.file(stored_message(self, offset_msg_id))
@@ -247,12 +247,12 @@ class BodyDownload(ClusterPage):
 
 
 def stored_message(page: ClusterPage, offset_msg_id: str) -> MessageRef:
-    """The message at an offset id; raises NotFound with what may have happened to it."""
+    """The message with an offset message id; raises NotFound with a likely cause."""
     return found_message(page.cluster.ask(view, offset_msg_id), offset_msg_id)
 
 
 def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> MessageRef:
-    """The message of an answer; raises NotFound when it has none."""
+    """The message of an answer; raises NotFound for an answer without a message."""
     if answer.value is None:
         raise no_such_message(offset_msg_id, answer.failures)
     return answer.value
@@ -260,11 +260,14 @@ def found_message(answer: Answer[MessageRef | None], offset_msg_id: str) -> Mess
 
 def no_such_message(offset_msg_id: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFound:
     hint = gettext_lazy(
-        "It may have passed its retention time (fileReservedTime), or its broker is gone."
+        "The message may be past its retention time (fileReservedTime), or the broker is down."
     )
     return NotFound(
-        format_lazy(gettext_lazy("The cluster has no message at “{id}”."), id=offset_msg_id[:64]),
-        hint=gettext_lazy("A broker that did not answer may have it.") if failures else hint,
+        format_lazy(
+            gettext_lazy("The cluster has no message with offset message ID “{id}”."),
+            id=offset_msg_id[:64],
+        ),
+        hint=gettext_lazy("A failed broker may have the message.") if failures else hint,
         failures=failures,
     )
 

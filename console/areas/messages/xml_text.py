@@ -1,4 +1,4 @@
-"""XML indented for reading. A document with a DOCTYPE is not read: entities are an old trap."""
+"""Indented XML. Documents with a DOCTYPE are refused because of entity expansion attacks."""
 
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -8,7 +8,7 @@ INDENT = "  "
 
 
 def indented(text: str) -> str:
-    """The document with a line per element; raises ValueError for what is none."""
+    """The document with a line per element; raises ValueError for invalid XML."""
     writer = _Writer()
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -18,7 +18,7 @@ def indented(text: str) -> str:
     parser.CommentHandler = writer.comment
     parser.StartDoctypeDeclHandler = writer.refuse
     try:
-        # As text: a declaration that names another encoding has been followed already.
+        # Parsed as text: the body is already decoded, so the encoding declaration is ignored.
         parser.Parse(text, True)
     except expat.ExpatError as fault:
         raise ValueError(str(fault)) from fault
@@ -26,13 +26,13 @@ def indented(text: str) -> str:
 
 
 class _Writer:
-    """Lines of a document as its parser meets them."""
+    """Collects lines from parser events."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._depth = 0
+        #: Index of the line of an open element without children; -1 for none.
         self._opened = -1
-        """The line of an element that has nothing in it yet but text."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if self._depth >= DEPTH_MAX:
@@ -64,4 +64,4 @@ class _Writer:
         self._opened = -1
 
     def refuse(self, *_doctype: object) -> None:
-        raise ValueError("a DOCTYPE is not read")
+        raise ValueError("DOCTYPE is not supported")

@@ -1,1 +1,1 @@
-"""Moving a consumer group to other offsets: preview, reset, check, undo."""
+"""Offset resets of consumer groups: preview, reset, check, undo."""

@@ -1,4 +1,4 @@
-"""REST resources of offsets: where a group is, moving it, whether it moved, undoing that."""
+"""REST resources of offsets: positions of a group, reset, check of a reset, undo."""
 
 from dataclasses import asdict
 from typing import Any
@@ -20,10 +20,10 @@ from console.areas.offsets.models import OffsetReset
 from console.areas.offsets.resets import (
     RESET_ACTION,
     UNDO_ACTION,
-    carry_out,
-    checked,
+    check_reset,
+    execute_reset,
     reset_of,
-    undo_wish,
+    undo_request,
 )
 from console.gateway.groups.listing import group_settings
 from console.gateway.offsets.plan import Plan, ResetMethod, ResetRequest, ResetTarget, etag_of
@@ -36,25 +36,27 @@ QUEUE_ID_MAX = 2**31 - 1
 RESETS_SHOWN = 50
 
 
-class PlaceSerializer(serializers.Serializer[Any]):
-    """A group in one queue, which holds the offsets from begin to before end."""
+class QueuePositionSerializer(serializers.Serializer[Any]):
+    """Position of a group in a queue with the offsets [begin, end)."""
 
     broker = serializers.CharField()
     queue_id = serializers.IntegerField()
     begin = serializers.IntegerField()
     end = serializers.IntegerField()
-    offset = serializers.IntegerField(allow_null=True, help_text="Null: it never committed one.")
+    offset = serializers.IntegerField(
+        allow_null=True, help_text="Committed offset; null before the first commit."
+    )
     lag = serializers.IntegerField(allow_null=True)
     client = serializers.CharField(allow_null=True)
     client_offset = serializers.IntegerField(
-        allow_null=True, help_text="What the consumer that holds the queue says itself."
+        allow_null=True, help_text="Offset reported by the consumer of the queue."
     )
 
 
-class PlacesSerializer(AnsweredSerializer):
+class QueuePositionsSerializer(AnsweredSerializer):
     group = serializers.CharField()
     topic = serializers.CharField()
-    items = PlaceSerializer(many=True)
+    items = QueuePositionSerializer(many=True)
 
 
 class QueueSerializer(BodySerializer):
@@ -66,37 +68,37 @@ class QueueOffsetSerializer(QueueSerializer):
     offset = serializers.IntegerField(min_value=0, max_value=OFFSET_MAX)
 
 
-class WishSerializer(BodySerializer):
-    """Where a group is to go. An offset outside of what is stored is limited to it."""
+class ResetRequestSerializer(BodySerializer):
+    """Target of a reset. Offsets outside the stored range are limited to the range."""
 
     topic = serializers.CharField(max_length=TOPIC_CHARS_MAX)
-    to = serializers.ChoiceField(choices=[each.value for each in ResetTarget])
+    to = serializers.ChoiceField(choices=[target.value for target in ResetTarget])
     time_ms = serializers.IntegerField(
-        required=False, min_value=0, max_value=TIMESTAMP_MAX, help_text="Of `time`."
+        required=False, min_value=0, max_value=TIMESTAMP_MAX, help_text="Target time, for `time`."
     )
     offset = serializers.IntegerField(
-        required=False, min_value=0, max_value=OFFSET_MAX, help_text="Of `exact`."
+        required=False, min_value=0, max_value=OFFSET_MAX, help_text="Target offset, for `exact`."
     )
     by = serializers.IntegerField(
         required=False,
         min_value=-OFFSET_MAX,
         max_value=OFFSET_MAX,
-        help_text="Of `shift`: messages on, or back when negative.",
+        help_text="For `shift`: number of messages; negative shifts backwards.",
     )
     group = serializers.CharField(
-        required=False, max_length=GROUP_CHARS_MAX, help_text="Of `copy`: whose offsets."
+        required=False, max_length=GROUP_CHARS_MAX, help_text="For `copy`: source group."
     )
     queues = serializers.ListField(
         child=QueueSerializer(),
         required=False,
         max_length=QUEUES_MAX,
-        help_text="Only these; all if absent.",
+        help_text="Queues to reset; all queues if absent.",
     )
     offsets = serializers.ListField(
         child=QueueOffsetSerializer(),
         required=False,
         max_length=QUEUES_MAX,
-        help_text="Of `each`.",
+        help_text="For `each`: target offset by queue.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -105,54 +107,56 @@ class WishSerializer(BodySerializer):
         return attrs
 
     @property
-    def wish(self) -> ResetRequest:
-        given = self.validated_data
+    def reset_request(self) -> ResetRequest:
+        fields = self.validated_data
         return ResetRequest(
-            topic=given["topic"],
-            goal=ResetTarget(given["to"]),
-            time_ms=given.get("time_ms"),
-            offset=given.get("offset"),
-            by=given.get("by"),
-            group=given.get("group", ""),
-            queues=tuple((e["broker"], e["queue_id"]) for e in given.get("queues", ())),
+            topic=fields["topic"],
+            goal=ResetTarget(fields["to"]),
+            time_ms=fields.get("time_ms"),
+            offset=fields.get("offset"),
+            by=fields.get("by"),
+            group=fields.get("group", ""),
+            queues=tuple((e["broker"], e["queue_id"]) for e in fields.get("queues", ())),
             each=tuple(
-                ((e["broker"], e["queue_id"]), e["offset"]) for e in given.get("offsets", ())
+                ((e["broker"], e["queue_id"]), e["offset"]) for e in fields.get("offsets", ())
             ),
         )
 
 
 class MoveSerializer(serializers.Serializer[Any]):
-    """One queue of a plan; `new` equals `old` where nothing changes."""
+    """A queue of a plan; `new` equals `old` without a change."""
 
     broker = serializers.CharField()
     queue_id = serializers.IntegerField()
     old = serializers.IntegerField(allow_null=True)
     new = serializers.IntegerField(allow_null=True)
     skipped = serializers.IntegerField(allow_null=True)
-    again = serializers.IntegerField(allow_null=True, help_text="Would be consumed once more.")
-    limited = serializers.BooleanField(help_text="The wish lay outside of what is stored.")
+    again = serializers.IntegerField(allow_null=True, help_text="Messages to be consumed again.")
+    limited = serializers.BooleanField(help_text="The target was outside the stored range.")
 
 
 class PlanSerializer(serializers.Serializer[Any]):
-    """What a wish comes to."""
+    """Plan of a reset."""
 
     dry_run = serializers.BooleanField()
     group = serializers.CharField()
     topic = serializers.CharField()
     online = serializers.ListField(child=serializers.CharField(), help_text="Client ids.")
     ways = serializers.DictField(
-        child=serializers.ChoiceField(choices=[each.value for each in ResetMethod]),
-        help_text="How each broker brings the group there.",
+        child=serializers.ChoiceField(choices=[method.value for method in ResetMethod]),
+        help_text="Reset method by broker.",
     )
     skipped = serializers.IntegerField(allow_null=True)
     again = serializers.IntegerField(allow_null=True)
     moves = MoveSerializer(many=True)
-    reset = serializers.IntegerField(allow_null=True, help_text="Its number; null in a dry run.")
+    reset = serializers.IntegerField(
+        allow_null=True, help_text="Number of the reset; null in a dry run."
+    )
     outcomes = OutcomeSerializer(many=True)
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """One queue after a reset."""
+    """A queue after a reset."""
 
     broker = serializers.CharField()
     queue_id = serializers.IntegerField()
@@ -165,14 +169,14 @@ class CheckSerializer(serializers.Serializer[Any]):
 
 
 class ResetSerializer(serializers.Serializer[Any]):
-    """One reset of the history."""
+    """An entry of the reset history."""
 
     id = serializers.IntegerField()
     topic = serializers.CharField()
-    to = serializers.ChoiceField(choices=[each.value for each in ResetTarget])
+    to = serializers.ChoiceField(choices=[target.value for target in ResetTarget])
     online = serializers.BooleanField()
     problems = serializers.ListField(
-        child=serializers.CharField(), help_text="Brokers that did not do it, and why."
+        child=serializers.CharField(), help_text="Failed brokers with reasons."
     )
     undoes = serializers.IntegerField(allow_null=True)
     may_undo = serializers.BooleanField()
@@ -185,7 +189,9 @@ class ResetsSerializer(serializers.Serializer[Any]):
 
 
 class ResetCheckSerializer(ResetSerializer, AnsweredSerializer):
-    moved = serializers.BooleanField(help_text="Whether the group was seen there in every queue.")
+    moved = serializers.BooleanField(
+        help_text="True once the group was observed at the target in every queue."
+    )
     queues = CheckSerializer(many=True)
 
 
@@ -194,27 +200,27 @@ class OffsetList(ClusterResource):
 
     @extend_schema(
         parameters=[OpenApiParameter("topic", OpenApiTypes.STR, required=True)],
-        responses=PlacesSerializer,
+        responses=QueuePositionsSerializer,
     )
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """Where the group is in each queue of a topic. The ETag is for the `If-Match` of a POST."""
+        """Position of the group in each queue of a topic. Send the ETag in `If-Match` of a POST."""
         topic = request.query_params.get("topic", "")
         if not topic or len(topic) > TOPIC_CHARS_MAX:
-            raise ValidationError({"topic": [_("Name a topic.")]})
+            raise ValidationError({"topic": [_("This parameter is required.")]})
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
         answer = self.cluster.ask(positions, group, topic)
         own = self.cluster.ask(client_offsets, group, topic).value
         items = []
-        for each in answer.value:
-            client, client_offset = own.get(each.key, (None, None))
+        for position in answer.value:
+            client, client_offset = own.get(position.key, (None, None))
             items.append(
                 {
-                    "broker": each.broker.name,
-                    "queue_id": each.queue_id,
-                    "begin": each.begin,
-                    "end": each.end,
-                    "offset": each.offset,
-                    "lag": each.lag,
+                    "broker": position.broker.name,
+                    "queue_id": position.queue_id,
+                    "begin": position.begin,
+                    "end": position.end,
+                    "offset": position.offset,
+                    "lag": position.lag,
                     "client": client,
                     "client_offset": client_offset,
                 }
@@ -225,9 +231,11 @@ class OffsetList(ClusterResource):
     @extend_schema(
         parameters=[
             IF_MATCH,
-            OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Show it, change nothing."),
+            OpenApiParameter(
+                "dry_run", OpenApiTypes.BOOL, description="Return the plan without a reset."
+            ),
         ],
-        request=WishSerializer,
+        request=ResetRequestSerializer,
         responses={200: PlanSerializer, 201: PlanSerializer, 207: PlanSerializer},
         examples=[
             OpenApiExample(
@@ -248,20 +256,23 @@ class OffsetList(ClusterResource):
         ],
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
-        """Move the group, online or not: 201, 207 when a broker failed, 412 for another state."""
-        asked = WishSerializer(data=request.data)
+        """Reset the offsets of an online or offline group.
+
+        201 on success, 207 when a broker failed, 412 when the offsets do not match `If-Match`.
+        """
+        asked = ResetRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         self.cluster.ask(group_settings, group)
         if _is_dry_run(request):
-            planned = self.cluster.ask(plan, group, asked.wish).value
+            planned = self.cluster.ask(plan, group, asked.reset_request).value
             return Response(plan_body(planned, dry_run=True), headers={"ETag": f'"{planned.etag}"'})
-        row, planned, outcomes = carry_out(
-            request, self.cluster, group, asked.wish, expected_etag=expected_etag(request)
+        row, planned, outcomes = execute_reset(
+            request, self.cluster, group, asked.reset_request, expected_etag=expected_etag(request)
         )
         body = {
             **plan_body(planned, dry_run=False),
             "reset": row.pk,
-            "outcomes": [asdict(each) for each in outcomes],
+            "outcomes": [asdict(outcome) for outcome in outcomes],
         }
         whole = not row.errors
         names = {"cluster": cluster, "group": group, "number": row.pk}
@@ -275,23 +286,23 @@ class OffsetList(ClusterResource):
 class ResetList(ClusterResource):
     @extend_schema(responses=ResetsSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """The newest resets of the group."""
+        """The latest resets of the group."""
         rows = OffsetReset.objects.filter(cluster=self.cluster.name, group=group)
-        found = rows.select_related("by")[:RESETS_SHOWN]
-        return Response(ResetsSerializer({"items": [reset_body(each) for each in found]}).data)
+        rows = rows.select_related("by")[:RESETS_SHOWN]
+        return Response(ResetsSerializer({"items": [reset_body(row) for row in rows]}).data)
 
 
 class ResetOne(ClusterResource):
     @extend_schema(responses=ResetCheckSerializer)
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
-        """One reset, and whether the group went where it was to go."""
+        """A reset with a check of the present offsets."""
         row = reset_of(self.cluster.name, group, number)
-        answer = checked(self.cluster, row)
+        answer = check_reset(self.cluster, row)
         return Response(
             {
                 **ResetSerializer(reset_body(row)).data,
-                "moved": all(each.moved for each in answer.value),
-                "queues": [asdict(each) for each in answer.value],
+                "moved": all(check.moved for check in answer.value),
+                "queues": [asdict(check) for check in answer.value],
                 **told_with(answer),
             }
         )
@@ -302,15 +313,15 @@ class ResetUndo(ClusterResource):
 
     @extend_schema(request=None, responses={201: PlanSerializer, 207: PlanSerializer})
     def post(self, request: Request, cluster: str, group: str, number: int) -> Response:
-        """Back to the offsets before this reset; 409 when it was undone already."""
+        """Restore the offsets from before this reset; 409 when the reset is already undone."""
         row = reset_of(self.cluster.name, group, number)
-        undone, planned, outcomes = carry_out(
-            request, self.cluster, group, undo_wish(row), undoes=row
+        undone, planned, outcomes = execute_reset(
+            request, self.cluster, group, undo_request(row), undoes=row
         )
         body = {
             **plan_body(planned, dry_run=False),
             "reset": undone.pk,
-            "outcomes": [asdict(each) for each in outcomes],
+            "outcomes": [asdict(outcome) for outcome in outcomes],
         }
         whole = not undone.errors
         return Response(body, status.HTTP_201_CREATED if whole else status.HTTP_207_MULTI_STATUS)
@@ -327,15 +338,15 @@ def plan_body(planned: Plan, *, dry_run: bool) -> dict[str, Any]:
         "again": planned.again,
         "moves": [
             {
-                "broker": each.position.broker.name,
-                "queue_id": each.position.queue_id,
-                "old": each.position.offset,
-                "new": each.position.offset if each.new is None else each.new,
-                "skipped": each.skipped,
-                "again": each.again,
-                "limited": each.is_limited,
+                "broker": move.position.broker.name,
+                "queue_id": move.position.queue_id,
+                "old": move.position.offset,
+                "new": move.position.offset if move.new is None else move.new,
+                "skipped": move.skipped,
+                "again": move.again,
+                "limited": move.is_limited,
             }
-            for each in planned.moves
+            for move in planned.moves
         ],
         "reset": None,
         "outcomes": [],
@@ -357,7 +368,7 @@ def reset_body(row: OffsetReset) -> dict[str, Any]:
 
 
 def _is_dry_run(request: Request) -> bool:
-    """Anything but yes and no is a mistake that must not move something."""
+    """The `dry_run` parameter. Strict: an unknown value must not start a reset."""
     text = request.query_params.get("dry_run")
     if text in {None, "", "false", "0"}:
         return False

@@ -1,4 +1,4 @@
-"""The area of offset resets; it is reached from a group's page."""
+"""The area of offset resets; group pages link to the area."""
 
 from django.utils.translation import gettext_lazy as _
 

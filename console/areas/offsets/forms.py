@@ -1,4 +1,4 @@
-"""What is asked before a group is moved, as it stands in the address of the page."""
+"""The form of an offset reset. The page address holds the field values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,18 +15,18 @@ from console.gateway.offsets.positions import QUEUES_MAX
 from console.gateway.offsets.reset import OFFSET_MAX
 
 GROUP_CHARS_MAX = 255
-#: broker:queue, and in the confirmation broker:queue:offset.
+#: Maximum length of `broker:queue`, and of `broker:queue:offset` in the confirmation, characters.
 QUEUE_CHARS_MAX = 300
 
-_GOALS = [
-    (ResetTarget.LATEST, _("the end: skip what waits")),
-    (ResetTarget.EARLIEST, _("the beginning: consume all of it again")),
-    (ResetTarget.TIME, _("the first message stored at a time or later")),
-    (ResetTarget.EXACT, _("an offset, the same in each queue")),
-    (ResetTarget.SHIFT, _("so many messages on (or back: a negative number)")),
-    (ResetTarget.COPY, _("where another group is")),
+_TARGETS = [
+    (ResetTarget.LATEST, _("latest: skip all unconsumed messages")),
+    (ResetTarget.EARLIEST, _("earliest: consume all stored messages again")),
+    (ResetTarget.TIME, _("timestamp: first message stored at this time or later")),
+    (ResetTarget.EXACT, _("offset: the same offset in every queue")),
+    (ResetTarget.SHIFT, _("shift by N messages (negative: backwards)")),
+    (ResetTarget.COPY, _("offsets of another group")),
 ]
-_NEEDS = {
+_REQUIRED_FIELDS = {
     ResetTarget.TIME: "time",
     ResetTarget.EXACT: "offset",
     ResetTarget.SHIFT: "by",
@@ -34,8 +34,8 @@ _NEEDS = {
 }
 
 
-class WishForm(TablerForm):
-    """Where a group is to go in one topic, in all queues or some."""
+class ResetForm(TablerForm):
+    """Target of a group in one topic, for all queues or some queues."""
 
     topic = forms.CharField(
         label=_("Topic"),
@@ -45,7 +45,7 @@ class WishForm(TablerForm):
         ),
     )
     to = forms.ChoiceField(
-        label=_("Go to"), choices=_GOALS, initial=ResetTarget.LATEST, widget=forms.RadioSelect
+        label=_("Target"), choices=_TARGETS, initial=ResetTarget.LATEST, widget=forms.RadioSelect
     )
     time = MomentField(label=_("Time"), required=False)
     offset = forms.IntegerField(
@@ -59,7 +59,7 @@ class WishForm(TablerForm):
         label=_("Only these queues"),
         required=False,
         max_length=QUEUE_CHARS_MAX * 32,
-        help_text=_("Broker:queue, separated by spaces, such as broker-a:0. Empty: all of them."),
+        help_text=_("Broker:queue, separated by spaces, such as broker-a:0. Empty: all queues."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -77,41 +77,46 @@ class WishForm(TablerForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        needed = _NEEDS.get(cleaned.get("to", ""))
+        needed = _REQUIRED_FIELDS.get(cleaned.get("to", ""))
         if needed and needed not in self.errors and cleaned.get(needed) in (None, ""):
-            self.add_error(needed, _("This is needed for it."))
+            self.add_error(needed, _("Required for this target."))
         return cleaned
 
     @property
-    def wish(self) -> ResetRequest:
-        given = self.cleaned_data
+    def reset_request(self) -> ResetRequest:
+        fields = self.cleaned_data
         return ResetRequest(
-            topic=given["topic"].strip(),
-            goal=ResetTarget(given["to"]),
-            time_ms=given["time"],
-            offset=given["offset"],
-            by=given["by"],
-            group=given["group"].strip(),
-            queues=given["queues"],
+            topic=fields["topic"].strip(),
+            goal=ResetTarget(fields["to"]),
+            time_ms=fields["time"],
+            offset=fields["offset"],
+            by=fields["by"],
+            group=fields["group"].strip(),
+            queues=fields["queues"],
         )
 
 
 def read_queue(word: str) -> Key:
-    """`broker-a:3`; raises ValueError with a sentence."""
+    """The key of `broker-a:3`; raises ValueError with a message for users."""
     broker, _colon, number = word.rpartition(":")
     if not broker or not (number.isascii() and number.isdecimal() and len(number) <= 9):
-        raise ValueError(str(_("Not a queue, such as broker-a:0:")) + f" {word[:60]}")
+        raise ValueError(
+            str(_("Invalid queue; expected broker:queue, such as broker-a:0:")) + f" {word[:60]}"
+        )
     return broker, int(number)
 
 
-def read_each(words: Sequence[str]) -> tuple[tuple[Key, int], ...]:
-    """`broker-a:3:1234` of the confirmation; raises ValueError."""
+def read_queue_offsets(words: Sequence[str]) -> tuple[tuple[Key, int], ...]:
+    """Keys and offsets of `broker-a:3:1234`, as in the confirmation; raises ValueError."""
     if len(words) > QUEUES_MAX:
         raise ValueError(str(_("Too many queues.")))
-    found = []
+    offsets = []
     for word in words:
-        place, _colon, number = word.rpartition(":")
+        queue, _colon, number = word.rpartition(":")
         if not (number.isascii() and number.isdecimal() and len(number) <= 19):
-            raise ValueError(str(_("Not an offset of a queue:")) + f" {word[:60]}")
-        found.append((read_queue(place), int(number)))
-    return tuple(found)
+            raise ValueError(
+                str(_("Invalid offset; expected broker:queue:offset, such as broker-a:0:42:"))
+                + f" {word[:60]}"
+            )
+        offsets.append((read_queue(queue), int(number)))
+    return tuple(offsets)

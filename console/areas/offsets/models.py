@@ -1,4 +1,4 @@
-"""What was moved, from where to where: for the check afterwards, and for undoing it."""
+"""The history of offset resets: old and new offsets, for the check after a reset and for undo."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-#: Of each group; older rows go when a new one comes.
+#: Resets kept per group, rows. A new reset deletes the oldest rows beyond this limit.
 RESETS_KEPT = 100
 
 
 class OffsetReset(models.Model):
-    """One reset of a group in a topic.
+    """A reset of a group in a topic.
 
-    `queues` is a list of objects, one for each queue that was to move: broker, queue_id, old (null
-    when the group had no offset), new, and moved, which becomes true when the group was seen there.
+    `queues` is a list of objects, one object per changed queue: broker, queue_id, old (null
+    when the group had no offset), new, and moved (true once the group was observed at `new`).
     """
 
     cluster = models.CharField(max_length=64)
@@ -49,8 +49,8 @@ class OffsetReset(models.Model):
 
     @property
     def may_undo(self) -> bool:
-        """Whether there is an offset to go back to."""
-        return any(each["old"] is not None for each in self.queues) and not self.is_undone
+        """True when the reset is not undone and some queue had an offset before."""
+        return any(queue["old"] is not None for queue in self.queues) and not self.is_undone
 
-    def places_before(self) -> list[dict[str, Any]]:
-        return [each for each in self.queues if each["old"] is not None]
+    def queues_with_offset(self) -> list[dict[str, Any]]:
+        return [queue for queue in self.queues if queue["old"] is not None]

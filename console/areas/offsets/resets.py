@@ -1,4 +1,4 @@
-"""Resetting, checking and undoing: what the page and the REST resource share."""
+"""Execute, check and undo offset resets; shared by page and REST resource."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +22,9 @@ UNDO_ACTION = "offsets.undo"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One queue after a reset: where the group is now by its broker, and by the consumer that holds
-    it. `moved` is whether it was seen to have gone where it was to go."""
+class QueueCheck:
+    """A queue after a reset: the committed offset, and the offset reported by the consumer of the
+    queue. `moved` is True once the group was observed at the target offset or beyond."""
 
     broker: str
     queue_id: int
@@ -36,63 +36,69 @@ class Check:
     moved: bool
 
 
-def carry_out(
+def execute_reset(
     request: HttpRequest | Request,
     cluster: Cluster,
     group: str,
-    wish: ResetRequest,
+    reset_request: ResetRequest,
     *,
     expected_etag: str | None = None,
     undoes: OffsetReset | None = None,
 ) -> tuple[OffsetReset, Plan, tuple[BrokerOutcome, ...]]:
-    """Reset, with rows of it in the audit list and in the history."""
+    """Reset the offsets; write an audit entry and a row of the reset history."""
     action = RESET_ACTION if undoes is None else UNDO_ACTION
     with audited(request, action, cluster=cluster.name, target=group) as entry:
-        planned, outcomes = cluster.do(reset, group, wish, expected_etag)
+        planned, outcomes = cluster.do(reset, group, reset_request, expected_etag)
         queues = [
             {
-                "broker": each.position.broker.name,
-                "queue_id": each.position.queue_id,
-                "old": each.position.offset,
-                "new": each.new,
+                "broker": move.position.broker.name,
+                "queue_id": move.position.queue_id,
+                "old": move.position.offset,
+                "new": move.new,
                 "moved": False,
             }
-            for each in planned.changes
+            for move in planned.changes
         ]
         row = OffsetReset.objects.create(
             cluster=cluster.name,
             group=group,
-            topic=wish.topic,
-            goal=wish.goal,
+            topic=reset_request.topic,
+            goal=reset_request.goal,
             online=bool(planned.online),
             queues=queues,
-            errors=[f"{each.broker}: {each.error}" for each in outcomes if each.error],
+            errors=[f"{outcome.broker}: {outcome.error}" for outcome in outcomes if outcome.error],
             undoes=undoes,
             by=_user(request.user),
         )
-        entry.after = {"topic": wish.topic, "goal": wish.goal.value, "queues": queues}
+        entry.after = {
+            "topic": reset_request.topic,
+            "goal": reset_request.goal.value,
+            "queues": queues,
+        }
         entry.outcomes(outcomes)
-    _forget_oldest(cluster.name, group)
+    _delete_oldest(cluster.name, group)
     return row, planned, outcomes
 
 
-def undo_wish(row: OffsetReset) -> ResetRequest:
-    """Back to the offsets before; raises NotAllowedNow where there are none to go back to."""
+def undo_request(row: OffsetReset) -> ResetRequest:
+    """The request that restores the previous offsets; raises NotAllowedNow without such offsets."""
     if not row.may_undo:
         raise NotAllowedNow(
-            _("There is nothing to undo: it was undone, or the group had no offset before.")
+            _("Nothing to undo: the reset was undone, or the group had no offset before.")
         )
-    each = tuple(((e["broker"], e["queue_id"]), e["old"]) for e in row.places_before())
-    return ResetRequest(row.topic, ResetTarget.EACH, each=each)
+    offsets = tuple(((q["broker"], q["queue_id"]), q["old"]) for q in row.queues_with_offset())
+    return ResetRequest(row.topic, ResetTarget.EACH, each=offsets)
 
 
-def checked(cluster: Cluster, row: OffsetReset) -> Answer[list[Check]]:
-    """Where the group is now, queue by queue; what was seen to have moved is remembered."""
+def check_reset(cluster: Cluster, row: OffsetReset) -> Answer[list[QueueCheck]]:
+    """The present position of the group by queue. Observed moves are saved in the row."""
     answer = cluster.ask(positions, row.group, row.topic)
-    committed = {each.key: each.offset for each in answer.value}
+    committed = {position.key: position.offset for position in answer.value}
     own = cluster.ask(client_offsets, row.group, row.topic).value
-    checks = [_check(each, committed, own) for each in row.queues]
-    queues = [{**each, "moved": now.moved} for each, now in zip(row.queues, checks, strict=True)]
+    checks = [_check(queue, committed, own) for queue in row.queues]
+    queues = [
+        {**queue, "moved": check.moved} for queue, check in zip(row.queues, checks, strict=True)
+    ]
     if queues != row.queues:
         row.queues = queues
         row.save(update_fields=["queues"])
@@ -100,7 +106,7 @@ def checked(cluster: Cluster, row: OffsetReset) -> Answer[list[Check]]:
 
 
 def reset_of(cluster: str, group: str, number: int) -> OffsetReset:
-    """One reset of a group; NotFound when it is not kept (any more)."""
+    """A reset of a group; raises NotFound when the history has no such reset."""
     found = OffsetReset.objects.filter(cluster=cluster, group=group, pk=number).first()
     if found is None:
         raise NotFound(
@@ -112,19 +118,19 @@ def reset_of(cluster: str, group: str, number: int) -> OffsetReset:
 
 def _check(
     queue: dict[str, Any], committed: dict[Key, int | None], own: dict[Key, tuple[str, int]]
-) -> Check:
+) -> QueueCheck:
     key = (queue["broker"], queue["queue_id"])
     now = committed.get(key)
     client, client_offset = own.get(key, (None, None))
     old, new = queue["old"], queue["new"]
     seen = (now,) if client_offset is None else (now, client_offset)
-    moved = queue["moved"] or all(_has_moved(old, new, each) for each in seen)
-    return Check(*key, old, new, now, client, client_offset, moved)
+    moved = queue["moved"] or all(_has_moved(old, new, offset) for offset in seen)
+    return QueueCheck(*key, old, new, now, client, client_offset, moved)
 
 
 def _has_moved(old: int | None, new: int, now: int | None) -> bool:
-    """Whether the group is where it was to go, or has gone on from there. A group that was sent
-    back and has passed its old place again looks as if it had never moved."""
+    """True when the group is at the target offset or beyond. After a reset to an earlier offset, a
+    group that has passed the old offset again cannot be told from a group that never moved."""
     if now is None or now < new:
         return False
     return old is None or new >= old or now < old
@@ -134,7 +140,7 @@ def _user(user: AbstractBaseUser | AnonymousUser | None) -> User | None:
     return user if isinstance(user, User) else None
 
 
-def _forget_oldest(cluster: str, group: str) -> None:
+def _delete_oldest(cluster: str, group: str) -> None:
     rows = OffsetReset.objects.filter(cluster=cluster, group=group)
     keys = list(rows.values_list("pk", flat=True)[RESETS_KEPT : RESETS_KEPT * 2])
     OffsetReset.objects.filter(pk__in=keys).delete()

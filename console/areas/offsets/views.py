@@ -1,4 +1,4 @@
-"""Pages: where a group would go, queue by queue; then whether it went there, and the way back."""
+"""Pages of offset resets: preview by queue, reset, check, undo."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.areas.offsets.forms import WishForm, read_each
+from console.areas.offsets.forms import ResetForm, read_queue_offsets
 from console.areas.offsets.models import OffsetReset
 from console.areas.offsets.resets import (
     RESET_ACTION,
     UNDO_ACTION,
-    carry_out,
-    checked,
+    check_reset,
+    execute_reset,
     reset_of,
-    undo_wish,
+    undo_request,
 )
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotAllowedNow, NotFound, Unusable
@@ -31,56 +31,59 @@ RESETS_SHOWN = 10
 
 
 class OffsetsPage(ClusterPage):
-    """The wizard: what is asked stands in the address, the preview below, a button at its end."""
+    """The reset wizard. The page address holds the parameters; the preview has the reset button."""
 
     template = "offsets/wizard.html"
     actions = {"post": RESET_ACTION}
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
-        asked = "topic" in request.GET and "to" in request.GET
+        is_submitted = "topic" in request.GET and "to" in request.GET
         topics = self._topics(group)
-        if not asked:
+        if not is_submitted:
             first = request.GET.get("topic") or (topics[0] if topics else "")
-            return self._show(group, topics, WishForm(initial={"topic": first}))
-        form = WishForm(request.GET)
+            return self._show(group, topics, ResetForm(initial={"topic": first}))
+        form = ResetForm(request.GET)
         if not form.is_valid():
             return self._show(group, topics, form, status=400)
         try:
-            answer = self.cluster.ask(plan, group, form.wish)
+            answer = self.cluster.ask(plan, group, form.reset_request)
         except (NotFound, NotAllowedNow, Unusable) as fault:
             form.add_error(None, f"{fault.detail} {fault.hint}".strip())
             return self._show(group, topics, form, status=fault.status)
-        return self._show(group, topics, form, answer=answer, each=confirmed(answer.value))
+        return self._show(group, topics, form, answer=answer, offsets=confirmed(answer.value))
 
     def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
-        """What the preview showed; an etag comes along where nothing but a person moves offsets."""
-        form = WishForm(request.GET)
+        """Execute the reset of the preview. For an offline group the form has the preview's ETag:
+        without consumers, only another person can have changed the offsets."""
+        form = ResetForm(request.GET)
         if not form.is_valid():
             return self._show(group, self._topics(group), form, status=400)
-        wish = form.wish
+        reset_request = form.reset_request
         if request.POST.getlist("each"):
             try:
-                each = read_each(request.POST.getlist("each"))
+                offsets = read_queue_offsets(request.POST.getlist("each"))
             except ValueError as fault:
                 raise Unusable(str(fault)) from None
-            wish = ResetRequest(wish.topic, ResetTarget.EACH, each=each)
+            reset_request = ResetRequest(reset_request.topic, ResetTarget.EACH, each=offsets)
         etag = request.POST.get("etag") or None
-        row, _plan, _outcomes = carry_out(request, self.cluster, group, wish, expected_etag=etag)
+        row, _plan, _outcomes = execute_reset(
+            request, self.cluster, group, reset_request, expected_etag=etag
+        )
         return redirect("offsets:reset", self.cluster.name, group, row.pk)
 
     def _topics(self, group: str) -> list[str]:
-        """What the group consumes, or has an offset in."""
+        """Topics with an offset or a subscription of the group."""
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
         members = self.cluster.ask(group_clients, group).value
-        found = {each.topic for each in self.cluster.ask(queue_progress, group).value}
-        found |= {each.topic for each in members.subscriptions}
-        return sorted(each for each in found if not each.startswith(RETRY_PREFIX))
+        topics = {queue.topic for queue in self.cluster.ask(queue_progress, group).value}
+        topics |= {subscription.topic for subscription in members.subscriptions}
+        return sorted(topic for topic in topics if not topic.startswith(RETRY_PREFIX))
 
     def _show(
-        self, group: str, topics: list[str], form: WishForm, *, status: int = 200, **more: Any
+        self, group: str, topics: list[str], form: ResetForm, *, status: int = 200, **more: Any
     ) -> HttpResponse:
         rows = OffsetReset.objects.filter(cluster=self.cluster.name, group=group)
-        title = _("Move offsets")
+        title = _("Reset offsets")
         return self.show(
             title=title,
             crumbs=group_crumbs(self.cluster.name, group, title),
@@ -95,14 +98,14 @@ class OffsetsPage(ClusterPage):
 
 
 class ResetPage(ClusterPage):
-    """One reset: where each queue was, was to go and is now; it refreshes itself."""
+    """A reset: old, target and present offset of each queue. The page refreshes."""
 
     template = "offsets/reset.html"
     part = "offsets/reset_live.html"
 
     def get(self, request: HttpRequest, cluster: str, group: str, number: int) -> HttpResponse:
         row = reset_of(self.cluster.name, group, number)
-        answer = checked(self.cluster, row)
+        answer = check_reset(self.cluster, row)
         title = _("Reset %(number)d") % {"number": row.pk}
         return self.show(
             title=title,
@@ -110,13 +113,13 @@ class ResetPage(ClusterPage):
             group=group,
             row=row,
             answer=answer,
-            moved=sum(each.moved for each in answer.value),
-            is_over=all(each.moved for each in answer.value),
+            moved=sum(check.moved for check in answer.value),
+            is_over=all(check.moved for check in answer.value),
         )
 
 
 class UndoPage(ClusterPage):
-    """Back to the offsets before a reset."""
+    """Restores the offsets from before a reset."""
 
     actions = {"post": UNDO_ACTION}
 
@@ -126,8 +129,8 @@ class UndoPage(ClusterPage):
     def post(self, request: HttpRequest, cluster: str, group: str, number: int) -> HttpResponseBase:
         row = reset_of(self.cluster.name, group, number)
         try:
-            undone, _plan, _outcomes = carry_out(
-                request, self.cluster, group, undo_wish(row), undoes=row
+            undone, _plan, _outcomes = execute_reset(
+                request, self.cluster, group, undo_request(row), undoes=row
             )
         except NotAllowedNow as fault:
             messages.error(request, f"{fault.detail} {fault.hint}".strip())
@@ -136,12 +139,13 @@ class UndoPage(ClusterPage):
 
 
 def confirmed(planned: Plan) -> list[str]:
-    """What the confirmation sends: an offset for each queue, unless only a time can be told."""
+    """Values of the confirmation: an offset per queue. Empty when a broker resets by time only, and
+    so cannot name the offsets in advance."""
     if any(way is ResetMethod.TIME for _broker, way in planned.methods):
         return []
     return [
-        f"{each.position.broker.name}:{each.position.queue_id}:{each.new}"
-        for each in planned.changes
+        f"{move.position.broker.name}:{move.position.queue_id}:{move.new}"
+        for move in planned.changes
     ]
 
 
@@ -149,5 +153,5 @@ def group_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
     return [
         Crumb(_("Groups"), reverse("groups:list", args=[cluster])),
         Crumb(group, reverse("groups:detail", args=[cluster, group])),
-        *(Crumb(each) for each in last),
+        *(Crumb(title) for title in last),
     ]

@@ -1,1 +1,1 @@
-"""Topics: what there is, how it is configured, what its queues hold; create, edit, delete."""
+"""Topics: list, configuration and queues; create, edit and delete pages."""

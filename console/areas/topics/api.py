@@ -38,10 +38,10 @@ class TopicList(ResourceList):
 
     @extend_schema(parameters=list_parameters(listing.COLUMNS, TYPE), responses=TopicPageSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Topics of the cluster, with their numbers.
+        """Topics of the cluster with their metrics.
 
-        Brokers that cannot tell of all topics at once are asked about those that are given. In the
-        order of a number that is the first 300 topics; `left_out` counts the others.
+        Brokers without a bulk request are asked about the topics of the page. Sorting by a metric
+        then covers the first 300 topics; `left_out` counts the remaining topics.
         """
         params = request.query_params
         kind = params.get("type", "")
@@ -63,14 +63,13 @@ class TopicList(ResourceList):
 class TopicOne(ResourceOne):
     resource = TOPIC
     delete_description = (
-        "Delete the topic with its messages on every broker, and its route.\n\n409 when it is "
-        "protected, and when clients of its groups are connected but `confirm` does not repeat "
-        "its name."
+        "Delete the topic, its messages on every broker and its route.\n\n409 for a protected "
+        "topic, and for a topic with connected consumers unless `confirm` repeats the topic name."
     )
 
     @extend_schema(responses=TopicSerializer)
     def get(self, request: Request, cluster: str, topic: str) -> Response:
-        """One topic with its configuration on every broker and all its queues."""
+        """A topic with all queues and its configuration on every broker."""
         answer = self.cluster.ask(topic_detail, topic)
         numbers = self.cluster.ask(topic_metrics, topic)
         etag = etag_of(answer.value.configs)

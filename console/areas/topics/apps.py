@@ -12,7 +12,7 @@ class TopicsConfig(AreaConfig):
     icon = "stack-2"
 
     def ready(self) -> None:
-        from console.areas.topics import exporting
+        from console.areas.topics import export
         from console.services.exports import tables
 
-        tables.register(exporting.TABLE)
+        tables.register(export.TABLE)

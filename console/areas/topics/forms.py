@@ -1,4 +1,4 @@
-"""Forms of topics: their settings, and the brokers they are meant for."""
+"""Forms of topics: settings, and the brokers to change."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ PERMS = (6, 4, 2)
 
 
 def perm_choices() -> list[tuple[int, str]]:
-    """6, 4 and 2 with their words and meaning."""
+    """The permissions 6, 4 and 2 with their labels."""
     known = [(perm, perm_words(perm)) for perm in PERMS]
     return [(perm, f"{words.words} · {perm}") for perm, words in known if words]
 
 
 class TopicSettingsForm(ResourceForm):
-    """What can be set on a topic."""
+    """Settings of a topic."""
 
     layout = (("write_queues", "read_queues"), ("perm",), ("order",))
 
@@ -40,8 +40,9 @@ class TopicSettingsForm(ResourceForm):
         max_value=QUEUES_MAX,
         initial=8,
         help_text=_(
-            "Consumers read from these. To have fewer queues without losing messages, lower the "
-            "write queues first, wait until the others are empty, then lower the read queues."
+            "Consumers read from these queues. To remove queues without losing messages, lower the "
+            "write queues first, wait until the removed queues are consumed, then lower the read "
+            "queues."
         ),
     )
     perm = forms.TypedChoiceField(
@@ -49,12 +50,12 @@ class TopicSettingsForm(ResourceForm):
         coerce=int,
         choices=perm_choices,
         initial=6,
-        help_text=_("2 is write only, 4 is read only, 6 is both."),
+        help_text=_("2 is write only, 4 is read only, 6 is read and write."),
     )
     order = forms.BooleanField(
         label=_("Ordered topic"),
         required=False,
-        help_text=_("Keep the number of queues when a broker is away, so that order is kept."),
+        help_text=_("Keep the number of queues while a broker is down, to preserve message order."),
     )
 
     @classmethod
@@ -67,7 +68,7 @@ class TopicSettingsForm(ResourceForm):
         }
 
     def offer_present(self, config: TopicConfig) -> None:
-        """Offer the present permission too, when it is none of PERMS."""
+        """Add the present permission to the choices when PERMS lacks the value."""
         perm = config.perm
         words = perm_words(perm)
         if perm not in PERMS and words is not None:

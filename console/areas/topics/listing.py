@@ -1,4 +1,4 @@
-"""The list of topics: its columns and its filter by type, shared by page and API."""
+"""Columns and type filter of the topic list, shared by page, API and export."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from console.gateway import Cluster
 from console.gateway.topics.listing import TopicRow
 from console.gateway.topics.metrics import TopicMetrics, bulk_topic_metrics, metrics_of_topics
 
-#: Every type that a topic can have, in the order of the filter.
+#: Topic types with labels, in filter order.
 KINDS: dict[str, Any] = {
     "unspecified": pgettext_lazy("message type", "unspecified"),
     "normal": pgettext_lazy("message type", "normal"),
@@ -29,7 +29,7 @@ KINDS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A row with its numbers, as far as they are known."""
+    """A row with metrics; None before the metrics are requested."""
 
     row: TopicRow
     numbers: TopicMetrics | None
@@ -39,41 +39,41 @@ class TopicLine:
         return self.row.name
 
 
-def _number(get: Callable[[TopicMetrics], Any]) -> Callable[[TopicLine], Any]:
+def _metric(get: Callable[[TopicMetrics], Any]) -> Callable[[TopicLine], Any]:
     return lambda line: get(line.numbers) if line.numbers is not None else None
 
 
-NUMBER_COLUMNS: tuple[Column[TopicLine], ...] = (
+METRIC_COLUMNS: tuple[Column[TopicLine], ...] = (
     Column(
         "in_rate",
-        _("Received /s"),
-        _number(lambda numbers: numbers.in_rate),
+        _("Produce rate"),
+        _metric(lambda numbers: numbers.in_rate),
         numeric=True,
-        hint=_("Average of the last minute"),
+        hint=_("Messages per second, average of the last minute"),
     ),
     Column(
         "out_rate",
-        _("Delivered /s"),
-        _number(lambda numbers: numbers.out_rate),
+        _("Consume rate"),
+        _metric(lambda numbers: numbers.out_rate),
         numeric=True,
-        hint=_("To all groups together, average of the last minute"),
+        hint=_("Messages per second to all groups, average of the last minute"),
     ),
     Column(
         "stored",
         _("Stored"),
-        _number(lambda numbers: numbers.stored),
+        _metric(lambda numbers: numbers.stored),
         numeric=True,
-        hint=_("Messages that can still be read"),
+        hint=_("Messages in the store, not yet deleted"),
     ),
-    Column("groups", _("Groups"), _number(lambda numbers: numbers.group_count), numeric=True),
+    Column("groups", _("Groups"), _metric(lambda numbers: numbers.group_count), numeric=True),
     Column(
         "worst_lag",
-        _("Worst lag"),
-        _number(lambda numbers: numbers.worst_lag),
+        _("Highest lag"),
+        _metric(lambda numbers: numbers.worst_lag),
         numeric=True,
-        hint=_("Messages before the group that is furthest behind"),
+        hint=_("Lag of the group with the highest lag, messages"),
     ),
-    Column("last_write_ms", _("Last message"), _number(lambda numbers: numbers.last_write_ms)),
+    Column("last_write_ms", _("Last message"), _metric(lambda numbers: numbers.last_write_ms)),
 )
 COLUMNS: Columns[TopicLine] = Columns(
     Column("name", _("Topic"), lambda line: line.row.name),
@@ -81,14 +81,14 @@ COLUMNS: Columns[TopicLine] = Columns(
     Column("perm", _("Permission"), lambda line: line.row.perm),
     Column("write_queues", _("Write queues"), lambda line: line.row.write_queues, numeric=True),
     Column("read_queues", _("Read queues"), lambda line: line.row.read_queues, numeric=True),
-    *NUMBER_COLUMNS,
+    *METRIC_COLUMNS,
 )
-BY_NUMBERS = frozenset(column.name for column in NUMBER_COLUMNS)
+METRIC_NAMES = frozenset(column.name for column in METRIC_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class KindChip:
-    """One choice of the filter by type, with how many topics it would show."""
+    """A filter chip: topic type and number of topics."""
 
     kind: str
     label: Any
@@ -96,21 +96,21 @@ class KindChip:
 
 
 def chips(rows: Iterable[TopicRow]) -> list[KindChip]:
-    """A chip for every type that occurs; their counts add up to all topics."""
+    """A chip for every present type; the counts add up to the number of topics."""
     counts: Counter[str] = Counter(row.kind for row in rows)
     return [KindChip(kind, label, counts[kind]) for kind, label in KINDS.items() if counts[kind]]
 
 
 def of_kind(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
-    """All rows for a type that does not exist or none."""
+    """The rows of a topic type; all rows for an empty or unknown type."""
     return [row for row in rows if row.kind == kind] if kind in KINDS else list(rows)
 
 
 def numbered(
     cluster: Cluster, rows: Sequence[TopicRow], ordered_by: str
 ) -> tuple[Numbered[TopicMetrics], list[TopicLine]]:
-    """The rows as lines, with the numbers that are known or that the order needs."""
+    """The rows as lines, with the known metrics and the metrics that the sort order needs."""
     numbers = Numbered(
-        cluster, rows, bulk_topic_metrics, metrics_of_topics, all_needed=ordered_by in BY_NUMBERS
+        cluster, rows, bulk_topic_metrics, metrics_of_topics, all_needed=ordered_by in METRIC_NAMES
     )
     return numbers, [TopicLine(row, numbers.of(row.name)) for row in rows]

@@ -1,4 +1,4 @@
-"""How topics look in the API."""
+"""Serializers of topics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,27 +12,34 @@ from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
 
-PERM_HELP = "2 is write only, 4 is read only, 6 is both; 1 more lets new topics inherit it."
+PERM_HELP = (
+    "2 is write only, 4 is read only, 6 is read and write; add 1 to let new topics inherit it."
+)
 PERM_MAX = 7
 
 
 class TopicNumbersSerializer(serializers.Serializer[Any]):
-    stored = serializers.IntegerField(help_text="Messages that can still be read.")
-    total = serializers.IntegerField(help_text="Messages ever received, deleted ones among them.")
+    stored = serializers.IntegerField(help_text="Messages in the store, not yet deleted.")
+    total = serializers.IntegerField(
+        help_text="Messages received since the topic was created, including deleted messages."
+    )
     last_write_ms = serializers.IntegerField(allow_null=True)
-    in_rate = serializers.FloatField(allow_null=True, help_text="Per second, last minute.")
+    in_rate = serializers.FloatField(
+        allow_null=True, help_text="Produce rate: messages per second, average of the last minute."
+    )
     out_rate = serializers.FloatField(
-        allow_null=True, help_text="To all groups together, per second, last minute."
+        allow_null=True,
+        help_text="Consume rate of all groups: messages per second, average of the last minute.",
     )
     groups = serializers.ListField(child=serializers.CharField())
     worst_lag = serializers.IntegerField(
-        allow_null=True, help_text="Messages before the group that is furthest behind."
+        allow_null=True, help_text="Highest lag of a group, messages."
     )
     worst_group = serializers.CharField(allow_null=True)
 
 
 class TopicRowSerializer(serializers.Serializer[Any]):
-    """A topic over all its brokers; queues are added up."""
+    """A topic on all brokers; `write_queues` and `read_queues` are sums over the brokers."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(choices=list(KINDS), source="kind")
@@ -43,11 +50,13 @@ class TopicRowSerializer(serializers.Serializer[Any]):
     read_queues = serializers.IntegerField()
     order = serializers.BooleanField()
     brokers = serializers.ListField(child=serializers.CharField())
-    drift = serializers.BooleanField(help_text="Brokers have different settings.")
+    drift = serializers.BooleanField(
+        help_text="True when brokers have different settings for the topic."
+    )
 
 
 class TopicLineSerializer(TopicRowSerializer):
-    """A topic of a list. `numbers` is null for a topic that was deleted a moment ago."""
+    """A list entry. `numbers` is null when the topic was deleted during the request."""
 
     numbers = TopicNumbersSerializer(allow_null=True)
 
@@ -70,7 +79,7 @@ class TopicPageSerializer(AnsweredSerializer):
     items = TopicLineSerializer(many=True)
     total = serializers.IntegerField()
     left_out = serializers.IntegerField(
-        help_text="Topics whose numbers were not asked for, so that their place is not sure."
+        help_text="Topics without metrics; their position in the order is unknown."
     )
     next_cursor = serializers.CharField(allow_null=True)
 
@@ -91,13 +100,13 @@ class TopicQueueSerializer(serializers.Serializer[Any]):
     broker = serializers.CharField()
     queue_id = serializers.IntegerField()
     offset_min = serializers.IntegerField()
-    offset_max = serializers.IntegerField(help_text="The offset the next message will get.")
+    offset_max = serializers.IntegerField(help_text="Offset of the next message.")
     stored = serializers.IntegerField()
     last_write_ms = serializers.IntegerField(allow_null=True)
 
 
 class TopicSerializer(AnsweredSerializer, TopicRowSerializer):
-    """One topic. The header `ETag` names its configuration; send it back in `If-Match`."""
+    """A topic. The `ETag` header identifies the configuration; send the value in `If-Match`."""
 
     numbers = TopicNumbersSerializer()
     configs = TopicConfigSerializer(many=True)
@@ -105,7 +114,7 @@ class TopicSerializer(AnsweredSerializer, TopicRowSerializer):
 
 
 class TopicImpactSerializer(AnsweredSerializer):
-    """What a deletion would take with it."""
+    """Data and clients affected by a deletion."""
 
     numbers = TopicNumbersSerializer()
     brokers = serializers.ListField(child=serializers.CharField())
@@ -117,7 +126,7 @@ class TopicImpactSerializer(AnsweredSerializer):
 
 
 class TopicChangeSerializer(BodySerializer):
-    """What can be set. Fields that are left out stay as they are."""
+    """Settings of a topic. Omitted fields keep their values."""
 
     write_queues = serializers.IntegerField(min_value=1, max_value=QUEUES_MAX, required=False)
     read_queues = serializers.IntegerField(min_value=1, max_value=QUEUES_MAX, required=False)
@@ -129,7 +138,7 @@ class TopicChangeSerializer(BodySerializer):
         child=serializers.CharField(max_length=255),
         required=False,
         max_length=1_000,
-        help_text="Only these brokers; all when left out.",
+        help_text="Brokers to change; all brokers if absent.",
     )
 
     def settings(self) -> TopicSettings:
@@ -143,7 +152,7 @@ class TopicChangeSerializer(BodySerializer):
 
 
 class TopicCreateSerializer(TopicChangeSerializer):
-    """A new topic. Left out: 8 queues each way, permission 6, not ordered, all brokers."""
+    """A new topic. Defaults: 8 write and 8 read queues, permission 6, not ordered, all brokers."""
 
     name = serializers.CharField(max_length=127)
 

@@ -1,4 +1,4 @@
-"""Pages that show topics. Those that change them are in `changes.py`."""
+"""Pages of topics. `console.resources.pages` has the pages that change topics."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -16,7 +16,7 @@ from console.resources.protection import is_protected
 
 
 class TopicListPage(ClusterPage):
-    """All topics; their numbers are fetched for the rows that are shown."""
+    """List of topics. Metrics are requested for the rows of the page."""
 
     template = "topics/list.html"
     part = "topics/list_rows.html"
@@ -43,7 +43,7 @@ class TopicListPage(ClusterPage):
 
 
 class TopicPage(ClusterPage):
-    """One topic: its queues, where it lives, who consumes it, how it is configured."""
+    """A topic: queues, configuration by broker, consumer groups."""
 
     template = "topics/detail.html"
 

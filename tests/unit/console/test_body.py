@@ -1,4 +1,4 @@
-"""Bodies for people: never bytes as text, never a silent cut."""
+"""Presentation of bodies: no bytes as text, no silent truncation."""
 
 import base64
 import hashlib

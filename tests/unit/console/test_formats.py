@@ -1,4 +1,4 @@
-"""Numbers, sizes, times and permissions as people read them."""
+"""Formats of numbers, sizes, times and permissions."""
 
 import pytest
 from django.utils import translation

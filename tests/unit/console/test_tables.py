@@ -1,4 +1,4 @@
-"""Lists: search, order, pages, and cursors that go on where the last answer ended."""
+"""Lists: search, order, pages, and continuation by cursor."""
 
 import base64
 import contextlib

@@ -1,6 +1,6 @@
-"""The Chinese texts: complete, in step with the source, compiled as committed.
+"""Chinese translations: complete, consistent with the source, compiled.
 
-`manage.py translate` collects and compiles them; this needs no gettext to check that it was run.
+`manage.py translate` collects and compiles the texts; the tests need no gettext.
 """
 
 import ast
@@ -20,7 +20,7 @@ PO = "locale/zh_Hans/LC_MESSAGES/django.po"
 ROOTS = sorted(path.parents[3] for path in CONSOLE.rglob(PO))
 IDS = [root.name for root in ROOTS]
 
-#: Names of functions, with the places of context and text among their arguments.
+#: Translation functions with the argument positions of context and text.
 CALLS = {
     "_": (None, 0),
     "gettext": (None, 0),
@@ -41,7 +41,7 @@ Key = tuple[str | None, str]
 
 @dataclass
 class Entry:
-    """One text of a .po file."""
+    """An entry of a .po file."""
 
     context: str | None = None
     text: str = ""
@@ -51,7 +51,7 @@ class Entry:
 
 
 def read_po(path: Path) -> list[Entry]:
-    """The texts of a .po file, without its header."""
+    """The entries of a .po file, without the header."""
     entries = []
     for block in path.read_text(encoding="utf-8").split("\n\n")[1:]:
         entry, field = Entry(), ""
@@ -80,7 +80,7 @@ def read_po(path: Path) -> list[Entry]:
 
 
 def root_of(path: Path) -> Path:
-    """The nearest folder above with texts of its own."""
+    """The nearest parent folder with a locale folder."""
     return next(parent for parent in path.parents if parent in ROOTS)
 
 
@@ -161,7 +161,7 @@ def test_compiled_texts_are_those_of_the_source_file(root: Path) -> None:
 
 
 def test_a_text_is_translated_the_same_everywhere() -> None:
-    # Django joins all files into one: with two translations the last one would win.
+    # Django merges all catalogues: with two translations of a text, the last catalogue wins.
     given: dict[Key, set[str]] = defaultdict(set)
     for root in ROOTS:
         for entry in read_po(root / PO):

@@ -1,7 +1,7 @@
-"""Exports of messages as jobs: whatever a list of messages shows, in one file.
+"""Exports of messages as jobs: one file with the messages of a list.
 
-The export reads the pages of the same question as the list, newest message first. Messages that
-are stored while it runs are not in it.
+The job reads the same pages as the list, newest message first. Messages stored after the start of
+the job are not exported.
 """
 
 import re
@@ -29,32 +29,32 @@ NAME_CHARS_MAX: Final = 80
 
 
 def begin(
-    cluster: Cluster, wish: dict[str, Any], *, by: AbstractBaseUser | AnonymousUser | None
+    cluster: Cluster, params: dict[str, Any], *, by: AbstractBaseUser | AnonymousUser | None
 ) -> Job:
-    """Start an export; `wish` is what `ExportForm` asks for. Raises NotFound for a topic that is
-    none, FilterError for a filter that cannot be used, AlreadyActive while the topic has one."""
-    _page(cluster, wish, None, 1)
-    return tasks.start(cluster.name, KIND, scope=wish["topic"], inputs=wish, by=by)
+    """Start an export; `params` are the fields of `ExportForm`. Raises NotFound for an unknown
+    topic, FilterError for an invalid filter, AlreadyActive while an export of the topic runs."""
+    _page(cluster, params, None, 1)
+    return tasks.start(cluster.name, KIND, scope=params["topic"], inputs=params, by=by)
 
 
 def work(job: Job, control: "Control") -> Done:
-    """Write the file of a job. A cluster that does not answer for a moment is asked again."""
-    wish = job.inputs
+    """Write the file of a job. Requests to an unreachable cluster are retried."""
+    params = job.inputs
     cluster = gateway.cluster(job.cluster)
-    kind, most = wish["format"], wish["most"]
+    kind, most = params["format"], params["most"]
     rows = scanned = 0
     cursor: str | None = None
-    name = f"{_file_stem(wish['topic'])}.{kind}"
+    name = f"{_file_stem(params['topic'])}.{kind}"
     with files.writing(job.pk, name) as file, writer(kind, file, COLUMNS, cut=CUT) as writing:
         while True:
-            page = with_retries(control, partial(_page, cluster, wish, cursor, PAGE_ROWS))
+            page = with_retries(control, partial(_page, cluster, params, cursor, PAGE_ROWS))
             for ref in page.rows[: most - rows]:
                 writing.write(row_of(ref))
                 rows += 1
             scanned += page.scanned
             cursor = page.next_cursor
             total = scanned + page.left
-            is_filtered = bool(filter_of(wish))
+            is_filtered = bool(filter_of(params))
             control.moved(
                 stage="read",
                 done=scanned,
@@ -67,21 +67,23 @@ def work(job: Job, control: "Control") -> Done:
     return Done(done=scanned, outputs={"rows": rows, "left_out": page.left if cursor else 0})
 
 
-def filter_of(wish: dict[str, Any]) -> MessageFilter:
-    return MessageFilter(wish["tags"], wish["sql"], wish["body"], BodyTest(wish["body_test"]))
+def filter_of(params: dict[str, Any]) -> MessageFilter:
+    return MessageFilter(
+        params["tags"], params["sql"], params["body"], BodyTest(params["body_test"])
+    )
 
 
-def _page(cluster: Cluster, wish: dict[str, Any], cursor: str | None, limit: int) -> MessagePage:
-    """One page; a broker that is missing from it is an error, for a file must not have holes."""
+def _page(cluster: Cluster, params: dict[str, Any], cursor: str | None, limit: int) -> MessagePage:
+    """A page of messages. A failed broker raises GatewayError: a file must not miss messages."""
     answer = cluster.ask(
         browse,
-        wish["topic"],
-        wish["begin_ms"],
-        wish["end_ms"],
+        params["topic"],
+        params["begin_ms"],
+        params["end_ms"],
         cursor,
         limit,
-        wish["queue"],
-        filter_of(wish),
+        params["queue"],
+        filter_of(params),
     )
     if answer.failures:
         raise GatewayError(answer.failures[0].reason, failures=answer.failures)

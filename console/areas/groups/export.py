@@ -1,4 +1,4 @@
-"""The list of groups as a file."""
+"""Export of the group list."""
 
 from django.utils.translation import gettext_lazy as _
 
@@ -10,17 +10,17 @@ from console.gateway.groups.listing import group_rows
 from console.services.exports.tables import Asked, Found, Table, numbered_parts
 
 
-def found(cluster: Cluster, asked: Asked) -> Found:
+def list_groups(cluster: Cluster, request: Asked) -> Found:
     answer = cluster.ask(group_rows)
-    query = TableQuery(listing.COLUMNS, asked.search, asked.ordering, 1)
+    query = TableQuery(listing.COLUMNS, request.search, request.ordering, 1)
     rows = query.matching(answer.value)
-    numbers, lines = listing.numbered(cluster, rows, query.ordered_by, asked.chosen)
-    ordered = query.ordered(listing.passing(lines, asked.chosen))
+    numbers, lines = listing.numbered(cluster, rows, query.ordered_by, request.chosen)
+    ordered = query.ordered(listing.passing(lines, request.chosen))
     return Found(
         len(ordered),
         numbered_parts(numbers, ordered, lines_body),
         answer.failures,
-        numbers.left_out if asked.chosen else 0,
+        numbers.left_out if request.chosen else 0,
     )
 
 
@@ -29,7 +29,7 @@ TABLE = Table(
     title=_("Groups"),
     page="groups:list",
     columns=(*GroupRowSerializer().fields, *GroupNumbersSerializer().fields),
-    found=found,
+    found=list_groups,
     listing=listing.COLUMNS,
     choice="show",
     choices={name: label for name, (label, _passes) in listing.FILTERS.items()},

@@ -1,4 +1,4 @@
-"""The lists of clients and of producer groups as files."""
+"""Exports of the client list and of the producer group list."""
 
 from django.utils.translation import gettext_lazy as _
 
@@ -10,19 +10,19 @@ from console.gateway.clients import all_clients, producer_groups
 from console.services.exports.tables import PART_ROWS, Asked, Found, Part, Table, batched
 
 
-def clients(cluster: Cluster, asked: Asked) -> Found:
+def list_clients(cluster: Cluster, request: Asked) -> Found:
     answer = cluster.ask(all_clients)
-    query = TableQuery(listing.COLUMNS, asked.search, asked.ordering, 1)
-    rows = query.ordered(listing.passing(answer.value.clients, asked.chosen, asked.search))
+    query = TableQuery(listing.COLUMNS, request.search, request.ordering, 1)
+    rows = query.ordered(listing.passing(answer.value.clients, request.chosen, request.search))
     parts = (
         Part(list(ConnectedSerializer(part, many=True).data)) for part in batched(rows, PART_ROWS)
     )
     return Found(len(rows), parts, answer.failures, answer.value.left_out)
 
 
-def producers(cluster: Cluster, asked: Asked) -> Found:
+def list_producers(cluster: Cluster, request: Asked) -> Found:
     answer = cluster.ask(producer_groups)
-    query = TableQuery(listing.PRODUCER_COLUMNS, asked.search, asked.ordering, 1)
+    query = TableQuery(listing.PRODUCER_COLUMNS, request.search, request.ordering, 1)
     rows = query.ordered(query.matching(answer.value))
     parts = (
         Part(list(ProducerGroupSerializer(part, many=True).data))
@@ -37,7 +37,7 @@ TABLES = (
         title=_("Clients"),
         page="clients:list",
         columns=tuple(ConnectedSerializer().fields),
-        found=clients,
+        found=list_clients,
         listing=listing.COLUMNS,
         choice="role",
         choices=listing.ROLES,
@@ -47,7 +47,7 @@ TABLES = (
         title=_("Producers"),
         page="clients:producers",
         columns=tuple(ProducerGroupSerializer().fields),
-        found=producers,
+        found=list_producers,
         listing=listing.PRODUCER_COLUMNS,
     ),
 )

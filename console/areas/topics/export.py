@@ -1,4 +1,4 @@
-"""The list of topics as a file."""
+"""Export of the topic list."""
 
 from django.utils.translation import gettext_lazy as _
 
@@ -10,10 +10,10 @@ from console.gateway.topics.listing import topic_rows
 from console.services.exports.tables import Asked, Found, Table, numbered_parts
 
 
-def found(cluster: Cluster, asked: Asked) -> Found:
+def list_topics(cluster: Cluster, request: Asked) -> Found:
     answer = cluster.ask(topic_rows)
-    query = TableQuery(listing.COLUMNS, asked.search, asked.ordering, 1)
-    rows = query.matching(listing.of_kind(answer.value, asked.chosen))
+    query = TableQuery(listing.COLUMNS, request.search, request.ordering, 1)
+    rows = query.matching(listing.of_kind(answer.value, request.chosen))
     numbers, lines = listing.numbered(cluster, rows, query.ordered_by)
     ordered = query.ordered(lines)
     return Found(len(ordered), numbered_parts(numbers, ordered, lines_body), answer.failures)
@@ -24,7 +24,7 @@ TABLE = Table(
     title=_("Topics"),
     page="topics:list",
     columns=(*TopicRowSerializer().fields, *NUMBERS),
-    found=found,
+    found=list_topics,
     listing=listing.COLUMNS,
     choice="type",
     choices=listing.KINDS,

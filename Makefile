@@ -1,4 +1,4 @@
-# Gantry's front door. `make` alone lists the targets; each does its own set-up first.
+# `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help up demo test must-beat compat lint format bench bench-console bench-java bench-lake profile screenshots crash sim soak trace-truth lock vendor clean
@@ -12,12 +12,12 @@ PYTEST := $(PY) -m pytest -n $(WORKERS)
 
 help: ## list the targets
 	@echo 'make TARGET [ARGS="…"]'
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 up: $(READY) ## start everything: name server, broker, console, jobs (ARGS="--help" lists the options)
 	@exec $(PY) manage.py up $(ARGS)
 
-demo: $(READY) ## the same, with sample producers and consumers, one of which fails
+demo: $(READY) ## up with sample producers and consumers; one consumer group fails
 	@exec $(PY) manage.py demo $(ARGS)
 
 test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat (ARGS="-k word")
@@ -26,7 +26,7 @@ test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat
 	@tools/setup.sh clients
 	$(PYTEST) $(ARGS)
 
-must-beat: $(READY) ## what the console must do better than others: number, title, pass or fail
+must-beat: $(READY) ## tests of the console's must-beat requirements: number, title, pass or fail
 	@tools/setup.sh browser
 	@tools/setup.sh clients
 	$(PYTEST) -q --must-beat -m must_beat tests/api tests/browser tests/compat $(ARGS)
@@ -35,13 +35,13 @@ compat: $(READY) ## only the tests with foreign RocketMQ clients
 	@tools/setup.sh clients
 	$(PYTEST) tests/compat $(ARGS)
 
-crash: $(READY) ## kill the broker RUNS times under load and fill its disk, and look at what is left
+crash: $(READY) ## kill the broker RUNS times under load, fill its disk, and check the store
 	$(PYTEST) tests/crash $(ARGS)
 
 sim: $(READY) ## SEEDS seeded schedules of writes, power cuts and faults on a simulated disk
 	$(PYTEST) tests/sim $(ARGS)
 
-soak: $(READY) ## the long crash, simulation and fault runs; hours (each size can be given, as RUNS=50)
+soak: $(READY) ## the long crash, simulation and fault runs; hours (sizes: RUNS, SEEDS, CALLS, CUT_STRIDE)
 	RUNS=$(or $(RUNS),1000) SEEDS=$(or $(SEEDS),100000) CALLS=$(or $(CALLS),20000) \
 	CUT_STRIDE=$(or $(CUT_STRIDE),1) $(PYTEST) tests/crash tests/sim --timeout=0 $(ARGS)
 
@@ -52,14 +52,14 @@ lint: $(READY) ## style, types, layers and house rules
 	.venv/bin/lint-imports
 	$(PY) -m pytest tests/test_tidy.py tests/test_documents.py -q -p no:randomly
 
-format: $(READY) ## put the source in the house's format
+format: $(READY) ## format the source
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench-console: $(READY) ## the console before 5,000 topics, 5,000 groups and a million messages
+bench-console: $(READY) ## measure the console with 5,000 topics, 5,000 groups and a million messages
 	$(PY) -m benchmarks.console $(ARGS)
 
-trace-truth: $(READY) ## do the trace jobs say what really happened? 5 million records (ARGS="--records 500000")
+trace-truth: $(READY) ## check the trace jobs against 5 million known records (ARGS="--records 500000")
 	$(PY) -m benchmarks.trace_truth $(ARGS)
 
 bench: $(READY) ## measure the broker and write bench.json
@@ -71,7 +71,7 @@ bench-lake: $(READY) ## measure the analytics pages over a lake of 100 million e
 bench-java: $(READY) ## measure Gantry beside Apache RocketMQ, 15 minutes; writes docs/performance.md
 	$(PY) -m benchmarks.java $(ARGS)
 
-profile: $(READY) ## draw where the broker's time goes under a load (SCENARIO=send-64x1)
+profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)
 
 screenshots: $(READY) ## the console's main pages in both themes, for docs/images
@@ -81,7 +81,7 @@ screenshots: $(READY) ## the console's main pages in both themes, for docs/image
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock
 
-vendor: $(READY) ## repeat static/vendor from npm (ARGS="--accept" takes new versions)
+vendor: $(READY) ## fetch static/vendor from npm again (ARGS="--accept" takes new versions)
 	$(PY) tools/vendor.py $(ARGS)
 
 clean: ## remove caches and build output; the virtual environment and ./var stay

@@ -40,7 +40,16 @@ OWN_KEYS = frozenset(
         *("dLegerSelfId", "aclConfigPath", "authConfigPath", "brokerStartTime"),
     }
 )
-CHANGEABLE = BrokerConfig.updatable_keys()
+#: Keys that have an effect on an Apache RocketMQ broker only; a Gantry broker refuses the change
+#: and names the reason.
+APACHE_ONLY = frozenset(
+    {
+        *("transferMsgByHeap", "flushCommitLogTimed", "commitIntervalCommitLog"),
+        *("haSlaveFallbehindMax", "slaveTimeout"),
+    }
+)
+#: Keys that the console changes while brokers run.
+CHANGEABLE = BrokerConfig.updatable_keys() | APACHE_ONLY
 #: Default values; keys with a machine-dependent default are missing.
 DEFAULTS: Mapping[str, str] = {
     key: property_text(each.default)

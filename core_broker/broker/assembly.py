@@ -154,6 +154,7 @@ def broker_server(
         requests.clients.disconnected(connection)
 
     fast_paths = [each for each in (python, compiled) if each is not None]
+    turn = requests.turn
     return RemotingServer(
         name="broker",
         limits=limits or Limits(idle_close_s=ctx.config.server_channel_max_idle_time_seconds),
@@ -164,8 +165,8 @@ def broker_server(
         iteration_end=IterationEnd(
             # Fast paths ask the broker again before their next request.
             always=tuple(each.end_iteration for each in fast_paths),
-            # The turn: fast paths hand over · one write to the log · flush waiters · held pulls.
-            before_write=(requests.turn.end,),
+            # Messages of the fast paths to the store, one write to the log, held pulls.
+            before_write=(turn.stage_sends, turn.write_messages, turn.wake_pulls),
             # One write per connection, by the writer thread where many answers are long.
             write=flush_each if compiled is None else compiled.write,
         ),

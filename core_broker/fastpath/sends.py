@@ -150,7 +150,7 @@ class FastSends:
         )
         if taker.held_count:
             count = taker.held_count
-            self._turn.line_up(partial(self._flushed, taker.take_held()), count)
+            self._turn.add_flush_waiters(partial(self._flushed, taker.take_held()), count)
 
     def count_puts(self) -> None:
         """Add the messages since the last call to the statistics."""

@@ -18,7 +18,7 @@ class ScriptedStore:
         self.max_offset_physical = 100
 
     def stage_pending(self) -> None:
-        self.done.append("settled")
+        self.done.append("staged")
 
     def write_staged(self) -> None:
         if self.fails:
@@ -43,7 +43,7 @@ def turn(store: ScriptedStore) -> Turn:
 async def test_written_first_then_flushed_then_woken(turn: Turn, store: ScriptedStore) -> None:
     turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
     turn.end()
-    assert store.done == ["settled", "written", "waits for 100", "flushed True", "woken"]
+    assert store.done == ["staged", "written", "waits for 100", "flushed True", "woken"]
 
 
 async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: ScriptedStore) -> None:
@@ -51,7 +51,7 @@ async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: Scr
     turn.end_soon()
     assert store.done == []
     await asyncio.sleep(0)
-    assert store.done == ["settled", "written", "woken"]
+    assert store.done == ["staged", "written", "woken"]
 
 
 async def test_flush_waiters_are_notified_of_a_failed_write(
@@ -61,7 +61,7 @@ async def test_flush_waiters_are_notified_of_a_failed_write(
     turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
     with pytest.raises(StoreReadOnly):
         turn.end()
-    assert store.done == ["settled", "flushed False"]
+    assert store.done == ["staged", "flushed False"]
 
 
 async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(

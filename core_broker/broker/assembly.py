@@ -129,12 +129,15 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
 
 
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
-    """Make the compiled fast path; None where the kernel is not compiled."""
+    """Make the compiled fast path and connect the processors; None where no kernel is compiled."""
     if not has_kernel():
         return None
     from core_broker.fastpath.compiled import CompiledFastPath
 
-    return CompiledFastPath(ctx, requests)
+    compiled = CompiledFastPath(ctx, requests)
+    requests.pulls.use_fast_path(compiled.pulls)
+    requests.clients.use_cache(compiled.heartbeats)
+    return compiled
 
 
 def broker_server(

@@ -50,8 +50,6 @@ class CompiledFastPath:
             },
         )
         self.writer_thread = WriterThread(self._kernel)
-        requests.pulls.gatherer = self.pulls
-        requests.clients.keeper = self.heartbeats.keep
 
     def accept(self, endpoint: Endpoint, python: IntakeStage | None) -> asyncio.BaseProtocol | None:
         """Make a connection and the protocol in front of it; None while kernelEnable is false."""

@@ -29,7 +29,7 @@ class FastHeartbeats:
         self._ctx = ctx
         self._clients = clients
 
-    def keep(
+    def put(
         self,
         connection: Connection,
         request: RemotingCommand,

@@ -24,7 +24,7 @@ from core_broker.message.topics import RETRY_PREFIX
 from core_broker.processors.admission import check_foreign_group, check_topic_name
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.flow_control import FlowControl
-from core_broker.processors.pull import PullProcessor, Question
+from core_broker.processors.pull import PullProcessor, PullQuery
 from core_broker.remoting.bodies import PERM_READ
 from core_broker.remoting.codes import SerializeType
 from core_broker.remoting.command import RemotingCommand
@@ -127,11 +127,11 @@ class FastPulls:
             return None
         try:
             check_foreign_group(header.consumer_group)
-            group, wanted = self._pulls.admitted(header, "")
+            group, msg_filter = self._pulls.admitted(header, "")
         except RequestRefused:
             return None
-        codes = wanted.codes
-        if not wanted.is_by_tag or (codes is not None and len(codes) > TAGS_MAX):
+        codes = msg_filter.codes
+        if not msg_filter.is_by_tag or (codes is not None and len(codes) > TAGS_MAX):
             return None
         if self._ctx.config.filter_support_retry and header.topic.startswith(RETRY_PREFIX):
             return None
@@ -183,21 +183,21 @@ class FastPulls:
         command = RemotingCommand(request.code, None, b"", opaque=request.opaque)
         low, high = source.queue.min_offset, source.queue.max_offset
         result = GetResult(GetStatus.OFFSET_OVERFLOW_ONE, (), request.offset, low, high)
-        question = Question(connection, command, header, request.offset)
-        if not self._pulls.hold(question, result, source.accept):
+        query = PullQuery(connection, command, header, request.offset)
+        if not self._pulls.hold(query, result, source.accept):
             return False
         connection.hold(command)
         return True
 
     # Called by PullProcessor, for held pulls whose messages have arrived
 
-    def begin_gathering(self) -> None:
+    def begin_wake(self) -> None:
         """Open the window of this iteration."""
         self.taker.begin()
 
-    def gathered(self, question: Question) -> bytes | None:
+    def answer_held(self, query: PullQuery) -> bytes | None:
         """Return the answer to a held pull as a frame; None when the slow path must answer."""
-        header, request = question.header, question.request
+        header, request = query.header, query.request
         if not self.taker.is_open or request.serialize_type != SerializeType.JSON:
             return None
         source = self.source(
@@ -214,7 +214,7 @@ class FastPulls:
         size = -1 if header.max_msg_bytes is None else header.max_msg_bytes
         if header.max_msg_bytes is not None and size < 0:
             return None
-        return self.taker.gather(source, question.offset, header.max_msg_nums, size, request.opaque)
+        return self.taker.gather(source, query.offset, header.max_msg_nums, size, request.opaque)
 
     # From the taker to statistics and store
 

@@ -57,27 +57,30 @@ class TableState(NamedTuple):
     filters: int
 
 
-class Keeper(Protocol):
-    """Called after every handled heartbeat, so that the fast path recognises repetitions."""
+class HeartbeatCache(Protocol):
+    """Heartbeats without effect, by which the fast path recognises repetitions."""
 
-    def __call__(
+    def put(
         self,
         connection: Connection,
         request: RemotingCommand,
         client: ClientChannel,
         state: TableState | None,
     ) -> None:
-        """`state` has the versions after the heartbeat; None when the heartbeat changed a table."""
+        """Cache a handled heartbeat. `state` is None when the heartbeat changed a table."""
 
 
 class ClientProcessor:
     """Maintains the tables of connected clients, and notifies consumers of group changes."""
 
     def __init__(self, ctx: BrokerContext) -> None:
-        #: Set only with the compiled kernel.
-        self.keeper: Keeper | None = None
         self._ctx = ctx
         self._changed_groups: set[str] = set()
+        self._cache: HeartbeatCache | None = None
+
+    def use_cache(self, cache: HeartbeatCache) -> None:
+        """Put handled heartbeats into `cache`; called once, while the broker is assembled."""
+        self._cache = cache
 
     def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """HEART_BEAT (34)."""
@@ -98,9 +101,9 @@ class ClientProcessor:
         for producer in beat.producer_data_set:
             if producer.group_name:
                 ctx.producers.register(producer.group_name, client)
-        if self.keeper is not None:
+        if self._cache is not None:
             after = self.table_state()
-            self.keeper(connection, request, client, after if before == after else None)
+            self._cache.put(connection, request, client, after if before == after else None)
         return RemotingCommand.response()
 
     def table_state(self) -> TableState:

@@ -48,8 +48,8 @@ _CODES = {
 _EMPTY = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE})
 
 
-class Question(NamedTuple):
-    """A pull request and its connection."""
+class PullQuery(NamedTuple):
+    """A pull request with the connection of the request."""
 
     connection: Connection
     request: RemotingCommand
@@ -60,30 +60,33 @@ class Question(NamedTuple):
     deadline_ms: int | None = None
 
 
-class Gatherer(Protocol):
-    """The fast path of pulls: answers common-case pulls with the same bytes as the processor."""
+class PullFastPath(Protocol):
+    """The fast path of pulls: answers common-case pulls with the processor's bytes."""
 
-    def begin_gathering(self) -> None:
+    def begin_wake(self) -> None:
         """Refresh the topics and groups for which the fast path may answer."""
 
-    def gathered(self, question: Question) -> bytes | None:
-        """The answer to a held pull, as a frame; None to leave the pull to the processor."""
+    def answer_held(self, query: PullQuery) -> bytes | None:
+        """Return the answer to a held pull as a frame; None to leave the pull to the processor."""
 
 
 class PullProcessor:
     """Answers pulls, and holds pulls that found no message."""
 
-    def __init__(self, ctx: BrokerContext, held: HeldPulls[Question]) -> None:
-        #: Set only with the compiled kernel.
-        self.gatherer: Gatherer | None = None
+    def __init__(self, ctx: BrokerContext, held: HeldPulls[PullQuery]) -> None:
         self._ctx = ctx
         self._held = held
+        self._fast_path: PullFastPath | None = None
+
+    def use_fast_path(self, fast_path: PullFastPath) -> None:
+        """Try `fast_path` first for held pulls; called once, while the broker is assembled."""
+        self._fast_path = fast_path
 
     def pull(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361)."""
         header = request.header(PullMessageRequestHeader)
-        question = Question(connection, request, header, header.queue_offset)
-        return self._answer(question, may_hold=True)
+        query = PullQuery(connection, request, header, header.queue_offset)
+        return self._answer(query, may_hold=True)
 
     def wake(self) -> None:
         """Answer held pulls for which messages have arrived.
@@ -93,8 +96,8 @@ class PullProcessor:
         """
         if not self._held.has_ready:
             return
-        if self.gatherer is not None:
-            self.gatherer.begin_gathering()
+        if self._fast_path is not None:
+            self._fast_path.begin_wake()
         end = time.perf_counter() + WAKE_S_MAX
         while self._held.has_ready:
             self._answer_woken(self._held.take_ready(WOKEN_AT_ONCE))
@@ -115,37 +118,37 @@ class PullProcessor:
         """Answer all held pulls, because the broker stops."""
         self._answer_held(self._held.take_all(), may_hold=False)
 
-    def _answer_woken(self, pulls: Iterable[HeldPull[Question]]) -> None:
-        plain = []
+    def _answer_woken(self, pulls: Iterable[HeldPull[PullQuery]]) -> None:
+        for_slow_path = []
         for pull in pulls:
-            question, answer = pull.question, None
-            if not question.connection.answer_room:
+            query, answer = pull.query, None
+            if not query.connection.answer_capacity_bytes:
                 self._held.park(pull)
                 continue
-            if self.gatherer is not None:
-                answer = self.gatherer.gathered(question)
+            if self._fast_path is not None:
+                answer = self._fast_path.answer_held(query)
             if answer is None:
-                plain.append(pull)
+                for_slow_path.append(pull)
             else:
-                question.connection.answer_frame(question.request, answer)
-        self._answer_held(plain, may_hold=True)
+                query.connection.answer_frame(query.request, answer)
+        self._answer_held(for_slow_path, may_hold=True)
 
-    def _answer_held(self, pulls: Iterable[HeldPull[Question]], *, may_hold: bool) -> None:
+    def _answer_held(self, pulls: Iterable[HeldPull[PullQuery]], *, may_hold: bool) -> None:
         for pull in pulls:
-            question = pull.question
+            query = pull.query
             # An error in one pull must not delay the pulls behind it.
-            again = partial(self._answer_again, question, may_hold=may_hold)
-            response = response_of(again, question.request)
+            again = partial(self._answer_again, query, may_hold=may_hold)
+            response = response_of(again, query.request)
             if response is not None:
-                question.connection.answer(question.request, response)
+                query.connection.answer(query.request, response)
 
-    def _answer_again(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
+    def _answer_again(self, query: PullQuery, *, may_hold: bool) -> RemotingCommand | None:
         """Answer a held pull."""
         try:
-            return self._answer(question, may_hold=may_hold)
+            return self._answer(query, may_hold=may_hold)
         except ColdRead as cold:
-            again = partial(self._answer_again, question, may_hold=may_hold)
-            self._ctx.answer_when_warm(cold, question.connection, question.request, again)
+            again = partial(self._answer_again, query, may_hold=may_hold)
+            self._ctx.answer_when_warm(cold, query.connection, query.request, again)
             return None
 
     def admitted(
@@ -156,30 +159,28 @@ class PullProcessor:
         self._check_queue(header, peer)
         return group, message_filter(self._ctx, header, group)
 
-    def _answer(self, question: Question, *, may_hold: bool) -> RemotingCommand | None:
+    def _answer(self, query: PullQuery, *, may_hold: bool) -> RemotingCommand | None:
         ctx = self._ctx
-        header = question.header
-        group, chosen = self.admitted(header, question.connection.peer)
+        header = query.header
+        group, msg_filter = self.admitted(header, query.connection.peer)
         started = time.perf_counter_ns()
         result = ctx.store.get(
             header.topic,
             header.queue_id,
-            question.offset,
+            query.offset,
             header.max_msg_nums,
             header.max_msg_bytes,
-            chosen.accept,
-            chosen.by_properties,
+            msg_filter.accept,
+            msg_filter.by_properties,
         )
         if result.status is GetStatus.FOUND:
             response = self._found(header, result, group)
             self._count(header, result, len(response.body), time.perf_counter_ns() - started)
-        elif (
-            may_hold and _may_wait(question, result) and self.hold(question, result, chosen.accept)
-        ):
+        elif may_hold and _may_wait(query, result) and self.hold(query, result, msg_filter.accept):
             response = None
         else:
-            response = self._nothing(question, result)
-        is_first = question.deadline_ms is None
+            response = self._nothing(query, result)
+        is_first = query.deadline_ms is None
         if is_first and header.sys_flag & sysflag.PULL_COMMIT_OFFSET and header.commit_offset > 0:
             check_foreign_group(header.consumer_group)
             ctx.offsets.commit(
@@ -227,28 +228,28 @@ class PullProcessor:
                 f"consumer:[/{peer}]",
             )
 
-    def hold(self, question: Question, result: GetResult, accept: Accept) -> bool:
+    def hold(self, query: PullQuery, result: GetResult, accept: Accept) -> bool:
         """Hold the pull until a message arrives; False when the request does not allow holding."""
-        ctx, header = self._ctx, question.header
+        ctx, header = self._ctx, query.header
         if not header.sys_flag & sysflag.PULL_SUSPEND or not ctx.is_accepting:
             return False
-        deadline_ms = question.deadline_ms
+        deadline_ms = query.deadline_ms
         if deadline_ms is None:
             wait_ms = min(header.suspend_timeout_millis, SUSPEND_MS_MAX)
             if not ctx.config.long_polling_enable:
                 wait_ms = ctx.config.short_polling_time_mills
             deadline_ms = ctx.now_ms() + wait_ms
         has_rejected = result.status is GetStatus.NO_MATCHED_MESSAGE
-        offset = result.next_offset if has_rejected else question.offset
+        offset = result.next_offset if has_rejected else query.offset
         return self._held.hold(
             HeldPull(
-                question.connection,
+                query.connection,
                 header.topic,
                 header.queue_id,
                 offset,
                 accept,
                 deadline_ms,
-                question._replace(offset=offset, deadline_ms=deadline_ms),
+                query._replace(offset=offset, deadline_ms=deadline_ms),
             )
         )
 
@@ -266,8 +267,8 @@ class PullProcessor:
             return MASTER_ID
         return group.which_broker_when_consume_slowly if is_slow else group.broker_id
 
-    def _nothing(self, question: Question, result: GetResult) -> RemotingCommand:
-        return answer_of(_code(result.status, question.offset), result, MASTER_ID)
+    def _nothing(self, query: PullQuery, result: GetResult) -> RemotingCommand:
+        return answer_of(_code(result.status, query.offset), result, MASTER_ID)
 
     def _count(
         self, header: PullMessageRequestHeader, result: GetResult, size: int, took_ns: int
@@ -282,10 +283,10 @@ class PullProcessor:
             statistics.got_from_disk(group, topic, result.count)
 
 
-def _may_wait(question: Question, result: GetResult) -> bool:
+def _may_wait(query: PullQuery, result: GetResult) -> bool:
     """True when a later message can satisfy the pull."""
-    if question.deadline_ms is None:
-        return _code(result.status, question.offset) is ResponseCode.PULL_NOT_FOUND
+    if query.deadline_ms is None:
+        return _code(result.status, query.offset) is ResponseCode.PULL_NOT_FOUND
     # The pull was woken, and its filter has rejected all messages up to the end of the queue.
     return result.status is GetStatus.NO_MATCHED_MESSAGE and result.next_offset == result.max_offset
 

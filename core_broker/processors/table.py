@@ -17,7 +17,7 @@ from core_broker.processors.groups import GroupProcessor
 from core_broker.processors.inventory import InventoryProcessor
 from core_broker.processors.locks import LockProcessor
 from core_broker.processors.offsets import OffsetProcessor
-from core_broker.processors.pull import PullProcessor, Question
+from core_broker.processors.pull import PullProcessor, PullQuery
 from core_broker.processors.query import QueryProcessor
 from core_broker.processors.relays import RelayProcessor
 from core_broker.processors.replies import ReplyProcessor
@@ -42,7 +42,7 @@ class RequestTable:
 
     def __init__(self, ctx: BrokerContext) -> None:
         self._ctx = ctx
-        self.held_pulls: HeldPulls[Question] = HeldPulls()
+        self.held_pulls: HeldPulls[PullQuery] = HeldPulls()
         self.pulls = PullProcessor(ctx, self.held_pulls)
         self.turn = Turn(ctx.store, self.pulls.wake)
         self.flow = FlowControl(ctx, self.turn, self.held_pulls)

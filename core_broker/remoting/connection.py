@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     @property
-    def answer_room(self) -> int:
+    def answer_capacity_bytes(self) -> int:
         """Bytes of answers that can be queued now; 0 while the peer reads too slowly."""
         state = self.state
         if state.is_stalled or state.is_write_paused:

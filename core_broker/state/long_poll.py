@@ -27,7 +27,7 @@ Q = TypeVar("Q")
 
 @dataclass(slots=True, eq=False)
 class HeldPull(Generic[Q]):
-    """One held pull: the conditions of its release, and `question`, the data for its answer."""
+    """One held pull: the conditions of its release, and `query`, the data for its answer."""
 
     owner: Hashable
     topic: str
@@ -37,7 +37,7 @@ class HeldPull(Generic[Q]):
     #: Filter on the tags code of a message; None accepts all.
     accept: Callable[[int], bool] | None
     deadline_ms: int
-    question: Q
+    query: Q
 
     @property
     def _step(self) -> int:

@@ -52,7 +52,7 @@ class Peer:
         self.answers: dict[int, RemotingCommand] = {}
         self.told: list[RemotingCommand] = []
         #: Bytes that the peer accepts before reading; 0 for a peer that does not read.
-        self.answer_room = 1 << 20
+        self.answer_capacity_bytes = 1 << 20
         self.closed_for = ""
         self.replies: Callable[[RemotingCommand], RemotingCommand] | None = None
 

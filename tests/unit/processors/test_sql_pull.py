@@ -197,7 +197,7 @@ class TestWaiting:
         request = hold(filtering, waiting, "n = 9")
         await fill(filtering, 3)
         held = filtering.requests.held_pulls.take_all()
-        assert [(pull.offset, pull.question.offset) for pull in held] == [(3, 3)]
+        assert [(pull.offset, pull.query.offset) for pull in held] == [(3, 3)]
         assert request.opaque not in waiting.answers
 
 

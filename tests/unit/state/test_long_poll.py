@@ -24,7 +24,7 @@ def pull(
 
 
 def names(pulls: list[HeldPull[str]]) -> list[str]:
-    return [each.question for each in pulls]
+    return [each.query for each in pulls]
 
 
 def arrived(held: HeldPulls[Any], topic: str, queue_id: int, offset: int, tags_code: int) -> None:
@@ -175,7 +175,7 @@ class LongPollMachine(RuleBasedStateMachine):
         self.now_ms += step_ms
         expired = self.held.take_expired(self.now_ms)
         assert all(each.deadline_ms <= self.now_ms for each in expired)
-        assert {each.question for each in expired} <= {each.question for each in self.waiting}
+        assert {each.query for each in expired} <= {each.query for each in self.waiting}
         self.waiting = [each for each in self.waiting if each not in expired]
         overdue = self.now_ms - DEADLINE_STEP_MS
         assert all(each.deadline_ms > overdue for each in self.waiting)
@@ -189,8 +189,8 @@ class LongPollMachine(RuleBasedStateMachine):
 
     @rule()
     def stop(self) -> None:
-        everything = {each.question for each in self.held.take_all()}
-        assert everything == {each.question for each in self.waiting + self.ready}
+        everything = {each.query for each in self.held.take_all()}
+        assert everything == {each.query for each in self.waiting + self.ready}
         self.waiting, self.ready = [], []
 
     @invariant()

@@ -28,7 +28,7 @@ def frame(
     return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
 
 
-def usual_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
+def common_case_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
     """A send frame for the compiled fast path; `number` selects the queue and is the opaque."""
     fields = {
         "a": "PG",

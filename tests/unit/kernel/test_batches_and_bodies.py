@@ -9,7 +9,7 @@ import pytest
 
 from core_broker.fastpath import has_kernel
 from core_broker.message.record_layout import BODY_CRC_AT, BODY_LENGTH_AT, CRC_MASK, HEAD
-from tests.support.send_frames import usual_frame
+from tests.support.send_frames import common_case_frame
 from tests.support.two_paths import OnePath, compare
 from tests.unit.kernel.test_mixed_iterations import slow_path_frame
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not comp
 TOPICS = (("T", 4), ("U", 2))
 LOG_BYTES = 16 << 20
 
-#: Properties of one message that make a batch unusual.
-UNUSUAL = {
+#: Properties of one message that send a batch to the slow path.
+SLOW_PATH_PROPERTIES = {
     "delay": b"DELAY\x011",
     "transaction": b"TRAN_MSG\x01true",
     "twice": b"a\x011\x02a\x012",
@@ -43,18 +43,18 @@ def batch(number: int, count: int, odd: bytes | None = None, at: int = 0, queue:
     ]
     if odd is not None:
         parts[at] = batched(b"odd", odd)
-    return usual_frame(number, b"".join(parts), m="true", i="", e=str(queue))
+    return common_case_frame(number, b"".join(parts), m="true", i="", e=str(queue))
 
 
-@pytest.mark.parametrize("odd", UNUSUAL.values(), ids=UNUSUAL)
+@pytest.mark.parametrize("odd", SLOW_PATH_PROPERTIES.values(), ids=SLOW_PATH_PROPERTIES)
 @pytest.mark.parametrize("at", [0, 2, 4])
 @pytest.mark.parametrize("queue", [0, 3], ids=["a queue of this turn", "a new queue"])
-async def test_an_unusual_message_takes_back_its_batch(
+async def test_a_slow_path_message_takes_back_its_batch(
     tmp_path: Path, odd: bytes, at: int, queue: int
 ) -> None:
     """The kernel's part is undone: offsets, units, keys and answers equal the slow path's."""
     turns = [
-        [(0, batch(1, 3) + batch(2, 5, odd, at, queue)), (1, batch(3, 4) + usual_frame(4))],
+        [(0, batch(1, 3) + batch(2, 5, odd, at, queue)), (1, batch(3, 4) + common_case_frame(4))],
         [(0, batch(5, 5, odd, at, queue)), (1, batch(6, 2, queue=queue))],
     ]
     taken = await compare(tmp_path, turns, TOPICS)
@@ -65,8 +65,8 @@ async def test_an_unusual_message_takes_back_its_batch(
 async def test_a_batch_that_ends_too_early_leaves_nothing(tmp_path: Path, cut: int) -> None:
     whole = batch(1, 3)
     body_at = 8 + struct.unpack_from(">I", whole, 4)[0]
-    frame = usual_frame(1, whole[body_at:-cut], m="true", i="", e="3")
-    turns = [[(0, usual_frame(0) + frame), (1, usual_frame(2))]]
+    frame = common_case_frame(1, whole[body_at:-cut], m="true", i="", e="3")
+    turns = [[(0, common_case_frame(0) + frame), (1, common_case_frame(2))]]
     assert await compare(tmp_path, turns, TOPICS) == 2
 
 
@@ -85,7 +85,7 @@ async def test_checksums_of_bodies_of_all_lengths(tmp_path: Path) -> None:
     path.peer()
     for first in range(0, len(sizes), 100):
         some = [rng.randbytes(size) for size in sizes[first : first + 100]]
-        path.hear(0, b"".join(usual_frame(n, body) for n, body in enumerate(some)))
+        path.hear(0, b"".join(common_case_frame(n, body) for n, body in enumerate(some)))
         await path.settle()
     assert path.messages_sent == len(sizes)
     stored = await path.close()
@@ -105,7 +105,7 @@ async def test_records_stay_as_they_were_lent(tmp_path: Path) -> None:
         said = []
         for number in range(12):
             said += [
-                (0, usual_frame(number, b"%d" % number * (200 + turn))),
+                (0, common_case_frame(number, b"%d" % number * (200 + turn))),
                 (1, slow_path_frame(0)),
             ]
         turns.append(said)
@@ -121,14 +121,14 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     path.hear(1, slow_path_frame(1))
     assert path.sends.begin() is not None
     made.settle()
-    path.hear(0, usual_frame(0))
+    path.hear(0, common_case_frame(0))
     assert path.sends.taker.messages == 1
     made.settle()
     made.settle()
     assert path.sends.taker.messages == 0
-    path.hear(0, usual_frame(4))
+    path.hear(0, common_case_frame(4))
     path.sends.count_puts()
-    path.hear(0, usual_frame(8))
+    path.hear(0, common_case_frame(8))
     await path.settle()
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 3)
     await path.close()
@@ -140,11 +140,11 @@ async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
     path.peer()
     kept = []
     made = path.broker.ctx.store.fast_writes
-    path.hear(0, usual_frame(0))
+    path.hear(0, common_case_frame(0))
     before = made.position
     made.keep(lambda: kept.append("other"))
     assert made.position > before
-    path.hear(0, usual_frame(4))
+    path.hear(0, common_case_frame(4))
     assert kept == ["other"]
     await path.settle()
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 2)

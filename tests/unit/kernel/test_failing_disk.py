@@ -11,7 +11,7 @@ import pytest
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.send_frames import usual_frame
+from tests.support.send_frames import common_case_frame
 from tests.support.two_paths import FAST_PATHS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
@@ -22,7 +22,7 @@ both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
 def sends(count: int, first: int = 0, **changes: str) -> bytes:
-    return b"".join(usual_frame(number, **changes) for number in range(first, first + count))
+    return b"".join(common_case_frame(number, **changes) for number in range(first, first + count))
 
 
 def codes(told: bytes) -> list[int]:

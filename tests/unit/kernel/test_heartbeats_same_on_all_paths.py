@@ -40,9 +40,9 @@ def subscription(topic: str, text: str = "*", version: int = 1, kind: str = "TAG
 
 
 def consumer(name: str, *subscriptions: Any, **fields: Any) -> Any:
-    usual = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    common = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
     rest = {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False}
-    return {"groupName": name, "subscriptionDataSet": subscriptions, **usual, **rest, **fields}
+    return {"groupName": name, "subscriptionDataSet": subscriptions, **common, **rest, **fields}
 
 
 def body_of(client_id: str, consumers: Sequence[Any] = (), producers: Sequence[str] = ()) -> bytes:

@@ -10,7 +10,7 @@ from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.frames import FrameSplitter
-from tests.support.send_frames import frame, usual_frame
+from tests.support.send_frames import common_case_frame, frame
 from tests.support.stores import message
 from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
 
@@ -35,7 +35,7 @@ def slow_path_frame(number: int) -> bytes:
         {"j": "1"},
         {"b": "%RETRY%g"},
     ]
-    return usual_frame(number, **kinds[number % len(kinds)])
+    return common_case_frame(number, **kinds[number % len(kinds)])
 
 
 def one_way(number: int) -> bytes:
@@ -45,7 +45,7 @@ def one_way(number: int) -> bytes:
 
 def batch(number: int) -> bytes:
     messages = [Message("T", b"%d of %d" % (n, number), keys=f"k{n}") for n in range(3)]
-    return usual_frame(number, encode_batch(messages), m="true", i="")
+    return common_case_frame(number, encode_batch(messages), m="true", i="")
 
 
 def pull(number: int) -> bytes:
@@ -124,7 +124,7 @@ async def test_any_order_over_several_connections(
     tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
     """Answers, offsets and files are equal on all paths."""
-    kinds: list[Any] = [usual_frame] * 6 + [slow_path_frame, one_way, batch, pull]
+    kinds: list[Any] = [common_case_frame] * 6 + [slow_path_frame, one_way, batch, pull]
     turns = random_turns(seed, kinds, reads=5, frames_max=6)
     assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush)) > 40
 
@@ -136,7 +136,7 @@ async def test_changes_between_sends_of_one_turn(
     tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
     """A deleted, recreated or changed topic, or a changed setting, is in force from then on."""
-    kinds: list[Any] = [usual_frame] * 10 + [slow_path_frame, batch, *CHANGES]
+    kinds: list[Any] = [common_case_frame] * 10 + [slow_path_frame, batch, *CHANGES]
     turns = random_turns(seed, kinds, reads=6, frames_max=4)
     await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush))
 
@@ -146,7 +146,7 @@ async def test_changes_between_sends_of_one_turn(
 async def test_one_change_in_the_middle_of_a_read(
     tmp_path: Path, fast_path: str, change: Any
 ) -> None:
-    sends = b"".join(usual_frame(number) for number in range(8))
+    sends = b"".join(common_case_frame(number) for number in range(8))
     turns = [[(0, sends + change(50) + sends), (1, sends)], [(1, sends), (0, sends)]]
     assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) >= 8
 
@@ -157,11 +157,11 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast
 
     async def play(path: OnePath) -> object:
         peer, store = path.peer(), path.broker.ctx.store
-        path.hear(peer, usual_frame(0) + usual_frame(4))
+        path.hear(peer, common_case_frame(0) + common_case_frame(4))
         store.delete_topic("T")
-        path.hear(peer, usual_frame(8))
+        path.hear(peer, common_case_frame(8))
         store.clean_expired_queues()
-        path.hear(peer, usual_frame(12))
+        path.hear(peer, common_case_frame(12))
         return await path.settle()
 
     assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 4
@@ -173,8 +173,10 @@ async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, fast_pat
     path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     peers = [path.peer(), path.peer()]
     for number in range(20):
-        unusual = {"i": "TAGS\x01é"} if number % 3 == 0 else {}
-        path.hear(peers[number % 2], usual_frame(number, b"%d" % number, e="0", **unusual))
+        slow_path_fields = {"i": "TAGS\x01é"} if number % 3 == 0 else {}
+        path.hear(
+            peers[number % 2], common_case_frame(number, b"%d" % number, e="0", **slow_path_fields)
+        )
     told = await path.settle()
     offsets = {
         each.opaque: int(each.ext_fields["queueOffset"])
@@ -194,7 +196,7 @@ async def test_a_window_without_a_send_ends_with_the_next_put(tmp_path: Path) ->
     assert path.python is not None
     assert path.python._taker.is_open(0)
     path.broker.ctx.store.put(message(0, topic="T"))
-    path.hear(0, usual_frame(0))
+    path.hear(0, common_case_frame(0))
     await path.settle()
     assert path.messages_sent == 1
     assert [each.queue_offset for each in await path.broker.messages("T", 0)] == [0, 1]

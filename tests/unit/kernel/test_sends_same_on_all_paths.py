@@ -14,7 +14,7 @@ from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
-from tests.support.send_frames import frame, usual_frame
+from tests.support.send_frames import common_case_frame, frame
 from tests.support.two_paths import FAST_PATHS, OnePath, compare
 
 needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
@@ -56,26 +56,26 @@ numbers = st.one_of(
     ),
     st.integers(-(2**63), 2**63 - 1).map(str),
 )
-usual_number = st.integers(0, 3).map(str)
+common_number = st.integers(0, 3).map(str)
 
 
-def ext_fields(unusual: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:
+def ext_fields(rare_value: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:
     """Fields of a send, some of which may be anything."""
     required = {
         "a": st.just("PG"),
         "b": st.sampled_from(["T", "T", "T", "Other-Topic", "New", "%RETRY%g", "%DLQ%g", "", "é"]),
         "c": st.just("TBW102"),
-        "d": st.one_of(st.just("4"), unusual),
-        "e": st.one_of(usual_number, unusual),
-        "f": st.one_of(st.sampled_from(["0", "0", "1", "2", "4", "8", "16", "768"]), unusual),
-        "g": st.one_of(st.just("1700000000123"), unusual),
-        "h": st.one_of(st.sampled_from(["0", "7", "-7", "2147483647"]), unusual),
+        "d": st.one_of(st.just("4"), rare_value),
+        "e": st.one_of(common_number, rare_value),
+        "f": st.one_of(st.sampled_from(["0", "0", "1", "2", "4", "8", "16", "768"]), rare_value),
+        "g": st.one_of(st.just("1700000000123"), rare_value),
+        "h": st.one_of(st.sampled_from(["0", "7", "-7", "2147483647"]), rare_value),
     }
     optional: dict[str, st.SearchStrategy[str]] = {
         "i": properties,
-        "j": st.one_of(st.just("0"), unusual),
+        "j": st.one_of(st.just("0"), rare_value),
         "k": st.sampled_from(["false", "true", "TRUE", "no"]),
-        "l": st.one_of(st.just("16"), unusual),
+        "l": st.one_of(st.just("16"), rare_value),
         "m": st.sampled_from(["false", "false", "true", "1"]),
         "n": st.just("b"),
         "zz": st.just("zz"),
@@ -107,9 +107,9 @@ sends = st.builds(
     opaque=st.integers(0, 2**31 - 1),
     spaces=st.sampled_from([False, False, False, True]),
 )
-usual_sends = st.builds(
+common_sends = st.builds(
     frame,
-    ext_fields(usual_number),
+    ext_fields(common_number),
     st.binary(max_size=60),
     code=st.just(310),
     flag=st.just(0),
@@ -117,7 +117,7 @@ usual_sends = st.builds(
     spaces=st.just(False),
 )
 said = st.tuples(
-    st.integers(0, 2), st.lists(st.one_of(usual_sends, sends), max_size=4).map(b"".join)
+    st.integers(0, 2), st.lists(st.one_of(common_sends, sends), max_size=4).map(b"".join)
 )
 turns = st.lists(st.lists(said, max_size=4), max_size=4)
 
@@ -147,7 +147,7 @@ async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
     """However the bytes fall into reads, a fast path takes every message."""
     rng = random.Random(7)
     stream = b"".join(
-        usual_frame(number, rng.randbytes(rng.randrange(900))) for number in range(60)
+        common_case_frame(number, rng.randbytes(rng.randrange(900))) for number in range(60)
     )
     turns = []
     while stream:
@@ -166,7 +166,7 @@ async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
 async def test_segments_end_and_files_roll(tmp_path: Path, fast_path: str) -> None:
     """A send that does not fit into the segment goes to the slow path, which rolls the log."""
     turns = [
-        [(0, b"".join(usual_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
+        [(0, b"".join(common_case_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
         for turn in range(20)
     ]
     fast = await compare(tmp_path, turns, TOPICS, fast_path=fast_path)
@@ -177,14 +177,17 @@ async def test_segments_end_and_files_roll(tmp_path: Path, fast_path: str) -> No
 async def test_batches_take_a_fast_path(tmp_path: Path, fast_path: str) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
-    turns = [[(0, usual_frame(0, body, m="true", i="") + usual_frame(1))]]
+    turns = [[(0, common_case_frame(0, body, m="true", i="") + common_case_frame(1))]]
     assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) == 6
 
 
 @needs_kernel
 async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
     settings_ = {"mapped_file_size_commit_log": 4 << 20}
-    turns = [[(0, usual_frame(0, b"x" * 600_000) + usual_frame(1))], [(0, usual_frame(2))]]
+    turns = [
+        [(0, common_case_frame(0, b"x" * 600_000) + common_case_frame(1))],
+        [(0, common_case_frame(2))],
+    ]
     assert await compare(tmp_path, turns, TOPICS, **settings_) >= 1
 
 
@@ -204,8 +207,8 @@ async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path
     failing, sending = path.peer(), path.peer()
     path.fail_once_at(1)
     with pytest.raises(MemoryError):
-        path.hear(failing, usual_frame(0) + usual_frame(1))
-    path.hear(sending, usual_frame(4) + usual_frame(5) + usual_frame(8))
+        path.hear(failing, common_case_frame(0) + common_case_frame(1))
+    path.hear(sending, common_case_frame(4) + common_case_frame(5) + common_case_frame(8))
     told = await path.settle()
     places = [
         [(each.ext_fields["queueId"], each.ext_fields["queueOffset"]) for each in answers]

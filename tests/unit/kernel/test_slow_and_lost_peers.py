@@ -7,7 +7,7 @@ import pytest
 
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.frames import FrameSplitter
-from tests.support.send_frames import usual_frame
+from tests.support.send_frames import common_case_frame
 from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
 
 each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
@@ -19,7 +19,7 @@ HIGH_WATER_BYTES = 1000
 
 
 def sends(count: int, first: int = 0) -> bytes:
-    return b"".join(usual_frame(number) for number in range(first, first + count))
+    return b"".join(common_case_frame(number) for number in range(first, first + count))
 
 
 @each_fast_path
@@ -129,9 +129,9 @@ async def test_frames_of_all_peers_cut_everywhere(
     streams = []
     for peer in range(3):
         frames = [
-            usual_frame(100 * peer + n, rng.randbytes(rng.randrange(700)), **unusual)
+            common_case_frame(100 * peer + n, rng.randbytes(rng.randrange(700)), **slow_path_fields)
             for n in range(25)
-            for unusual in [{"i": "TAGS\x01é"} if rng.random() < 0.2 else {}]
+            for slow_path_fields in [{"i": "TAGS\x01é"} if rng.random() < 0.2 else {}]
         ]
         streams.append(b"".join(frames))
     turns = []
@@ -151,7 +151,7 @@ async def test_frames_of_all_peers_cut_everywhere(
 
 @each_fast_path
 async def test_every_cut_of_two_frames(tmp_path: Path, fast_path: str) -> None:
-    stream = usual_frame(0) + usual_frame(1, i="TAGS\x01é")
+    stream = common_case_frame(0) + common_case_frame(1, i="TAGS\x01é")
     turns = []
     for cut in range(0, len(stream) + 1, 5):
         turns += [[(0, stream[:cut])], [(0, stream[cut:])]]

@@ -8,7 +8,7 @@ import pytest
 from core_broker.fastpath import has_kernel
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.send_frames import usual_frame
+from tests.support.send_frames import common_case_frame
 from tests.support.two_paths import OnePath, compare
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
@@ -19,7 +19,9 @@ BODY = b"x" * 1024
 
 
 def sends(first: int = 0, **changes: str) -> bytes:
-    return b"".join(usual_frame(number, BODY, **changes) for number in range(first, first + COUNT))
+    return b"".join(
+        common_case_frame(number, BODY, **changes) for number in range(first, first + COUNT)
+    )
 
 
 def opaques(told: bytes) -> list[int]:
@@ -49,8 +51,8 @@ async def test_the_first_half_is_answered_before_the_turn_is_over(tmp_path: Path
 async def test_few_or_short_sends_are_one_turn(tmp_path: Path) -> None:
     path = OnePath(tmp_path, TOPICS, mapped_file_size_commit_log=4 << 20)
     path.peer()
-    path.hear(0, b"".join(usual_frame(number, BODY) for number in range(16)))
-    path.hear(0, b"".join(usual_frame(number) for number in range(COUNT)))
+    path.hear(0, b"".join(common_case_frame(number, BODY) for number in range(16)))
+    path.hear(0, b"".join(common_case_frame(number) for number in range(COUNT)))
     assert path.told == [b""]
     assert len(opaques((await path.settle())[0])) == 16 + COUNT
     await path.close()

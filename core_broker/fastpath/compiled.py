@@ -1,6 +1,6 @@
-"""The compiled fast path of one server: handlers by request code, and connections.
+"""The compiled fast path of a server: handlers by request code, and connections.
 
-This module and everything it imports from core_broker/kernel need the compiled kernel.
+The module imports from core_broker/kernel, and so needs the compiled kernel.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from core_broker.remoting.iteration import AnswerWriter
 
 
 class CompiledFastPath:
-    """The kernel's request handlers with their shells, and a writer thread for long answers.
+    """The kernel's request handlers with shells, and a writer thread for long answers.
 
     The first stage of the intake (remoting/intake.py), and two steps of the end of an iteration.
     """
@@ -52,14 +52,14 @@ class CompiledFastPath:
         self.writer_thread = WriterThread(self._kernel)
 
     def accept(self, endpoint: Endpoint, python: IntakeStage | None) -> asyncio.BaseProtocol | None:
-        """Make a connection and the protocol in front of it; None while kernelEnable is false."""
+        """Make a connection with a compiled protocol; None while kernelEnable is false."""
         if not _is_enabled(self._ctx.config):
             return None
         connection = Connection(endpoint, python, cast("ConnectionState", ConnectionState()))
         return CompiledProtocol(self._kernel, connection, endpoint.iteration, self.writer_thread)
 
     def end_iteration(self) -> None:
-        """Let the next read begin an iteration: takers call `begin` of their shells again."""
+        """Let the next read begin an iteration: takers call `begin` of the shells again."""
         self._kernel.end_iteration()
 
     def write(self, dirty: list[AnswerWriter]) -> None:
@@ -72,14 +72,14 @@ class CompiledFastPath:
 
     @property
     def pulls_missed(self) -> int:
-        """Pulls taken that found no message: answered so, or held."""
+        """Pulls taken that found no message: answered without messages, or held."""
         return self.pulls.taker.missed
 
 
 class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
-    """What asyncio calls for a connection: reads go to the kernel, the rest to the connection.
+    """The asyncio protocol of a connection: the kernel handles reads, the connection other events.
 
-    asyncio recognises protocols with a buffer of their own by the base class BufferedProtocol.
+    asyncio recognises protocols with their own read buffer by the base class BufferedProtocol.
     """
 
     connection: Connection
@@ -95,7 +95,7 @@ class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[
         self._writer_thread = writer_thread
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open; without TLS the writer thread may send to its socket."""
+        """The connection is open; without TLS the writer thread may send to the socket."""
         stream, descriptor = cast("asyncio.Transport", transport), -1
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("sslcontext") is None:
@@ -107,7 +107,7 @@ class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[
         self.opened(transport, descriptor)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone; asyncio closes the socket when this returns."""
+        """The connection is lost; asyncio closes the socket after the call."""
         self.settle()
         self.connection.connection_lost(exc)
         self.connection.writer = None

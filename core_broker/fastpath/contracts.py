@@ -1,8 +1,9 @@
-"""Contracts between a fast path and the broker, the same for the kernel and for Python.
+"""Contracts between a fast path and the broker, for the kernel and for the fast path in Python.
 
-A *taker* takes requests of one kind and knows nothing of the broker. Its *shell* answers what the
-taker asks: seldom, mostly once per iteration of the event loop. Values that cross the border are
-the named tuples and protocols of this module; the kernel's classes fulfil them with C structs.
+A *taker* takes requests of one kind, without access to the broker. The taker's *shell* has access,
+and answers the taker's calls: mostly one call per iteration of the event loop. Values that cross
+the border are named tuples and protocols of the module; the kernel implements the protocols with C
+structs.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,28 +20,28 @@ from core_broker.store.index_items import IndexEntries
 
 
 class SendWindow(NamedTuple):
-    """What the sends of one iteration may use."""
+    """Log position, store time and limits for the sends of an iteration."""
 
-    #: Commit log offset of the first record, and bytes of records that fit in behind it.
+    #: Commit log offset of the first record, and capacity behind the offset, bytes.
     position: int
     capacity_bytes: int
     #: Store time of all records, ms since 1970.
     now_ms: int
-    #: Longest time that a send may have waited, ms.
+    #: Maximum time between the arrival of a send and the handling, ms.
     waited_max_ms: float
-    #: Answers that may wait for the disk.
+    #: Maximum number of answers waiting for the disk.
     held_max: int
 
 
 class SendSettings(NamedTuple):
-    """Settings that sends depend on."""
+    """Settings for sends."""
 
-    #: The broker's address as records hold it, and as message ids begin.
+    #: The broker's address in the format of records, and in the format of message ids.
     host: bytes
     id_prefix: bytes
-    #: Properties that the broker adds to every message, encoded.
+    #: The broker's additions to the properties of every message, encoded.
     added_properties: bytes
-    #: An answer, cut at its variable fields (templates.py).
+    #: An answer, cut at the variable fields (templates.py).
     answer_template: tuple[bytes, ...]
     is_indexing: bool
     #: True with SYNC_FLUSH: answers wait for the disk.
@@ -49,7 +50,7 @@ class SendSettings(NamedTuple):
 
 
 class SendQueue(Protocol):
-    """A queue of a topic, with the units of this iteration."""
+    """A queue of a topic, with the units of the iteration."""
 
     @property
     def queue(self) -> ConsumeQueue:
@@ -61,7 +62,7 @@ class SendQueue(Protocol):
 
     @property
     def end(self) -> int:
-        """Commit log offset behind the last record of this iteration."""
+        """Commit log offset behind the last record of the iteration."""
 
     @property
     def messages(self) -> int:
@@ -72,18 +73,18 @@ class SendQueue(Protocol):
         """Bytes of records since the last `forget_counts`."""
 
     def take_units(self) -> Buffer:
-        """Hand over the units of this iteration."""
+        """Hand over the units of the iteration."""
 
     def forget_counts(self) -> None:
         """Count messages and bytes from 0 again."""
 
 
 class SendTopic(Protocol):
-    """A topic whose sends need no check by the slow path, with its queues."""
+    """A topic with sends for the fast path, and the queues of the topic."""
 
 
 class HeldAnswers(Protocol):
-    """Answers to one connection that wait for the disk."""
+    """Answers to a connection, held until the disk has the messages."""
 
     @property
     def connection(self) -> Connection:
@@ -99,13 +100,13 @@ class HeldAnswers(Protocol):
 
 
 class SendShell(Protocol):
-    """The broker, as a taker of sends asks it."""
+    """Access to the broker for a taker of sends."""
 
     def begin(self) -> SendWindow | None:
-        """Return the window of this iteration; None when the slow path must take all sends."""
+        """Return the window of the iteration; None when the slow path must take all sends."""
 
     def topic(self, name: bytes) -> SendTopic | None:
-        """Return a topic; None when the slow path must take its sends. Kept until `forget`."""
+        """Return a topic; None for a topic of the slow path. Kept until `forget`."""
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
         """Return a queue of the store. Kept until `forget`."""
@@ -132,10 +133,10 @@ class SendTaker(Protocol):
 
     @property
     def held_count(self) -> int:
-        """Answers that wait for the disk."""
+        """Number of answers waiting for the disk."""
 
     def configure(self, settings: SendSettings) -> None:
-        """Put settings in force; nothing is kept at this moment. Called before anything else."""
+        """Put settings in force. Called first of all, and only while no message is kept."""
 
     def forget(self) -> None:
         """Ask the shell for every topic and queue again."""
@@ -153,29 +154,29 @@ class SendTaker(Protocol):
         """Hand over the index entries: hash, offset of the record, store time, 64 bits each."""
 
     def take_held(self) -> Sequence[HeldAnswers]:
-        """Hand over the answers that wait for the disk."""
+        """Hand over the answers waiting for the disk."""
 
     def release(self, held: Sequence[HeldAnswers]) -> None:
-        """Send held answers: the disk has their messages."""
+        """Send held answers: the disk has the messages."""
 
 
 # Pulls and offset commits
 
 
 class PullWindow(NamedTuple):
-    """What the pulls of one iteration may read."""
+    """Readable range and limits for the pulls of an iteration."""
 
-    #: Range of the commit log that counts as in memory.
+    #: Range of the commit log in memory, by the rule of the store (accessMessageInMemoryMaxRatio).
     log_from: int
     log_end: int
-    #: Longest time that a pull may have waited, ms.
+    #: Maximum time between the arrival of a pull and the handling, ms.
     waited_max_ms: float
-    #: Port without pulls: the VIP port, which is for producers.
+    #: VIP port, for producers only: pulls are not supported there.
     vip_port: int
 
 
 class CommitTarget(NamedTuple):
-    """A group's offset on one queue."""
+    """The queue and the consumer group of an offset commit."""
 
     group: str
     topic: str
@@ -183,7 +184,7 @@ class CommitTarget(NamedTuple):
 
 
 class PullRequest(Protocol):
-    """The fields of a pull that is held; None for a field that the request did not have."""
+    """The fields of a pull to hold; None for an absent field."""
 
     code: int
     opaque: int
@@ -199,11 +200,11 @@ class PullRequest(Protocol):
 
 
 class PullSource(Protocol):
-    """One queue for one group and subscription, where pulls need no check by the slow path."""
+    """A queue for a group and a subscription, with pulls for the fast path."""
 
     queue: ConsumeQueue
     target: CommitTarget
-    #: The filter by tags code; None when every message passes.
+    #: The filter by tags code; None accepts every message.
     accept: Callable[[int], bool] | None
     #: Pulls, messages and bytes since the last `forget_counts`.
     pulls: int
@@ -221,7 +222,7 @@ class PullTaker(Protocol):
     pulls: int
     messages: int
     missed: int
-    #: True when pulls may be taken in this iteration.
+    #: True when pulls may be taken in the current iteration.
     is_open: bool
 
     def configure(
@@ -231,13 +232,13 @@ class PullTaker(Protocol):
         bytes_max: int,
         scanned_max: int,
     ) -> None:
-        """Put settings in force. Called before anything else."""
+        """Put settings in force. Called first of all."""
 
     def forget(self) -> None:
         """Ask the shell for every source again."""
 
     def begin(self) -> None:
-        """Ask the shell for the window of this iteration."""
+        """Ask the shell for the window of the iteration."""
 
     def gather(
         self, source: PullSource, offset: int, count_max: int, bytes_max: int, opaque: int
@@ -247,7 +248,7 @@ class PullTaker(Protocol):
 
 # Heartbeats
 
-#: Maximum size of a kept heartbeat, bytes; it bounds the memory that a connection can fill.
+#: Maximum size of a kept heartbeat, bytes; bounds the memory per connection.
 KEPT_HEARTBEAT_BYTES_MAX = 8 * 1024
 
 
@@ -259,7 +260,7 @@ class KeptHeartbeat(Protocol):
 
 
 class HeartbeatTaker(Protocol):
-    """Takes heartbeats that repeat the connection's last one."""
+    """Takes heartbeats equal to the connection's previous heartbeat."""
 
     #: Heartbeats taken since the start.
     heartbeats: int

@@ -1,8 +1,8 @@
 """The shell around the kernel's taker of heartbeats (kernel/heartbeats.py).
 
-Clients repeat their heartbeat every 30 seconds, nearly always without a change. A heartbeat without
-effect on the slow path (processors/clients.py) is kept with its connection. While the tables behind
-heartbeats are unchanged, equal bytes have no effect either: each table counts its changes.
+Clients repeat the heartbeat every 30 seconds, nearly always without a change. A heartbeat without
+effect on the slow path (processors/clients.py) is kept with the connection. While the tables behind
+heartbeats are unchanged, equal bytes have no effect either: each table counts the changes.
 """
 
 from core_broker.fastpath.contracts import (
@@ -22,7 +22,7 @@ from core_broker.state.channels import ClientChannel
 
 
 class FastHeartbeats:
-    """Repeated heartbeats of one server."""
+    """Repeated heartbeats of a server: the taker, and a HeartbeatCache."""
 
     def __init__(self, ctx: BrokerContext, clients: ClientProcessor) -> None:
         self.taker: HeartbeatTaker = CompiledHeartbeats(self, success_template())
@@ -36,7 +36,7 @@ class FastHeartbeats:
         client: ClientChannel,
         state: TableState | None,
     ) -> None:
-        """Keep a heartbeat that the slow path has handled; without `state` it changed a table."""
+        """Keep a handled heartbeat; without `state` (a table changed) drop the kept heartbeat."""
         protocol = connection.writer
         if not isinstance(protocol, FastProtocol):
             return
@@ -51,7 +51,7 @@ class FastHeartbeats:
     # Called by the taker
 
     def renew(self, heartbeat: KeptHeartbeat, waited_ms: float) -> bool:
-        """Note that a client is alive; False when the slow path must handle its heartbeat."""
+        """Note that a client is alive; False when the slow path must handle the heartbeat."""
         config = self._ctx.config
         if waited_ms > config.wait_time_mills_in_heartbeat_queue or not config.kernel_enable:
             return False

@@ -1,4 +1,4 @@
-"""The transport of a connection whose answers the writer thread may be sending."""
+"""The transport of a connection shared with the writer thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from typing import Any
 class LentTransport(asyncio.Transport):
     """Forwards every call to `transport`, once the writer thread is done with the connection.
 
-    Bytes that the thread has not sent must stay in front of later bytes, and a socket must not be
-    closed while the thread sends to it. `settle` waits for the thread.
+    Unsent bytes of the thread must stay in front of later bytes, and a socket must not be closed
+    while the thread sends. `settle` waits for the thread.
     """
 
     def __init__(self, transport: asyncio.Transport, settle: Callable[[], None]) -> None:
@@ -18,11 +18,11 @@ class LentTransport(asyncio.Transport):
         self._settle = settle
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Ask the transport; its facts do not change while answers are sent."""
+        """Ask the transport; extra info does not change while answers are sent."""
         return self._transport.get_extra_info(name, default)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set the marks at which writing pauses and resumes."""
+        """Set the high and low water marks, bytes."""
         self._transport.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
@@ -36,7 +36,7 @@ class LentTransport(asyncio.Transport):
         return self._transport.is_closing()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes behind those of the writer thread."""
+        """Send bytes behind the writer thread's bytes."""
         self._settle()
         self._transport.write(data)
 

@@ -1,9 +1,9 @@
 """The shell around the kernel's takers of pulls and offset commits (kernel/pulls.py, commits.py).
 
 The taker of pulls calls `begin` once per iteration. The code of the slow path (processors/pull.py)
-decides once which messages a group may pull from a queue; the decision is kept as a PullSource
-until one of its tables changes. Pulls of messages that are not in memory or damaged, filters by
-properties, and refusals are for the slow path.
+decides on the permission and the filter of a group on a queue; the decision is kept as a PullSource
+until topics, groups, consumers or queues change. Pulls of damaged messages or of messages outside
+of memory, filters by properties, and refusals are for the slow path.
 """
 
 from core_broker.config import BrokerConfig
@@ -37,7 +37,7 @@ from core_broker.store.stats import Counters
 #: Maximum messages of an answer, and maximum tags of a filter; more are for the slow path.
 COUNT_MAX = 512
 TAGS_MAX = 64
-#: Maximum number of kept sources; one more, and all are dropped.
+#: Maximum number of kept sources; at the maximum, a new source drops all kept sources.
 SOURCES_MAX = 20_000
 
 #: Group, topic, queue id, subscription flag, version, text and type of the subscription.
@@ -45,22 +45,22 @@ _Key = tuple[str, str, int, int, int, str | None, str | None]
 
 
 class FastPulls:
-    """Pulls and offset commits of one server that need no check by the slow path."""
+    """Common-case pulls and offset commits of a server: a PullFastPath."""
 
     def __init__(self, ctx: BrokerContext, pulls: PullProcessor, flow: FlowControl) -> None:
         self.taker: PullTaker = CompiledPulls(self)
         self.commits = CompiledCommits(self, success_template())
-        #: Finds the mapped piece of the commit log that holds an offset.
+        #: Finds the mapped piece of the commit log for an offset.
         self.mapping = ctx.store.fast_reads.mapping
         self._ctx = ctx
         self._pulls = pulls
         self._flow = flow
         self._config: BrokerConfig | None = None
         self._is_closed = True
-        #: Versions of the tables that the kept sources were checked against.
+        #: Versions of the tables at the last check of the kept sources.
         self._checked_versions: tuple[object, ...] = ()
         self._sources: dict[_Key, PullSource] = {}
-        #: Pulls, messages and misses of the taker that the store's counters have already.
+        #: Pulls, messages and misses of the taker at the last supply of the store's counters.
         self._supplied = (0, 0, 0)
         ctx.statistics.suppliers.append(self._supply_counts)
         ctx.store.fast_reads.suppliers.append(self._supply_reads)
@@ -68,7 +68,7 @@ class FastPulls:
     # Called by the takers
 
     def begin(self) -> PullWindow | None:
-        """Return the window of this iteration; None when the slow path must take all pulls."""
+        """Return the window of the iteration; None when the slow path must take all pulls."""
         ctx = self._ctx
         config = ctx.config
         if config is not self._config:
@@ -110,7 +110,7 @@ class FastPulls:
         subscription: str | None,
         expression_type: str | None,
     ) -> PullSource | None:
-        """Return a queue for a group and subscription; None when the slow path must take pulls."""
+        """Return a queue for a group and subscription; None for pulls of the slow path."""
         flag = sys_flag & PULL_SUBSCRIPTION
         key = (group, topic, queue_id, flag, sub_version, subscription, expression_type)
         source = self._sources.get(key)
@@ -146,7 +146,7 @@ class FastPulls:
         return source
 
     def target(self, group: str, topic: str, queue_id: int) -> CommitTarget | None:
-        """Return the target of an offset commit; None when the slow path must refuse it."""
+        """Return the target of an offset commit; None when the slow path must refuse the commit."""
         try:
             check_topic_name(topic)
             check_topic_name(group)
@@ -156,7 +156,7 @@ class FastPulls:
         return CommitTarget(group, topic, queue_id)
 
     def commit(self, target: CommitTarget, offset: int) -> bool:
-        """Commit an offset; False when the table is full, which the slow path reports."""
+        """Commit an offset; False when the table is full: the slow path refuses the commit."""
         if not self._ctx.config.kernel_enable:
             return False
         return self._ctx.offsets.commit(*target, offset)
@@ -189,10 +189,10 @@ class FastPulls:
         connection.hold(command)
         return True
 
-    # Called by PullProcessor, for held pulls whose messages have arrived
+    # Called by PullProcessor, for held pulls after the arrival of messages
 
     def begin_wake(self) -> None:
-        """Open the window of this iteration."""
+        """Open the window of the iteration."""
         self.taker.begin()
 
     def answer_held(self, query: PullQuery) -> bytes | None:
@@ -219,7 +219,7 @@ class FastPulls:
     # From the taker to statistics and store
 
     def forget_sources(self) -> None:
-        """Drop all sources, here and in the taker; the counters go to the statistics."""
+        """Drop all sources of shell and taker; the counters go to the statistics."""
         self._supply_counts()
         self.taker.forget()
         self._sources.clear()
@@ -250,7 +250,7 @@ def _header(
     subscription: str | None,
     expression_type: str | None,
 ) -> PullMessageRequestHeader:
-    """Return a header with the fields that decide which messages a pull gets."""
+    """Return a header with the fields of permission and filter."""
     return PullMessageRequestHeader(
         consumer_group=group,
         topic=topic,

@@ -1,7 +1,7 @@
 """The fast path in Python as a stage of the intake (remoting/intake.py): takes common sends.
 
-The stage finds the frames at the beginning of a read, gives their parts to the taker of sends
-(python_sends.py), and its answers to the connection.
+The stage finds the frames at the beginning of a read, gives header and body to the taker of sends
+(python_sends.py), and the taker's answers to the connection.
 """
 
 import time
@@ -38,13 +38,13 @@ class PythonFastPath:
         self._taker.ask_again()
 
     def end_iteration(self) -> None:
-        """Ask the broker again before the next send: that is another iteration."""
+        """Ask the broker again before the next send, in the next iteration."""
         self._taker.ask_again()
 
     def take(self, connection: Connection, data: memoryview) -> int:
-        """Take sends from the beginning of a read up to the first one that is not common.
+        """Take sends from the beginning of a read up to the first frame for the slow path.
 
-        Returns the number of bytes that they had.
+        Returns the number of taken bytes.
         """
         state = connection.state
         received, peer_record = bytes(data), connection.peer_record
@@ -86,7 +86,7 @@ class PythonFastPath:
         return start
 
     def _deliver(self, connection: Connection, answers: list[bytes]) -> None:
-        """Give answers to the connection, or hold them until the disk has the messages."""
+        """Queue answers on the connection, or hold the answers until the disk has the messages."""
         frames = answers[0] if len(answers) == 1 else b"".join(answers)
         if self._taker.waits_for_disk:
             self._taker.hold_answers(connection, frames, len(answers))

@@ -8,7 +8,7 @@ from core_broker.store.consume_queue import ConsumeQueue
 
 
 class PythonQueue:
-    """A queue of a topic, with the units of this iteration."""
+    """A queue of a topic, with the units of the iteration."""
 
     __slots__ = ("end", "messages", "next_offset", "queue", "queue_id", "stored_bytes", "units")
 
@@ -22,7 +22,7 @@ class PythonQueue:
         self.stored_bytes = 0
 
     def take_units(self) -> bytearray:
-        """Hand over the units of this iteration."""
+        """Hand over the units of the iteration."""
         units, self.units = self.units, bytearray()
         return units
 
@@ -32,7 +32,7 @@ class PythonQueue:
 
 
 class PythonTopic:
-    """A topic whose sends need no check by the slow path, with its queues."""
+    """A topic with sends for the fast path, and the queues of the topic."""
 
     __slots__ = ("name", "queues", "record_bytes_min", "text", "text_with_length")
 
@@ -45,7 +45,7 @@ class PythonTopic:
 
 
 class PythonHeldAnswers(NamedTuple):
-    """Answers to a connection that wait for the disk: frames, and the number of frames."""
+    """Answers to a connection, held until the disk has the messages: frames, and their number."""
 
     connection: Connection
     answers: bytes

@@ -1,9 +1,9 @@
 """The fast path in Python for sends: from the read buffer to records, units, index keys, answers.
 
-The counterpart of kernel/sends.py, for brokers without the kernel and for sends that the kernel
-leaves; sends.py is the shell around both. The slow path (processors/send.py) makes two commands, a
-header and several calls of each send, for decisions that common sends do not need. A send that is
-not common is left untouched. All paths make the same bytes (tests/unit/kernel).
+The counterpart of kernel/sends.py, for brokers without the kernel and for sends left by the kernel;
+sends.py is the shell around both. The slow path (processors/send.py) makes two commands, a header
+and several calls of each send, for decisions that common-case sends do not need. Other sends are
+left untouched. All paths make equal bytes (tests/unit/kernel).
 
 The formats are in message/record_layout.py, message/batch.py and remoting/command.py.
 """
@@ -45,15 +45,15 @@ from core_broker.store.tags_codes import TagsCodes
 from core_broker.store.unit_layout import UNIT
 
 _CODES = (RequestCode.SEND_MESSAGE_V2.value, RequestCode.SEND_BATCH_MESSAGE.value)
-#: First bytes of the header of a send, as all clients but the oldest write them.
+#: First bytes of the header of a send, in the format of all clients but the oldest.
 HEADER_STARTS = tuple(b'{"code":%d,' % code for code in _CODES)
-#: Bits of the system flag that are for the slow path: all but compression, its kind, several tags.
+#: Bits of the system flag for the slow path: all but compression, compression type, several tags.
 _OTHER_FLAGS = ~0x703
-#: Values of the field batch, as common clients write them.
+#: Values of the field batch, in the format of common clients.
 _NO_BATCH: frozenset[object] = frozenset({False, "false"})
 _BATCH: frozenset[object] = frozenset({"true"})
 _DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
-#: Properties for the slow path: delay level, transaction, and properties that the broker sets.
+#: Properties for the slow path: delay level, transaction, and properties set by the broker.
 _SLOW_PATH_PROPERTIES = frozenset(
     _DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""}
 )
@@ -62,8 +62,8 @@ _pack_unit = UNIT.pack
 _BATCHED = BATCHED_HEAD.select("size", "flag", "body_bytes")
 _BATCHED_BYTES = BATCHED_HEAD.size
 
-#: A message that is ready to be stored: size of its record, body, flag, properties as stored and by
-#: name. A plain tuple: a NamedTuple costs a Python call per message.
+#: A message before the append: size of the record, body, flag, properties as stored and by name.
+#: A plain tuple: a NamedTuple costs a Python call per message.
 _Message = tuple[int, bytes, int, bytes, dict[str, str]]
 
 
@@ -92,7 +92,7 @@ class PythonSends:
         self._tags_code = TagsCodes(()).code
         #: The queues with units to hand over.
         self.touched: list[PythonQueue] = []
-        #: Number of answers that wait for the disk.
+        #: Number of answers waiting for the disk.
         self.held_count = 0
         self.waits_for_disk = False
         #: Store time of the messages to hand over, ms since 1970.
@@ -106,7 +106,7 @@ class PythonSends:
         self._held_max = 0
 
     def configure(self, settings: SendSettings) -> None:
-        """Put settings in force; nothing is kept at this moment."""
+        """Put settings in force. Called only while no message is kept."""
         added = settings.added_properties
         self.waits_for_disk = settings.is_sync
         self._host = settings.host + FIRST_DELIVERY
@@ -135,7 +135,7 @@ class PythonSends:
 
     @property
     def newest(self) -> int:
-        """Commit log offset of their last record."""
+        """Commit log offset of the last record to hand over."""
         return self._position - len(self._records[-1])
 
     def take_records(self) -> bytes:
@@ -149,13 +149,13 @@ class PythonSends:
         return self._keys.take()
 
     def take_held(self) -> Sequence[PythonHeldAnswers]:
-        """Hand over the answers that wait for the disk."""
+        """Hand over the answers waiting for the disk."""
         held, self._held = self._held, []
         self.held_count = 0
         return held
 
     def release(self, held: Sequence[HeldAnswers]) -> None:
-        """Send held answers: the disk has their messages."""
+        """Send held answers: the disk has the messages."""
         for each in held:
             each.connection.answer_frames(each.answers, each.answer_count)
 
@@ -165,7 +165,7 @@ class PythonSends:
         self.held_count += count
 
     def is_open(self, waited_ms: float) -> bool:
-        """Return True when sends that have waited for `waited_ms` may be taken now."""
+        """Return True when sends may be taken now, after a wait of `waited_ms`."""
         if not self._is_begun and not self._begin():
             return False
         if self.waits_for_disk and self.held_count >= self._held_max:
@@ -182,7 +182,7 @@ class PythonSends:
         return True
 
     def take(self, peer: bytes, header: bytes, body: bytes) -> bytes | None:
-        """Take a send and return the answer as a frame; None, untouched, when it is not common.
+        """Take a send and return the answer as a frame; None when the slow path must take the send.
 
         `is_open` has returned True for the read.
         """
@@ -216,7 +216,7 @@ class PythonSends:
             return None
         wait = properties.get(PROPERTY_WAIT_STORE_MSG_OK)
         if wait is not None:
-            # A producer that does not wait for the disk is answered before the others.
+            # A producer without a wait for the disk is answered first, so by the slow path.
             if self.waits_for_disk and wait == "false":
                 return None
             parts.remove(_WAIT + wait)
@@ -252,7 +252,7 @@ class PythonSends:
         return pack_frame_head(LENGTH_BYTES + len(answer), len(answer)) + answer
 
     def _touch(self, topic: PythonTopic, queue_id: int) -> PythonQueue:
-        """Return the queue for a message, made when it does not exist."""
+        """Return the queue for a message; a missing queue is made."""
         send_queue = topic.queues[queue_id]
         if send_queue is None:
             send_queue = PythonQueue(self._shell.queue(topic.name, queue_id), queue_id)
@@ -327,7 +327,7 @@ class PythonSends:
         record = b"".join((head, body, topic.text_with_length, SHORT.pack(len(stored)), stored))
         code = self._tags_code(topic.text, properties, now) if PROPERTY_TAGS in properties else 0
         unit = _pack_unit(position, size, code)
-        # Every step that may fail comes before the first step that changes anything.
+        # The steps that may fail come before the first change of state.
         if self._is_indexing:
             self._keys.add(topic.text, properties, position, now)
         if not send_queue.units:
@@ -342,7 +342,7 @@ class PythonSends:
 
 
 def _common(parts: list[str]) -> dict[str, str] | None:
-    """Return properties by name, None when they are not common; pops an empty last part."""
+    """Return properties by name; None for the slow path. Pops an empty last part."""
     if not parts[-1]:
         parts.pop()
     try:

@@ -1,9 +1,10 @@
-"""The shell around a taker of sends: the compiled one (kernel/sends.py) or python_sends.py.
+"""The shell around a taker of sends: kernel/sends.py or python_sends.py.
 
 The taker calls `begin` once per iteration, and keeps records, units, index entries and answers
-until the end of the iteration or until the store asks. `hand_over` then gives them to the store, to
-the statistics and, for answers that wait for the disk, to the turn. The slow path
-(processors/send.py) takes every other request, and alone refuses requests.
+until the end of the iteration or until the store asks. `hand_over` then gives records, units and
+index entries to the store, and answers that wait for the disk to the turn; `count_puts` gives the
+counts to the statistics. The slow path (processors/send.py) takes the remaining requests, and alone
+refuses requests.
 """
 
 from array import array
@@ -40,12 +41,12 @@ class SendClasses(NamedTuple):
     """The classes of a taker: compiled, or in Python."""
 
     taker: Callable[[SendShell], SendTaker]
-    #: Makes a topic from its name and its number of write queues.
+    #: Makes a topic from name and number of write queues.
     topic: Callable[[bytes, int], SendTopic]
 
 
 class FastSends:
-    """Sends of one server that need no check by the slow path."""
+    """Common-case sends of a server."""
 
     def __init__(
         self, ctx: BrokerContext, turn: Turn, classes: SendClasses, is_enabled: IsEnabled
@@ -57,21 +58,21 @@ class FastSends:
         self._turn = turn
         self._make_topic = classes.topic
         self._is_enabled = is_enabled
-        #: The store reads the setting once, when it starts.
+        #: The store reads the setting once, at the start.
         self._is_indexing = ctx.config.message_index_enable
         self._config: BrokerConfig | None = None
         self._is_closed = True
         self._is_sync = False
-        #: Versions of the tables that the taker's topics and queues were checked against.
+        #: Versions of the tables at the last check of the taker's topics and queues.
         self._checked_versions: tuple[object, int] = (None, 0)
-        # One bound method, which the store compares by identity.
+        # One bound method, because the store compares by identity.
         self._hand_over = self.hand_over
         ctx.statistics.suppliers.append(self.count_puts)
 
     # Called by the taker
 
     def begin(self) -> SendWindow | None:
-        """Return the window of this iteration; None when the slow path must take all sends."""
+        """Return the window of the iteration; None when the slow path must take all sends."""
         ctx, turn, writes = self._ctx, self._turn, self._ctx.store.fast_writes
         writes.settle()
         config = ctx.config
@@ -121,7 +122,7 @@ class FastSends:
             )
 
     def topic(self, name: bytes) -> SendTopic | None:
-        """Return a topic; None when the slow path must take its sends."""
+        """Return a topic; None for a topic of the slow path."""
         text = name.decode()
         topic = self._ctx.topics.get(text)
         if topic is None or topic.order or topic.topic_filter_type == FILTER_MULTI_TAG:
@@ -131,13 +132,13 @@ class FastSends:
         return self._make_topic(name, topic.write_queue_nums)
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
-        """Return a queue of the store, made when it does not exist."""
+        """Return a queue of the store; a missing queue is made."""
         return self._ctx.store.fast_writes.queue(name.decode(), queue_id)
 
     # From the taker to the broker
 
     def hand_over(self) -> None:
-        """Stage what the taker keeps; the taker calls `begin` again before the next send."""
+        """Stage the taker's messages; the taker calls `begin` again before the next send."""
         taker = self.taker
         if not taker.messages:
             taker.ask_again()
@@ -170,7 +171,7 @@ class FastSends:
             each.connection.answer_frames(self._unflushed(each.answers), each.answer_count)
 
     def _unflushed(self, answers: bytes) -> bytes:
-        """Return the answers for the case that the disk did not confirm."""
+        """Return the answers for messages whose flush the disk did not confirm."""
         config, is_writable = self._ctx.config, self._ctx.store.writable
         frames = []
         for stored in FrameSplitter().feed(answers):

@@ -1,7 +1,7 @@
-"""Answers of the slow path as templates: constant bytes between the fields that vary.
+"""Answers of the slow path as templates: constant bytes between the variable fields.
 
-A template is the header of an answer behind its two lengths, cut where numbers and ids stand. Fast
-paths put the fields between the parts, so that all paths answer the same bytes.
+A template is the header of an answer behind the two lengths, cut at numbers and ids. Fast paths put
+the fields between the parts, because all paths must answer equal bytes.
 """
 
 from core_broker.config import BrokerConfig
@@ -11,7 +11,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.store import GetResult, GetStatus
 
-#: Placeholder numbers while an answer is cut; the constant parts do not contain them.
+#: Placeholder numbers while an answer is cut; the constant parts do not contain the numbers.
 _OPAQUE = 1_111_111_111
 _NUMBERS = (22_222_222, 3_333_333_333, 4_444_444_444, 5_555_555_555)
 _IDS = "*"
@@ -21,7 +21,7 @@ Template = tuple[bytes, ...]
 
 
 def cut(answer: RemotingCommand, *fields: object) -> Template:
-    """Cut an answer at its opaque and at `fields`, in this order."""
+    """Cut an answer at the opaque, then at `fields` in order."""
     answer.opaque = _OPAQUE
     rest = answer.encode_head()[_LENGTHS_BYTES:]
     parts = []
@@ -37,7 +37,7 @@ def success_template() -> Template:
 
 
 def send_template(config: BrokerConfig) -> Template:
-    """The answer to a send that is stored: opaque, message ids, queue id, queue offset."""
+    """The answer to a stored send: opaque, message ids, queue id, queue offset."""
     queue_id, offset, *_ = _NUMBERS
     answer = stored_answer(config, _IDS, queue_id, offset)
     return cut(answer, _IDS, queue_id, offset)

@@ -1,4 +1,4 @@
-"""The thread that runs the kernel's Writer, which sends the answers of busy iterations."""
+"""The thread of the kernel's Writer, for sending the answers of busy iterations."""
 
 import os
 import threading
@@ -8,9 +8,9 @@ from core_broker.kernel.writer import Writer
 
 
 class WriterThread:
-    """Started with the first connection that has a socket, stopped with the server.
+    """Started with the first connection on a plain socket, stopped with the server.
 
-    On one processor no thread is started: a thread would take time from the event loop.
+    With a single processor no thread is started: a thread would take time from the event loop.
     """
 
     def __init__(self, kernel: FastPath) -> None:
@@ -21,16 +21,16 @@ class WriterThread:
 
     @property
     def batches(self) -> int:
-        """Batches of answers that the thread has got since the start."""
+        """Batches of answers given to the thread since the start."""
         return 0 if self._writer is None else int(self._writer.batches)
 
     def start(self) -> None:
-        """Start the thread, unless it runs or is of no use here."""
+        """Start the thread, unless the thread runs or is of no use."""
         if self._thread is not None or not self._is_useful:
             return
         try:
             writer = Writer()
-        except OSError:  # no semaphores on this system: the event loop sends everything
+        except OSError:  # no semaphores: the event loop sends all answers
             self._is_useful = False
             return
         self._writer = writer
@@ -39,7 +39,7 @@ class WriterThread:
         self._kernel.lend_to(writer)
 
     def stop(self) -> None:
-        """Send what is under way, and end the thread."""
+        """Send the answers given to the thread, and end the thread."""
         if self._thread is not None and self._writer is not None:
             self._kernel.lend_to(None)
             self._writer.stop()
@@ -48,7 +48,7 @@ class WriterThread:
 
 
 def _processors() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors available to the process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

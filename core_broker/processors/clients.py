@@ -58,7 +58,7 @@ class TableState(NamedTuple):
 
 
 class HeartbeatCache(Protocol):
-    """Heartbeats without effect, by which the fast path recognises repetitions."""
+    """The cache by which the fast path recognises repeated heartbeats."""
 
     def put(
         self,
@@ -67,7 +67,7 @@ class HeartbeatCache(Protocol):
         client: ClientChannel,
         state: TableState | None,
     ) -> None:
-        """Cache a handled heartbeat. `state` is None when the heartbeat changed a table."""
+        """Cache a handled heartbeat with the state afterwards; None after a change of a table."""
 
 
 class ClientProcessor:

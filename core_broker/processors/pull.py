@@ -54,9 +54,9 @@ class PullQuery(NamedTuple):
     connection: Connection
     request: RemotingCommand
     header: PullMessageRequestHeader
-    #: Offset to read from: while held, behind the messages that the filter has rejected.
+    #: Offset to read from: while held, behind the messages rejected by the filter.
     offset: int
-    #: End of the hold time; None for a pull that was not held yet.
+    #: End of the hold time; None before the first hold.
     deadline_ms: int | None = None
 
 
@@ -71,7 +71,7 @@ class PullFastPath(Protocol):
 
 
 class PullProcessor:
-    """Answers pulls, and holds pulls that found no message."""
+    """Answers pulls, and holds pulls without a message to return."""
 
     def __init__(self, ctx: BrokerContext, held: HeldPulls[PullQuery]) -> None:
         self._ctx = ctx
@@ -111,7 +111,7 @@ class PullProcessor:
         self.wake()
 
     def expire(self) -> None:
-        """Answer held pulls whose hold time is over."""
+        """Answer held pulls after the end of the hold time."""
         self._answer_held(self._held.take_expired(self._ctx.now_ms()), may_hold=False)
 
     def release_all(self) -> None:
@@ -136,7 +136,7 @@ class PullProcessor:
     def _answer_held(self, pulls: Iterable[HeldPull[PullQuery]], *, may_hold: bool) -> None:
         for pull in pulls:
             query = pull.query
-            # An error in one pull must not delay the pulls behind it.
+            # An error in one pull must not delay later pulls.
             again = partial(self._answer_again, query, may_hold=may_hold)
             response = response_of(again, query.request)
             if response is not None:

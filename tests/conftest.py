@@ -10,14 +10,14 @@ from tests.support.cluster import Cluster
 
 pytest_plugins = ["tests.compat.summary", "tests.support.must_beat", "tests.support.scheduling"]
 
-# A loaded machine is no failure.
+# No deadline per example, since examples are slow on a loaded machine.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A name server and a broker of the test's own, which it may kill and restart."""
+    """A name server and a broker for one test, which may kill and restart them."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     with Cluster(folder) as cluster:
@@ -26,6 +26,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A name server and a broker for all tests of a worker; each uses topics of its own."""
+    """A name server and a broker for all tests of a worker; topics differ per test."""
     with Cluster(tmp_path_factory.mktemp("shared-cluster")) as cluster:
         yield cluster

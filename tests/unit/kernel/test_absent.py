@@ -16,7 +16,7 @@ import core_broker
 from core_broker.fastpath import has_kernel
 
 ROOT = Path(core_broker.__file__).parents[1]
-#: What is shown of a run that failed.
+#: Maximum output of a failed run in the assertion message, characters.
 SHOWN_CHARACTERS = 8_000
 PROBE = "from core_broker.fastpath import has_kernel; print(has_kernel())"
 #: Tests that use the kernel: differential tests, tests with real processes,
@@ -42,19 +42,19 @@ def found_kernel(folder: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_sources_alone_are_passed_over(tmp_path: Path) -> None:
+def test_sources_without_a_compiled_kernel_are_ignored(tmp_path: Path) -> None:
     source = Path(core_broker.__file__).parent
     shutil.copytree(source, tmp_path / "core_broker", ignore=shutil.ignore_patterns("*.so"))
     assert found_kernel(tmp_path) == "False"
 
 
-def test_it_can_be_switched_off() -> None:
+def test_the_kernel_can_be_switched_off() -> None:
     assert found_kernel(ROOT, GANTRY_KERNEL="off") == "False"
 
 
 @pytest.mark.skipif(not has_kernel(), reason="all tests run without the kernel already")
 @pytest.mark.parametrize("paths", AGAIN, ids=lambda paths: paths[0])
-def test_these_hold_without_it(paths: list[str]) -> None:
+def test_a_part_of_the_suite_passes_without_the_kernel(paths: list[str]) -> None:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
     }

@@ -29,14 +29,14 @@ SLOW_PATH_PROPERTIES = {
 
 
 def batched(body: bytes, properties: bytes) -> bytes:
-    """One message as a batch has it."""
+    """Encode one message of a batch."""
     size = 4 + 4 + 4 + 4 + 4 + len(body) + 2 + len(properties)
     head = struct.pack(">IIIII", size, 0, 0, 0, len(body))
     return head + body + struct.pack(">H", len(properties)) + properties
 
 
 def batch(number: int, count: int, odd: bytes | None = None, at: int = 0, queue: int = 0) -> bytes:
-    """The frame of a batch; message `at` of it has odd properties."""
+    """The frame of a batch; message `at` has the properties `odd`."""
     parts = [
         batched(b"%d of %d" % (each, number), b"KEYS\x01k%d\x02UNIQ_KEY\x01U%d" % (each, each))
         for each in range(count)
@@ -48,8 +48,8 @@ def batch(number: int, count: int, odd: bytes | None = None, at: int = 0, queue:
 
 @pytest.mark.parametrize("odd", SLOW_PATH_PROPERTIES.values(), ids=SLOW_PATH_PROPERTIES)
 @pytest.mark.parametrize("at", [0, 2, 4])
-@pytest.mark.parametrize("queue", [0, 3], ids=["a queue of this turn", "a new queue"])
-async def test_a_slow_path_message_takes_back_its_batch(
+@pytest.mark.parametrize("queue", [0, 3], ids=["a queue of this iteration", "a new queue"])
+async def test_a_slow_path_message_undoes_its_batch(
     tmp_path: Path, odd: bytes, at: int, queue: int
 ) -> None:
     """The kernel's part is undone: offsets, units, keys and answers equal the slow path's."""
@@ -71,7 +71,7 @@ async def test_a_batch_that_ends_too_early_leaves_nothing(tmp_path: Path, cut: i
 
 
 async def test_batches_up_to_the_end_of_a_segment(tmp_path: Path) -> None:
-    """Near the end the kernel leaves them to the slow path, and not one byte differs."""
+    """Near the end the slow path takes the batches; the stored bytes are equal."""
     turns = [[(0, batch(number, 20))] for number in range(60)]
     taken = await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=64 * 1024)
     assert 0 < taken < 60 * 20
@@ -112,8 +112,8 @@ async def test_records_stay_as_they_were_lent(tmp_path: Path) -> None:
     assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=LOG_BYTES) == 36
 
 
-async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path) -> None:
-    """Nothing is kept unknown to the store: a look without a send does not count as one."""
+async def test_an_unused_begin_is_repeated(tmp_path: Path) -> None:
+    """An unused `begin` counts as no send: the store is notified again of the next kept record."""
     path = OnePath(tmp_path, TOPICS)
     path.peer()
     path.peer()
@@ -134,8 +134,8 @@ async def test_what_is_asked_for_and_not_used_is_asked_for_again(tmp_path: Path)
     await path.close()
 
 
-async def test_two_makers_in_one_turn(tmp_path: Path) -> None:
-    """A fast path that begins has the records of the other fast path staged first."""
+async def test_two_fast_paths_in_one_iteration(tmp_path: Path) -> None:
+    """A fast path that begins first stages the records of the other fast path."""
     path = OnePath(tmp_path, TOPICS)
     path.peer()
     kept = []

@@ -1,4 +1,4 @@
-"""Messages that were evicted from memory: the kernel leaves them to the read threads."""
+"""Messages evicted from the page cache: the read threads handle the pulls, not the kernel."""
 
 import ctypes
 import mmap
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not comp
 
 
 def drop(path: Path) -> bool:
-    """Let the system forget a file; False when it keeps it in memory.
+    """Evict a file from the page cache; return False when pages stay resident.
 
-    mincore tells, since a read that must not wait would already have the file fetched.
+    mincore() reports resident pages; a non-blocking read would start readahead of the file.
     """
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -35,7 +35,7 @@ def drop(path: Path) -> bool:
         os.close(fd)
 
 
-async def test_what_left_the_memory_is_not_touched(tmp_path: Path) -> None:
+async def test_the_kernel_does_not_read_evicted_pages(tmp_path: Path) -> None:
     path = OnePath(tmp_path, (("T", 2),), notify_consumer_ids_changed_enable=False)
     path.peer()
     for turn in BEGIN:
@@ -44,7 +44,7 @@ async def test_what_left_the_memory_is_not_touched(tmp_path: Path) -> None:
         await path.settle()
     if not drop(min((path.folder / "commitlog").iterdir())):
         await path.close()
-        pytest.skip("the file system here keeps its pages in memory")
+        pytest.skip("the file system of this machine keeps evicted pages resident")
     path.hear(0, pulled(0, opaque=5))
     first = (await path.settle())[0]
     assert path.messages_pulled == 0

@@ -30,7 +30,7 @@ def codes(told: bytes) -> list[int]:
 
 
 class Disk:
-    """Files whose calls of one name fail while a test has them fail."""
+    """Simulated files; operations with the name in `failing` fail."""
 
     def __init__(self) -> None:
         self.files = SimulatedFiles()
@@ -83,7 +83,7 @@ async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
     again = start(disk, fast_path, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
-    # Records that the torn write left whole are stored, although no peer got an answer.
+    # Whole records of the torn write are stored, although no peer got an answer.
     offsets = [each.queue_offset for each in await again.broker.messages("T", 0)]
     assert offsets == list(range(len(offsets)))
     assert len(offsets) >= 2
@@ -92,8 +92,8 @@ async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
 
 @each_fast_path
 @both_flushes
-async def test_a_full_disk_and_room_again(fast_path: str, flush: str) -> None:
-    """Sends of that turn are lost as a whole; those of a turn with room are stored, gapless."""
+async def test_a_full_disk_and_free_space_again(fast_path: str, flush: str) -> None:
+    """A full disk fails a whole iteration of sends; with free space offsets continue gapless."""
     disk = Disk()
     disk.error = errno.ENOSPC
     path = start(disk, fast_path, flush)
@@ -173,8 +173,10 @@ async def test_a_flush_that_is_late(fast_path: str) -> None:
 
 @each_fast_path
 @both_flushes
-async def test_a_broker_that_stops_in_the_middle_of_a_turn(fast_path: str, flush: str) -> None:
-    """What it took is stored or was never acknowledged, and the next start finds whole messages."""
+async def test_a_broker_that_stops_in_the_middle_of_an_iteration(
+    fast_path: str, flush: str
+) -> None:
+    """Acknowledged messages are stored; the next start finds only whole messages."""
     disk = Disk()
     path = start(disk, fast_path, flush)
     path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **SLOW_PATH))

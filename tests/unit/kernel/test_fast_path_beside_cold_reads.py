@@ -21,7 +21,7 @@ SLOW, FAST = 0, 1
 
 
 async def answers(path: OnePath, peer: int) -> dict[int, tuple[int, bytes]]:
-    """Code and body of what a peer was answered, while no cold read gets on."""
+    """Code and body of a peer's answers, while all cold reads are blocked."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
         for executor in path.broker.executors:
@@ -47,7 +47,7 @@ async def test_fast_paths_go_on_while_all_cold_reads_wait(tmp_path: Path, fast_p
         path.hear(FAST, b"".join(sent(stored + each) for each in range(SENT_AT_ONCE)))
         await answers(path, FAST)
         stored += SENT_AT_ONCE
-    path.hear(FAST, pulled(stored - 1, opaque=1_000_000))  # makes the group
+    path.hear(FAST, pulled(stored - 1, opaque=1_000_000))  # creates the group
     await answers(path, FAST)
     files.evict(first)
     executors = [

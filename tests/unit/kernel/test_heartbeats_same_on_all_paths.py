@@ -1,4 +1,4 @@
-"""Heartbeats by the kernel against the slow path: the same answers, and the same tables."""
+"""Heartbeats by the kernel against the slow path: equal answers and equal tables."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ CODES = {
 
 
 def frame(code: int, body: bytes = b"", *, opaque: int = 7, **header: Any) -> bytes:
-    """A frame as clients write frames; fields of None are left out."""
+    """Encode a frame like a client; fields of None are omitted."""
     whole = {"code": code, "flag": 0, "language": "JAVA", "opaque": opaque, "version": 401}
     whole = {name: value for name, value in (whole | header).items() if value is not None}
     text = json.dumps(whole, separators=(",", ":")).encode()
@@ -62,7 +62,7 @@ BODIES = [
     body_of("b", [consumer("G", subscription("T"))], ["P"]),
     body_of("a", [consumer("G", subscription("T"), messageModel="BROADCASTING")]),
     body_of("a", [consumer("G", subscription("T"), consumeType="CONSUME_ACTIVELY")]),
-    # Two roles in one heartbeat that overwrite each other.
+    # A heartbeat with the same group twice: the second entry replaces the first.
     body_of("a", [consumer("G", subscription("T")), consumer("G", subscription("U"))]),
     body_of("a", [], ["P", "Q"]),
     body_of("b", [], ["P"]),
@@ -116,7 +116,7 @@ turns = st.lists(
 
 
 async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
-    """Let both hear the same, a second between turns; returns the heartbeats of the fast path."""
+    """Feed both brokers equally, a second per iteration; return the fast path's heartbeats."""
     changes: dict[str, Any] = {
         "wait_time_mills_in_heartbeat_queue": 60_000,
         "notify_consumer_ids_changed_enable": False,
@@ -143,7 +143,7 @@ async def compare_beats(folder: Path, turns: Sequence[Said | Deed]) -> int:
 
 
 def tables(path: OnePath) -> tuple[object, ...]:
-    """Everything that heartbeats change."""
+    """Tables and counters that heartbeats change."""
     ctx = path.broker.ctx
     ports = {path.connection(number): number for number in range(PEERS)}
 
@@ -167,19 +167,19 @@ def tables(path: OnePath) -> tuple[object, ...]:
 
 @settings(deadline=None, max_examples=50)
 @given(turns=turns)
-async def test_whatever_is_said(turns: list[list[tuple[int, bytes]]]) -> None:
+async def test_random_requests(turns: list[list[tuple[int, bytes]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         await compare_beats(Path(folder), turns)
 
 
 @pytest.mark.parametrize("number", [0, 2, 3, 7, 9, 12])
-async def test_the_third_of_a_kind_is_recognised(tmp_path: Path, number: int) -> None:
+async def test_the_third_equal_heartbeat_takes_the_fast_path(tmp_path: Path, number: int) -> None:
     """The first heartbeat changes the tables, the second heartbeat changes nothing."""
     said: list[Said] = [[(0, beat(BODIES[number], opaque=each))] for each in range(5)]
     assert await compare_beats(tmp_path, said) == 3
 
 
-async def test_several_in_one_read(tmp_path: Path) -> None:
+async def test_several_heartbeats_in_one_read(tmp_path: Path) -> None:
     said: list[Said] = [[(0, beat(BODIES[0]))], [(0, beat(BODIES[0]))]]
     said += [[(0, b"".join(beat(BODIES[0], opaque=each) for each in range(4)))]]
     said += [[(0, beat(BODIES[0], flag=2) + beat(BODIES[0]) + beat(BODIES[1]) + beat(BODIES[0]))]]
@@ -187,14 +187,14 @@ async def test_several_in_one_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [6, *range(14, len(BODIES) - 1)])
-async def test_what_changes_something_or_is_refused_is_never_taken(
+async def test_changing_or_refused_heartbeats_take_the_slow_path(
     tmp_path: Path, number: int
 ) -> None:
     said: list[Said] = [[(0, beat(BODIES[number]))] for _ in range(4)]
     assert await compare_beats(tmp_path, said) == 0
 
 
-async def test_a_change_by_somebody_else_needs_a_second_look(tmp_path: Path) -> None:
+async def test_a_change_by_another_client_sends_heartbeats_to_the_slow_path(tmp_path: Path) -> None:
     first, other = BODIES[0], body_of("b", [consumer("G", subscription("T", "A", 9))])
 
     def vanish(path: OnePath) -> None:
@@ -211,7 +211,7 @@ async def test_a_change_by_somebody_else_needs_a_second_look(tmp_path: Path) -> 
     assert await compare_beats(tmp_path / "deleted", [*said, vanish]) == 4
 
 
-async def test_a_long_one_is_not_kept(tmp_path: Path) -> None:
+async def test_a_long_heartbeat_is_not_kept(tmp_path: Path) -> None:
     topics = [subscription(f"Topic-{number}") for number in range(KEPT_HEARTBEAT_BYTES_MAX // 40)]
     body = body_of("a", [consumer("G", *topics)])
     assert len(body) > KEPT_HEARTBEAT_BYTES_MAX
@@ -219,8 +219,8 @@ async def test_a_long_one_is_not_kept(tmp_path: Path) -> None:
     assert await compare_beats(tmp_path, said) == 0
 
 
-async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
-    """The compiled fast path renews the client's time, so that the client does not expire."""
+async def test_a_client_with_repeated_heartbeats_does_not_expire(tmp_path: Path) -> None:
+    """The compiled fast path renews the time of the client's last heartbeat."""
     path = OnePath(tmp_path, [("T", 1)])
     path.peer()
     for _ in range(5):
@@ -233,7 +233,7 @@ async def test_a_client_that_only_repeats_itself_stays(tmp_path: Path) -> None:
     await path.close()
 
 
-async def test_one_that_waited_for_long_is_refused(tmp_path: Path) -> None:
+async def test_a_heartbeat_after_the_queue_wait_limit_is_refused(tmp_path: Path) -> None:
     path = OnePath(tmp_path, [("T", 1)], wait_time_mills_in_heartbeat_queue=-1)
     path.peer()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Index items from the kernel and from Python: the same bytes, slots and blocks."""
+"""Index items from the kernel and from Python: equal bytes, slots and blocks."""
 
 from array import array
 

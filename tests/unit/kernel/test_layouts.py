@@ -1,7 +1,8 @@
-"""The numbers of formats and limits in the kernel's sources equal those that the rest uses.
+"""Format constants and limits of the kernel's sources equal the Python constants.
 
-C code cannot import them, so the kernel has copies. Every constant of a name below is compared in
-every kernel module that defines the name; the sources suffice, so this runs without a compiler.
+C code cannot import Python constants, so the kernel has copies. The test compares every name below
+in every kernel module with a definition of the name. The test reads only sources
+and needs no compiler.
 """
 
 import ast
@@ -85,5 +86,5 @@ def number(node: ast.expr) -> int | None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_kernel_has_the_same_number(name: str) -> None:
     found = constants()[name]
-    assert found, f"no kernel module defines {name} any more: take it out of the table here"
+    assert found, f"no kernel module defines {name}: remove {name} from EXPECTED"
     assert set(found.values()) == {EXPECTED[name]}, found

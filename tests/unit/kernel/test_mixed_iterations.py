@@ -132,7 +132,7 @@ async def test_any_order_over_several_connections(
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(4))
 @each_fast_path
-async def test_changes_between_sends_of_one_turn(
+async def test_changes_between_sends_of_one_iteration(
     tmp_path: Path, fast_path: str, seed: int, flush: str
 ) -> None:
     """A deleted, recreated or changed topic, or a changed setting, is in force from then on."""
@@ -168,7 +168,7 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast
 
 
 @each_fast_path
-async def test_offsets_are_told_in_the_order_of_arrival(tmp_path: Path, fast_path: str) -> None:
+async def test_offsets_follow_the_order_of_arrival(tmp_path: Path, fast_path: str) -> None:
     """Sends of two peers to one queue, alternating between paths, get offsets 0, 1, 2 …."""
     path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
     peers = [path.peer(), path.peer()]

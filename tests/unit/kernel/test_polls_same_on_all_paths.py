@@ -39,7 +39,7 @@ def held(offset: int, **fields: Any) -> bytes:
     return pulled(offset, **({"sys_flag": 6, "suspend_timeout_millis": WAIT_MS} | fields))
 
 
-#: A few messages, then the pull that makes the group.
+#: A few messages, then the pull that creates the group.
 BEGIN: list[Said] = [[(0, b"".join(sent(each) for each in range(4)))], [(0, pulled(0))]]
 
 
@@ -48,7 +48,7 @@ QUIET: Said = []
 
 
 def later(path: OnePath) -> None:
-    """The time of all that is held is over."""
+    """Expire all held pulls."""
     path.broker.now_ms += WAIT_MS
     path.broker.requests.pulls.expire()
 
@@ -67,7 +67,7 @@ async def test_at_the_end_of_a_queue(tmp_path: Path) -> None:
     await compare_pulls(tmp_path, [*BEGIN, *asked], TOPICS)
 
 
-async def test_nothing_that_matches(tmp_path: Path) -> None:
+async def test_no_matching_message(tmp_path: Path) -> None:
     asked: list[Said] = [[(0, pulled(0, subscription="B") + pulled(2, subscription="B || C"))]]
     asked += [[(0, pulled(1, subscription="B", sys_flag=7, commit_offset=2))]]
     asked += [[(0, pulled(0, subscription="B", max_msg_nums=0, max_msg_bytes=0))]]
@@ -85,7 +85,7 @@ async def test_held_and_woken(tmp_path: Path) -> None:
     assert await compare_pulls(tmp_path, [*BEGIN, *asked], TOPICS) > 4
 
 
-async def test_held_until_their_time(tmp_path: Path) -> None:
+async def test_pulls_are_held_until_their_deadline(tmp_path: Path) -> None:
     asked: list[Any] = [[(0, held(4, opaque=1)), (1, held(4, opaque=2, suspend_timeout_millis=1))]]
     asked += [later, [(0, sent(4))], later, QUIET]
     await compare_pulls(tmp_path, [*BEGIN, *asked], TOPICS)
@@ -103,7 +103,7 @@ async def test_settings_of_holding(tmp_path: Path, changes: dict[str, Any]) -> N
     await compare_pulls(tmp_path, [*BEGIN, *asked], TOPICS, **changes)
 
 
-async def test_no_more_than_a_peer_may_have_under_way(tmp_path: Path) -> None:
+async def test_the_limit_of_requests_in_flight_per_peer(tmp_path: Path) -> None:
     """Further pulls are refused as busy, also in the middle of a read."""
 
     def bound(path: OnePath) -> None:
@@ -118,7 +118,7 @@ async def test_no_more_than_a_peer_may_have_under_way(tmp_path: Path) -> None:
     await compare_pulls(tmp_path, [*BEGIN, *asked], TOPICS)
 
 
-async def test_a_peer_that_goes_is_not_held_for(tmp_path: Path) -> None:
+async def test_held_pulls_of_a_lost_peer_are_dropped(tmp_path: Path) -> None:
     path = OnePath(tmp_path, TOPICS)
     path.peer()
     for turn in BEGIN:

@@ -1,4 +1,4 @@
-"""Pulls and commits by the kernel against the slow path: the same answers, counts and offsets."""
+"""Pulls and commits by the kernel against the slow path: equal answers, counts and offsets."""
 
 import json
 import random
@@ -30,7 +30,7 @@ TAGS = ["A", "B", "Aa", "BB", ""]
 
 
 def command(code: int, header: Any, body: bytes = b"", *, opaque: int = 7, flag: int = 0) -> bytes:
-    """A frame as our own client writes it."""
+    """Encode a frame like Gantry's client."""
     request = RemotingCommand.request(code, header, body)
     request.opaque = opaque
     request.flag = flag
@@ -38,14 +38,14 @@ def command(code: int, header: Any, body: bytes = b"", *, opaque: int = 7, flag:
 
 
 def sent(number: int, tag: str = "A", *, topic: str = "T", queue: int = 0, size: int = 30) -> bytes:
-    """One message."""
+    """A send of one message."""
     properties = f"TAGS\x01{tag}\x02KEYS\x01{number}" if tag else ""
     header = send_header(topic, properties, queue_id=queue, born_timestamp=1_700_000_000_000)
     return command(RequestCode.SEND_MESSAGE_V2, header, b"%d" % number * size, opaque=number)
 
 
 def pulled(offset: int = 0, *, opaque: int = 7, code: int = 11, **fields: Any) -> bytes:
-    """A pull that is not held."""
+    """A pull without the suspend flag."""
     return command(code, pull_header("T", offset, **fields), opaque=opaque)
 
 
@@ -63,7 +63,7 @@ def backlog(count: int, **kinds: Any) -> list[Said]:
     return [[(0, b"".join(sent(each, rng.choice(TAGS), **kinds) for each in range(count)))]]
 
 
-#: The first pull of a group makes the group, on the slow path.
+#: The first pull of a group creates the group, on the slow path.
 FIRST: list[Said] = [[(0, pulled())]]
 
 numbers = st.one_of(
@@ -101,7 +101,7 @@ commit_fields = st.fixed_dictionaries(
 
 
 def frame(fields: dict[str, str], *, code: int, flag: int, opaque: int, spaces: bool) -> bytes:
-    """A frame as some client would write it."""
+    """Encode a frame with raw fields, like any client."""
     header = {"code": code, "extFields": fields, "flag": flag, "opaque": opaque, "version": 409}
     text = json.dumps(header, separators=None if spaces else (",", ":")).encode()
     return struct.pack(">II", 4 + len(text), len(text)) + text
@@ -135,7 +135,7 @@ turns = st.lists(
 
 @settings(deadline=None, max_examples=80)
 @given(turns=turns)
-async def test_whatever_is_asked(turns: list[list[tuple[int, bytes]]]) -> None:
+async def test_random_requests(turns: list[list[tuple[int, bytes]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         await compare_pulls(Path(folder), [*backlog(20), *FIRST, *turns], TOPICS)
 
@@ -152,8 +152,8 @@ async def test_a_backlog_takes_a_fast_path(tmp_path: Path) -> None:
     assert await compare_pulls(tmp_path, [*backlog(40), *FIRST, *asked], TOPICS) > 200
 
 
-async def test_one_queue_read_at_many_places(tmp_path: Path) -> None:
-    """More places than are remembered, in no order, far apart, and at an end that moves on."""
+async def test_one_queue_read_at_many_offsets(tmp_path: Path) -> None:
+    """More read offsets than the kernel keeps, in random order, far apart, at a growing end."""
     rng = random.Random(17)
     places = [0, 0, 300, 700, 1100, 1400, 1500]
     asked: list[Said] = []
@@ -161,7 +161,7 @@ async def test_one_queue_read_at_many_places(tmp_path: Path) -> None:
         number = rng.randrange(len(places))
         count = rng.choice([1, 32, 32, 32])
         asked.append([(0, pulled(places[number], opaque=turn, max_msg_nums=count))])
-        # Behind the end it goes on where it is; a few jump back.
+        # At the end an offset stays; about one pull of ten jumps back to offset 5.
         places[number] = min(places[number] + count, 1500) if rng.random() < 0.9 else 5
         if turn % 7 == 0:
             asked.append([(1, sent(turn))])
@@ -209,7 +209,7 @@ async def test_commits(tmp_path: Path) -> None:
 
 
 async def test_held_pulls(tmp_path: Path) -> None:
-    """Woken once a turn, however much came, and by what their filter wants."""
+    """Held pulls are woken once per iteration, by messages that match their filter."""
     held = [pulled(5, sys_flag=6, opaque=each) for each in range(2)]
     held += [pulled(5, sys_flag=6, opaque=9, subscription="B")]
     held += [pulled(5, sys_flag=7, opaque=10, commit_offset=4, max_msg_nums=2)]
@@ -219,7 +219,7 @@ async def test_held_pulls(tmp_path: Path) -> None:
     assert await compare_pulls(tmp_path, [*backlog(5), *FIRST, *asked], TOPICS) > 10
 
 
-async def test_who_does_not_read_is_not_gathered_for(tmp_path: Path) -> None:
+async def test_no_pulls_are_answered_for_a_peer_that_does_not_read(tmp_path: Path) -> None:
     """The peer's pulls wait until the peer reads again; pulls of other peers go on."""
     path = OnePath(tmp_path, TOPICS)
     slow, quick = path.peer(), path.peer()
@@ -243,7 +243,7 @@ async def test_who_does_not_read_is_not_gathered_for(tmp_path: Path) -> None:
     await path.close()
 
 
-async def test_more_than_a_peer_should_have_unread(tmp_path: Path) -> None:
+async def test_answers_beyond_the_high_water_mark(tmp_path: Path) -> None:
     """Beyond a connection's high-water mark no answer is made; answers keep their order."""
     stored: list[Said] = [[(0, sent(each, size=2000))] for each in range(40)]
     asked: list[Said] = [[(0, b"".join(pulled(0, opaque=each) for each in range(30)))]]
@@ -283,14 +283,14 @@ async def test_a_damaged_record(tmp_path: Path, at: int) -> None:
 
 
 async def test_bodies_of_all_lengths_are_checked(tmp_path: Path) -> None:
-    """The kernel's checksum is that of zlib, whatever is left over behind whole blocks."""
+    """The kernel's checksum equals zlib's for every remainder behind whole blocks."""
     stored: list[Said] = [[(0, sent(1, size=size))] for size in [*range(200), 1024, 5000]]
     asked: list[Said] = [[(0, pulled(each))] for each in range(0, 202, 32)]
     assert await compare_pulls(tmp_path, [*stored, *FIRST, *asked], TOPICS) == 202
 
 
-async def test_a_topic_that_is_made_anew(tmp_path: Path) -> None:
-    """What was kept of the queues of the old one is forgotten."""
+async def test_a_deleted_and_recreated_topic(tmp_path: Path) -> None:
+    """The kernel drops the kept state of the deleted topic's queues."""
     delete = command(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"})
     create = command(
         RequestCode.UPDATE_AND_CREATE_TOPIC,

@@ -133,7 +133,7 @@ turns = st.lists(st.lists(said, max_size=4), max_size=4)
         }
     ),
 )
-async def test_whatever_is_sent(
+async def test_random_sends(
     fast_path: str, turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Peers that do not read, vanish or split their frames: all paths behave alike."""
+"""Slow peers, lost peers and split frames: all paths behave alike."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
 
 TOPICS = (("T", 4), ("U", 2))
 LOG_BYTES = 1 << 20
-#: A few answers reach it.
+#: A limit that a few answers reach, bytes.
 HIGH_WATER_BYTES = 1000
 
 
@@ -50,7 +50,9 @@ async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, fast_p
 
 
 @each_fast_path
-async def test_more_answers_in_one_read_than_may_wait(tmp_path: Path, fast_path: str) -> None:
+async def test_more_answers_in_one_read_than_the_buffer_limit(
+    tmp_path: Path, fast_path: str
+) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(40))
@@ -82,7 +84,7 @@ async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @each_fast_path
-async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
+async def test_a_peer_lost_in_the_middle_of_an_iteration(
     tmp_path: Path, fast_path: str, flush: str
 ) -> None:
     """Earlier sends of the peer are stored; other peers are answered."""
@@ -106,7 +108,7 @@ async def test_a_peer_that_vanishes_in_the_middle_of_a_turn(
 
 
 @each_fast_path
-async def test_a_peer_that_says_no_more_is_still_answered(tmp_path: Path, fast_path: str) -> None:
+async def test_a_peer_is_answered_after_its_end_of_file(tmp_path: Path, fast_path: str) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(3))

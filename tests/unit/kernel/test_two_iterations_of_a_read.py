@@ -1,4 +1,4 @@
-"""A read of many sends is two turns: the first answers leave while the rest is handled."""
+"""A read of many sends takes two iterations: the first answers leave after the first."""
 
 import errno
 from pathlib import Path
@@ -37,7 +37,7 @@ async def test_as_the_slow_path_stores_and_answers(tmp_path: Path, flush: str) -
     assert taken == 4 * COUNT - 1
 
 
-async def test_the_first_half_is_answered_before_the_turn_is_over(tmp_path: Path) -> None:
+async def test_the_first_half_is_answered_before_the_second_iteration(tmp_path: Path) -> None:
     path = OnePath(tmp_path, TOPICS, mapped_file_size_commit_log=4 << 20)
     path.peer()
     path.hear(0, sends())
@@ -48,7 +48,7 @@ async def test_the_first_half_is_answered_before_the_turn_is_over(tmp_path: Path
     await path.close()
 
 
-async def test_few_or_short_sends_are_one_turn(tmp_path: Path) -> None:
+async def test_few_or_short_sends_take_one_iteration(tmp_path: Path) -> None:
     path = OnePath(tmp_path, TOPICS, mapped_file_size_commit_log=4 << 20)
     path.peer()
     path.hear(0, b"".join(common_case_frame(number, BODY) for number in range(16)))

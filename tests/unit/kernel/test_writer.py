@@ -65,7 +65,7 @@ async def connected(path: OnePath) -> list[socket.socket]:
 
 
 async def answers(peer: socket.socket, count: int) -> list[RemotingCommand]:
-    """What one peer is told."""
+    """The next answers to one peer."""
     loop, splitter = asyncio.get_running_loop(), FrameSplitter()
     told: list[RemotingCommand] = []
     while len(told) < count:
@@ -114,7 +114,7 @@ async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
 
 
 def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
-    """Let the system take less than an answer at once."""
+    """Shrink the socket send buffers below the size of an answer."""
     ports = {peer.getsockname()[1] for peer in peers}
     for connection in path.server.connections:
         if connection.peer_port in ports:
@@ -124,7 +124,7 @@ def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
 async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, rounds: int) -> None:
-    """The system may take only a part of the last batch."""
+    """The kernel of the operating system may accept only a part of the last batch."""
     peers, page = await connected(path), pages_of(path)[0]
     shorten_buffers(path, peers)
     for _ in range(rounds):
@@ -139,8 +139,8 @@ async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, round
         peer.close()
 
 
-async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
-    """More bytes than the system takes at once: the transport sends the rest, then later bytes."""
+async def test_a_slow_reader_gets_all_answers(path: OnePath) -> None:
+    """More bytes than one send() accepts: the transport sends the rest, then later bytes."""
     peers = await connected(path)
     shorten_buffers(path, peers)
     loop = asyncio.get_running_loop()
@@ -163,7 +163,7 @@ async def test_who_reads_slowly_misses_nothing(path: OnePath) -> None:
 
 
 @pytest.mark.parametrize("how", ["reset", "aborted", "closed"])
-async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
+async def test_peers_that_close_meanwhile(path: OnePath, how: str) -> None:
     """Sockets are closed behind the sent bytes; other peers are not affected."""
     loop, pages = asyncio.get_running_loop(), pages_of(path)
     for turn in range(20):
@@ -191,7 +191,7 @@ async def test_peers_that_go_meanwhile(path: OnePath, how: str) -> None:
 
 
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread would take the loop's own time."""
+    """With one processor the writer thread would compete with the event loop."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 1)
     writing = writer_thread.WriterThread(None)
     writing.start()

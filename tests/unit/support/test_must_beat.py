@@ -1,4 +1,4 @@
-"""The summary of must-beat items, and that every mark in the suite has a title."""
+"""The summary of must-beat items, and titles for all marks of the suite."""
 
 import ast
 from collections.abc import Iterator

@@ -115,7 +115,7 @@ def read_traces(browser: Browser, url: str) -> None:
     """Run the trace job to its end: the analytics page needs data."""
     page = signed_in(browser, url, "light")
     page.goto(f"{url}/clusters/local/jobs/")
-    page.get_by_role("button", name="Read traces", exact=True).click()
+    page.get_by_role("button", name="Refresh analytics", exact=True).click()
     page.get_by_role("link", name="See the figures").wait_for(timeout=JOB_SECONDS_MAX * 1000)
     page.context.close()
 

@@ -1,4 +1,4 @@
-// Draws the charts of the analytics page from the points that the API gives.
+// Draws the charts of the analytics page from the points of the API.
 (() => {
   const boxes = {
     throughput: document.getElementById("throughput-chart"),
@@ -27,15 +27,15 @@
     {
       box: boxes.latency,
       lines: [
-        { label: "50 %", color: "--gantry-in", value: (p) => p.latency.p50 },
-        { label: "95 %", color: "--gantry-out", value: (p) => p.latency.p95 },
-        { label: "99 %", color: "--gantry-third", value: (p) => p.latency.p99 },
+        { label: "p50", color: "--gantry-in", value: (p) => p.latency.p50 },
+        { label: "p95", color: "--gantry-out", value: (p) => p.latency.p95 },
+        { label: "p99", color: "--gantry-third", value: (p) => p.latency.p99 },
       ],
     },
   ];
 
   function draw(series) {
-    // What happened after the last job read the traces is not known yet, which is not nothing.
+    // Points after the last trace job have no data yet; a drawn zero would be wrong.
     const known = series.items.filter((point) => point.at_ms < series.committed_ms);
     const step = series.step_ms / 1000;
     for (const { box, lines } of charts) {

@@ -1,5 +1,5 @@
-// Makes the overview live: numbers and chart from the WebSocket, polling while it is gone, and a
-// dot that says which of the two it is and when the numbers are old.
+// Updates the overview live: metrics and chart from the WebSocket, by polling while the socket is
+// closed; a dot shows the state: live, polling, or stale.
 (() => {
   const state = document.getElementById("live-state");
   const trouble = document.getElementById("live-trouble");
@@ -51,7 +51,7 @@
   function append(sample) {
     const at = sample.at_ms / 1000;
     const last = columns[0].at(-1);
-    if (last === undefined) push(at - 1, null, null); // of a single point nobody knows the scale
+    if (last === undefined) push(at - 1, null, null); // uPlot cannot scale a single point
     if (last !== undefined && at <= last) return;
     if (last !== undefined && at - last > GAP_S) push(last + 1, null, null); // a gap is no line
     push(at, sample.in_rate, sample.out_rate);

@@ -56,13 +56,13 @@ KNOWN = [("orders", "billing", 100), ("orders", "mailer", 1000), ("mail", "maile
 def test_before_the_first_job(api: Api, page: Client) -> None:
     shown = page.get(PATH)
     assert shown.status_code == 200
-    assert b"No traces have been read yet" in shown.content
+    assert b"No trace data yet" in shown.content
     assert b"start-ingest" in shown.content
     for resource in RESOURCES:
         answer = api.get(f"/analytics{resource}")
         assert answer["committed_ms"] is None
     for name in ("graph", "slow"):
-        assert b"No traces have been read yet" in page.get(f"{PATH}{name}/").content
+        assert b"No trace data yet" in page.get(f"{PATH}{name}/").content
     assert len(api.get("/analytics/series")["items"]) == 60
     assert api.get("/analytics/topics")["items"] == []
 
@@ -102,7 +102,7 @@ def test_one_topic_one_group(api: Api, page: Client, lake: Lake) -> None:
     shown = page.get(f"{PATH}?{RANGE}&topic=orders").content.decode()
     assert "Topic orders" in shown
     assert page.get(f"{PATH}?{RANGE}&topic=nothing%27%20OR%201=1").status_code == 200
-    assert b"Nothing in this range" in page.get(f"{PATH}?{RANGE}&topic=nothing").content
+    assert b"No data in this range" in page.get(f"{PATH}?{RANGE}&topic=nothing").content
 
 
 @pytest.mark.must_beat(15)
@@ -181,7 +181,7 @@ def test_the_graph_has_a_drawing_and_a_table(page: Client, lake: Lake) -> None:
     assert "&lt;b&gt;billing" in shown
     assert "<b>billing" not in shown
     assert 'id="edges-table"' in shown
-    assert b"Nothing in this range" in page.get(f"{PATH}graph/?range=1h").content
+    assert b"No data in this range" in page.get(f"{PATH}graph/?range=1h").content
 
 
 def test_slow_and_never_consumed_messages_lead_to_their_journey(page: Client, lake: Lake) -> None:
@@ -249,6 +249,6 @@ def test_a_lake_that_was_committed_empty(api: Api, page: Client) -> None:
 
     Lake(lake_of("local")).commit(Snapshot(topic="T", run=1, committed_ms=BEGIN_MS))
     shown = page.get(PATH)
-    assert (shown.status_code, b"Nothing in this range" in shown.content) == (200, True)
+    assert (shown.status_code, b"No data in this range" in shown.content) == (200, True)
     totals: dict[str, Any] = api.get("/analytics")["total"]
     assert (totals["sends"], totals["send_success"]) == (0, None)

@@ -34,7 +34,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
 
     page.goto(gantry.page())
     page.get_by_role("link", name="Jobs").click()
-    page.get_by_role("button", name="Read traces", exact=True).click()
+    page.get_by_role("button", name="Refresh analytics", exact=True).click()
     expect(page.locator("#job-progress")).to_be_visible()
     seen = watch(page)
     assert seen[-1] == ("succeeded", 100.0)

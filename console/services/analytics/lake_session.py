@@ -33,7 +33,7 @@ class QueryTooSlow(GatewayError):
 class LakeBusy(GatewayError):
     status = 503
     kind = "lake-busy"
-    title = _("Too many questions at once")
+    title = _("Too many concurrent queries")
 
 
 def read_scope(params: Mapping[str, str], now_ms: int) -> Scope:
@@ -64,10 +64,10 @@ def lake_reader(cluster: str) -> Iterator[LakeReader]:
     except LakeError as error:
         raise LakeUnreadable(
             str(error),
-            hint=_("Move the folder away; the next job reads again what the broker still has."),
+            hint=_("Move the folder away; the next job reads all traces that the broker still stores."),
         ) from error
     except TooBusyError as error:
-        raise LakeBusy(str(error), hint=_("Ask again in a moment.")) from error
+        raise LakeBusy(str(error), hint=_("Retry in a moment.")) from error
     except TooSlowError as error:
         raise QueryTooSlow(
             str(error),

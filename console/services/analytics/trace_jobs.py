@@ -23,44 +23,44 @@ SUMMARIES_PERCENT: Final = 99.0
 
 TITLES: Final[dict[str, tuple[Any, Any]]] = {
     INGEST: (
-        _("Read traces"),
-        _("Brings what clients have written to the trace topic since the last time into the lake."),
+        _("Refresh analytics"),
+        _("Reads the records that clients wrote to the trace topic since the last run into the lake."),
     ),
     "rollup": (
-        _("Make figures again"),
-        _("Makes the figures per minute of all hours that changed since they were made."),
+        _("Rebuild aggregates"),
+        _("Rebuilds the per-minute aggregates of all hours that changed since the last rollup."),
     ),
     "edges": (
-        _("Make the graph again"),
-        _("Makes the table of who sends to whom, of all hours that changed."),
+        _("Rebuild topology"),
+        _("Rebuilds the topology edges of all changed hours."),
     ),
     "slow": (
-        _("Make slow lists again"),
-        _("Makes the lists of slow and never-consumed messages, of all hours that changed."),
+        _("Rebuild slowest messages"),
+        _("Rebuilds the lists of slow and never-consumed messages of all changed hours."),
     ),
     COMPACT: (
-        _("Tidy the lake"),
-        _("Makes one file of many small ones, and lets go of hours older than CONSOLE_LAKE_DAYS."),
+        _("Compact the lake"),
+        _("Merges small files, and deletes hours older than CONSOLE_LAKE_DAYS."),
     ),
 }
 STAGES: Final = {
-    "wait": _("Waiting for another job of the lake"),
-    "plan": _("Looking what is new"),
+    "wait": _("Waiting for another trace job"),
+    "plan": _("Looking for new records"),
     "start": _("Starting Spark"),
     "read": _("Reading and decoding"),
     "rollup": _("Rolling up"),
-    "compact": _("Joining files"),
+    "compact": _("Compacting files"),
     "commit": _("Committing"),
-    "summaries": _("Summing up days"),
+    "summaries": _("Aggregating days"),
 }
 OUTPUTS: Final = {
     "records": _("Trace records"),
     "broken": _("Could not be decoded"),
-    "lost": _("Expired in the broker before they could be read"),
-    "hours": _("Hours of the lake made anew"),
+    "lost": _("Expired in the broker before the job read them"),
+    "hours": _("Hours rebuilt"),
     "files": _("Files"),
     "seconds": _("Seconds"),
-    "days": _("Days summed up"),
+    "days": _("Days aggregated"),
 }
 
 

@@ -81,7 +81,7 @@ class AnalyticsPage(ClusterPage):
 
     def _tabs(self, scope: Scope) -> dict[str, Any]:
         query = urlencode(_query_of(scope))
-        tabs = [("overview", _("Overview")), ("graph", _("Who sends to whom")), ("slow", _("Slow"))]
+        tabs = [("overview", _("Overview")), ("graph", _("Topology")), ("slow", _("Slowest messages"))]
         where = {"cluster": self.cluster.name}
         return {
             "tabs": [
@@ -127,7 +127,7 @@ class GraphPage(AnalyticsPage):
     template = "analytics/graph.html"
 
     def heading(self) -> str:
-        return _("Who sends to whom")
+        return _("Topology (message flow)")
 
     def crumbs(self) -> list[Crumb]:
         return _below(self.cluster.name, self.heading())
@@ -144,7 +144,7 @@ class SlowPage(AnalyticsPage):
     template = "analytics/slow.html"
 
     def heading(self) -> str:
-        return _("Slow messages")
+        return _("Slowest messages")
 
     def crumbs(self) -> list[Crumb]:
         return _below(self.cluster.name, self.heading())

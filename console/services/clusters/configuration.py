@@ -90,9 +90,9 @@ class SettingsPage(ClusterPage):
 
 def label_of(show: str) -> str:
     labels = {
-        "differing": _("differ between brokers"),
-        "changed": _("not at their default"),
-        "changeable": _("can be changed"),
+        "differing": _("Differ between brokers"),
+        "changed": _("Not default"),
+        "changeable": _("Changeable"),
     }
     return labels[show]
 

@@ -94,7 +94,7 @@ class BehindPart(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         found = self.cluster.ask(overview).value
         return self.show(
-            title=_("Furthest behind"), overview=found, dying=dying(self.cluster, found)
+            title=_("Highest lag"), overview=found, dying=dying(self.cluster, found)
         )
 
 

@@ -26,8 +26,8 @@ class ExportsConfig(AreaConfig):
             stages={"read": _("Reading")},
             outputs={
                 "rows": _("Rows written"),
-                "left_out": _("Rows left out by the bound"),
-                "not_looked_at": _("Rows that the filter could not look at"),
-                "silent_brokers": _("Brokers that did not tell all numbers"),
+                "left_out": _("Rows over the row limit"),
+                "not_looked_at": _("Rows with unknown filter values"),
+                "silent_brokers": _("Brokers with missing metrics"),
             },
         )

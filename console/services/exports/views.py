@@ -32,11 +32,11 @@ class TableForm(TablerForm):
     q = forms.CharField(
         label=gettext_lazy("Search"), max_length=SEARCH_CHARS_MAX, required=False, strip=True
     )
-    filter = forms.ChoiceField(label=gettext_lazy("Only"), required=False)
-    ordering = forms.ChoiceField(label=gettext_lazy("In order of"), required=False)
+    filter = forms.ChoiceField(label=gettext_lazy("Filter"), required=False)
+    ordering = forms.ChoiceField(label=gettext_lazy("Order by"), required=False)
     format = forms.ChoiceField(label=gettext_lazy("Format"), choices=list(FORMATS.items()))
     most = forms.IntegerField(
-        label=gettext_lazy("Rows at most"), min_value=1, max_value=ROWS_MAX, initial=ROWS_USUAL
+        label=gettext_lazy("Maximum rows"), min_value=1, max_value=ROWS_MAX, initial=ROWS_USUAL
     )
 
     def __init__(self, table: Table, data: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class TableForm(TablerForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if cleaned.get("format") == "xlsx" and (cleaned.get("most") or 0) > SHEET_ROWS_MAX:
-            text = _("A sheet may have %(most)s rows.")
+            text = _("An XLSX sheet may have at most %(most)s rows.")
             self.add_error("most", text % {"most": SHEET_ROWS_MAX})
         return cleaned
 

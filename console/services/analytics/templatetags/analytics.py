@@ -28,8 +28,14 @@ def success(ratio: float | None) -> str:
 
 
 @register.filter
+def percentile(ms: float | None) -> str:
+    """A percentile of a latency; 0 reads `< 1 ms`: trace times are whole ms."""
+    return f"< {duration(1)}" if ms is not None and ms < 1 else duration(ms)
+
+
+@register.filter
 def kind_title(name: str | None) -> str:
-    """A kind of messages in the reader's language."""
+    """The title of a message type in the language of the page."""
     return UNKNOWN if name is None else str(KIND_TITLES.get(name, name))
 
 
@@ -45,7 +51,7 @@ def step_meaning(step: Step) -> str:
 
 @register.filter
 def band_title(band: Band) -> str:
-    """From where to where a band of the heat map goes."""
+    """The latency range of a band of the heat map."""
     if band.to_ms is None:
         return f"≥ {duration(band.from_ms)}"
     if not band.from_ms:
@@ -55,13 +61,13 @@ def band_title(band: Band) -> str:
 
 @register.filter
 def times(value: float, factor: float) -> float:
-    """For places in a drawing."""
+    """Multiply a coordinate or length of an SVG by `factor`."""
     return round(value * factor, 2)
 
 
 @register.filter
 def share_of(count: int | None, most: int) -> float:
-    """In percent of the longest bar, at least so much that it can be seen."""
+    """The length of a bar in percent of the longest bar; a visible bar has at least 0.5 %."""
     if not count or not most:
         return 0.0
     return round(max(0.5, 100 * count / most), 1)
@@ -69,25 +75,25 @@ def share_of(count: int | None, most: int) -> float:
 
 @register.filter
 def cells(heat: HeatMap) -> SafeString:
-    """The cells of the heat map as SVG: a thousand of them are too many for tags of a template.
+    """The cells of the heat map as SVG: about a thousand cells, too slow as template tags.
 
-    All that goes in is made here, of numbers.
+    The SVG consists of numbers and escaped titles only.
     """
     width = round(HEAT_WIDTH / len(heat.points), 3)
-    places = [(round(column * width, 2), exact(at)) for column, at in enumerate(heat.points)]
+    columns = [(round(column * width, 2), exact(at)) for column, at in enumerate(heat.points)]
     drawn = []
     for row, band in enumerate(heat.bands):
         title = escape(band_title(band))
         drawn += [
             f'<rect class="heat-{cell.shade}" x="{x}" y="{row * HEAT_ROW}" width="{width}"'
             f' height="{HEAT_ROW - 1}"><title>{at} · {title} · {number(cell.count)}</title></rect>'
-            for cell, (x, at) in zip(band.cells, places, strict=True)
+            for cell, (x, at) in zip(band.cells, columns, strict=True)
             if cell.count
         ]
-    return mark_safe("".join(drawn))  # noqa: S308 - of numbers, and escaped
+    return mark_safe("".join(drawn))  # noqa: S308 - numbers and escaped titles
 
 
 @register.filter
 def fullest(heat: HeatMap, band: Band) -> int:
-    """When a band held most."""
+    """The point in time with the highest count of a band, ms."""
     return max(zip(band.cells, heat.points, strict=True), key=lambda pair: pair[0].count)[1]

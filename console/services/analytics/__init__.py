@@ -1,1 +1,1 @@
-"""Trace analytics: what the jobs collected in the lake, asked with DuckDB."""
+"""Trace analytics: DuckDB queries on the trace lake that the trace jobs write."""

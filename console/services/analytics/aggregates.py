@@ -1,6 +1,6 @@
-"""What the questions of analytics answer with. Pure.
+"""Results of the analytics queries. Pure.
 
-What nobody recorded is None, never 0. Rates are 0 to 1, times milliseconds.
+Values without records are None, never 0. Rates are 0 to 1, times milliseconds.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ KIND_NUMBERS = {name: number for number, name in MESSAGE_KINDS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to look at: a time range, and maybe one topic, consumer group and message kind."""
+    """Filter of a query: time range, and optionally topic, consumer group and message type."""
 
     range: TimeRange
     topic: str | None = None
@@ -34,7 +34,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was sent and consumed. A batch counts as its messages."""
+    """Counts of sends and consume attempts. A batch counts as the messages of the batch."""
 
     sends: int = 0
     send_failures: int = 0
@@ -57,7 +57,7 @@ class Counts:
 
     @property
     def consume_success(self) -> float | None:
-        """Of the attempts whose end was recorded."""
+        """Share of successes among the attempts with a recorded result."""
         ended = self.successes + self.failures
         return self.successes / ended if ended else None
 
@@ -74,20 +74,23 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """Everything about one point in time, topic, group or kind. `name` None: nobody recorded it."""
+    """Counts and latencies of a point in time, topic, group or message type.
+
+    `name` is None for records without the topic, group or type.
+    """
 
     name: str | int | None
     counts: Counts = Counts()
-    #: From stored to the first time a listener had it.
+    #: From stored to the first delivery to a listener.
     latency: Percentiles = Percentiles()
     send_cost: Percentiles = Percentiles()
-    #: From the producer's call to the end of the first success.
+    #: From the send call to the end of the first successful consume attempt.
     end_to_end: Percentiles = Percentiles()
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One range in total, and by topic, group and kind, the busiest first."""
+    """Totals of a range, and aggregates by topic, group and message type, busiest first."""
 
     total: Aggregates
     topics: list[Aggregates]
@@ -97,7 +100,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class SlowDelivery:
-    """A message that a group had late, or never."""
+    """A slow delivery to a consumer group, or a message never consumed by the group."""
 
     at_ms: int
     reason: str
@@ -121,7 +124,7 @@ class SlowDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Who sends to what: a producer group to a topic, or a topic to a consumer group."""
+    """An edge of the topology: producer group to topic, or topic to consumer group."""
 
     producer_group: str | None
     topic: str | None
@@ -149,12 +152,12 @@ class Step:
 
     name: str
     count: int | None
-    #: Beside the way from sent to succeeded.
+    #: Outside of the sequence from sent to succeeded.
     is_side: bool = False
 
 
 def funnel_of(counts: Counts, never_consumed: int | None) -> list[Step]:
-    """From sent to succeeded. Each group that reads a topic counts its own deliveries."""
+    """The steps from sent to succeeded. Deliveries are counted per consumer group."""
     return [
         Step("sent", counts.sends),
         Step("stored", counts.stored),

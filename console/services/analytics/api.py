@@ -1,4 +1,4 @@
-"""REST resources of trace analytics; the pages ask the same queries.
+"""REST resources of trace analytics; the pages run the same queries.
 
 Every list can be fetched as a file: `export=csv`, `json` or `parquet`.
 """
@@ -32,15 +32,17 @@ PARAMETERS = [
     OpenApiParameter("end_ms", OpenApiTypes.INT, description="With `begin_ms`; now if absent."),
     OpenApiParameter("topic", OpenApiTypes.STR),
     OpenApiParameter("group", OpenApiTypes.STR, description="A consumer group."),
-    OpenApiParameter("kind", enum=list(KIND_NUMBERS), description="A kind of messages."),
+    OpenApiParameter("kind", enum=list(KIND_NUMBERS), description="Message type."),
 ]
-EXPORT = OpenApiParameter("export", enum=list(FORMATS), description="The items as a file.")
+EXPORT = OpenApiParameter(
+    "export", enum=list(FORMATS), description="File format; JSON response if absent."
+)
 MEASURE = OpenApiParameter("measure", enum=list(MEASURES), description="latency if absent.")
 CUTS = ("topic", "group", "kind", "hour")
 
 
 class AnalyticsResource(ClusterResource):
-    """Reads the scope of the request and says with each answer what was looked at."""
+    """Base of the resources: reads the scope of the request, and returns the scope with results."""
 
     def scope(self, request: Request) -> Scope:
         try:
@@ -58,19 +60,19 @@ class AnalyticsResource(ClusterResource):
         }
 
     def itemized(
-        self, request: Request, name: str, told: dict[str, Any], items: Any
+        self, request: Request, name: str, fields: dict[str, Any], items: Any
     ) -> Response | HttpResponse:
-        """The items with what was looked at, or as a file."""
+        """The response with scope fields and items, or the items as a file."""
         export = _choice(request, "export", ("", *FORMATS))
         if export:
             return download(f"{self.cluster.name}-{name}", export, items)
-        return Response({**told, "items": items})
+        return Response({**fields, "items": items})
 
 
 class Summary(AnalyticsResource):
     @extend_schema(parameters=PARAMETERS, responses=serializers.SummarySerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Counts and latencies over the whole range, and what the lake holds."""
+        """Counts and latencies over the whole range, and record counts of the lake."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
             total = queries.overview(reader, scope).total
@@ -88,7 +90,7 @@ class Summary(AnalyticsResource):
 class Series(AnalyticsResource):
     @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.SeriesSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """The same over time, at most 122 points. Points after `committed_ms` are still to come."""
+        """Counts and latencies over time, at most 122 points; incomplete after `committed_ms`."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
             items = serializers.PointSerializer(queries.series(reader, scope), many=True).data
@@ -96,17 +98,17 @@ class Series(AnalyticsResource):
 
 
 class NamedList(AnalyticsResource):
-    """One of the tables of the overview."""
+    """A table of the overview."""
 
     cut: ClassVar[str]
 
     @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.NamedListSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """By topic, consumer group or kind of messages, the busiest first."""
+        """Counts and latencies by topic, consumer group or message type, busiest first."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
-            found: list[Aggregates] = getattr(queries.overview(reader, scope), self.cut)
-            items = serializers.NamedSerializer(found, many=True).data
+            entries: list[Aggregates] = getattr(queries.overview(reader, scope), self.cut)
+            items = serializers.NamedSerializer(entries, many=True).data
             return self.itemized(request, self.cut, self.scope_fields(scope, reader), items)
 
 
@@ -133,7 +135,7 @@ class Latency(AnalyticsResource):
         responses=serializers.LatencySerializer,
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """Percentiles and error rate by topic, group, kind or hour, and over the whole range."""
+        """Percentiles and error rate by topic, group, message type or hour, and in total."""
         scope = self.scope(request)
         measure = _choice(request, "measure", MEASURES, "latency")
         by = _choice(request, "by", CUTS, "group")
@@ -143,18 +145,18 @@ class Latency(AnalyticsResource):
                 hourly = Scope(
                     _by_hours(scope.range), scope.topic, scope.consumer_group, scope.kind
                 )
-                found = queries.series(reader, hourly)
+                entries = queries.series(reader, hourly)
             else:
-                found = getattr(whole, f"{by}s")
-            items = [_latency_item(entry, measure, is_hour=by == "hour") for entry in found]
+                entries = getattr(whole, f"{by}s")
+            items = [_latency_item(entry, measure, is_hour=by == "hour") for entry in entries]
             total: Percentiles = getattr(whole.total, measure)
-            told = {
+            fields = {
                 **self.scope_fields(scope, reader),
                 "by": by,
                 "measure": measure,
                 "total": serializers.PercentilesSerializer(total).data,
             }
-            return self.itemized(request, "latency", told, items)
+            return self.itemized(request, "latency", fields, items)
 
 
 class HeatMap(AnalyticsResource):
@@ -162,7 +164,7 @@ class HeatMap(AnalyticsResource):
         parameters=[*PARAMETERS, MEASURE, EXPORT], responses=serializers.HeatMapSerializer
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """How many took how long, over time: the cells of the heat map that hold any."""
+        """Latency distribution over time: the non-empty cells of the heat map."""
         scope = self.scope(request)
         measure = _choice(request, "measure", MEASURES, "latency")
         with lake_reader(self.cluster.name) as reader:
@@ -173,14 +175,14 @@ class HeatMap(AnalyticsResource):
                 for at, cell in zip(drawn.points, band.cells, strict=True)
                 if cell.count
             ]
-            told = {**self.scope_fields(scope, reader), "measure": measure}
-            return self.itemized(request, "heatmap", told, items)
+            fields = {**self.scope_fields(scope, reader), "measure": measure}
+            return self.itemized(request, "heatmap", fields, items)
 
 
 class Funnel(AnalyticsResource):
     @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.FunnelSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """From sent to succeeded. `never_consumed` is null for one kind of messages only."""
+        """Steps from sent to succeeded. `never_consumed` is null with the filter `kind`."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
             steps = queries.funnel(reader, scope, queries.overview(reader, scope).total)
@@ -191,7 +193,7 @@ class Funnel(AnalyticsResource):
 class Edges(AnalyticsResource):
     @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.EdgeListSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """Who sends to whom, the busiest first. Whole hours; kinds are not told apart."""
+        """Edges of the topology, busiest first. Whole hours; the filter `kind` is ignored."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
             items = serializers.EdgeSerializer(queries.edges(reader, scope), many=True).data
@@ -209,17 +211,17 @@ class Slow(AnalyticsResource):
         responses=serializers.SlowListSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """The deliveries that waited longest, or the messages that a group never had."""
+        """The deliveries with the highest latency, or the never-consumed messages."""
         scope = self.scope(request)
         reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
         limit = request.query_params.get("limit") or str(queries.SLOW_SHOWN)
         if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= queries.SLOW_MAX):
             raise ValidationError({"limit": [_("A number from 1 to 500.")]})
         with lake_reader(self.cluster.name) as reader:
-            found = queries.slowest(
+            deliveries = queries.slowest(
                 reader, scope, never_consumed=reason == "never_consumed", limit=int(limit)
             )
-            items = serializers.SlowDeliverySerializer(found, many=True).data
+            items = serializers.SlowDeliverySerializer(deliveries, many=True).data
             return self.itemized(request, "slow", self.scope_fields(scope, reader), items)
 
 

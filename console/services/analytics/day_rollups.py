@@ -1,12 +1,11 @@
-"""Sums of whole days, so that a month does not mean reading every minute of it.
+"""Day rollups: sums over hours and days, so that queries over months read few rows.
 
     <lake>/days/<dataset>/<level in hours>/2026-11-05-<digest>.parquet
 
-A file holds what the hours of one UTC day say, added up by one, two or six hours or for the day,
-whose first millisecond stands in its time column; lists of messages are only put together. The
-digest stands for the very files it was made of: when a job makes an hour again, the file no longer
-fits and is not used any more, and the next job makes a new one. So a missing or old file costs
-time, and nothing else.
+A file holds the hours of one UTC day, summed by one, two, six or 24 hours; the time column holds
+the first millisecond of the sum. Lists of messages are concatenated. The digest identifies the
+source files: when a job rewrites an hour, the rollup becomes invalid, and the next job writes a new
+rollup. Queries read minutes instead of a missing or invalid rollup: slower, with equal results.
 """
 
 import hashlib
@@ -30,13 +29,13 @@ from trace.tables import TABLES, Table
 log = logging.getLogger(__name__)
 
 DAY_HOURS: Final = 24
-#: In the lake.
+#: Folder below the lake.
 ROLLUPS_FOLDER: Final = "days"
-#: Of what length the sums are, the longest first.
+#: Lengths of the sums, hours, the longest first.
 LEVELS_HOURS: Final = (DAY_HOURS, 6, 2, 1)
-#: So many whole hours make reading their sums worth while.
+#: Minimum number of whole hours for which a query mixes hourly sums with minutes.
 MIXED_HOURS_MIN: Final = 3
-#: So long an old file stays for whoever is reading it.
+#: Time that an invalid file is kept for running queries, seconds.
 KEPT_S: Final = 3600
 
 _KEYS: Final = ("topic", "producer_group", "consumer_group", "msg_type")
@@ -52,13 +51,13 @@ _EDGE_COUNTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """What becomes of the columns of a table; those not named cannot be added up, and are null."""
+    """Aggregation of the columns of a table; columns without an aggregate are null."""
 
     keys: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
     least: tuple[str, ...] = ()
     most: tuple[str, ...] = ()
-    #: Rows are kept as they are.
+    #: Rows are copied without aggregation.
     is_list: bool = False
 
 
@@ -73,84 +72,89 @@ _SUMS: Final = {
 def rollup_of(
     lake: Lake, snapshot: Snapshot, dataset: str, day: int, level_hours: int
 ) -> Path | None:
-    """Where the sums of a day (since 1970) are, when they fit the snapshot; None without any
-    data. The file may not be there."""
+    """The path of the rollup of a day (days since 1970) for the snapshot; None for days without
+    data. The file may be missing."""
     parts = snapshot.parts.get(dataset, {})
     hours = range(day * DAY_HOURS, (day + 1) * DAY_HOURS)
-    made_of = [(hour, parts[hour]) for hour in hours if hour in parts]
-    if dataset not in _SUMS or not made_of:
+    sources = [(hour, parts[hour]) for hour in hours if hour in parts]
+    if dataset not in _SUMS or not sources:
         return None
-    digest = hashlib.blake2b(repr(made_of).encode(), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(repr(sources).encode(), digest_size=8).hexdigest()
     name = f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}-{digest}.parquet"
     return lake.root / ROLLUPS_FOLDER / dataset / str(level_hours) / name
 
 
 def level_for(step_ms: int) -> int | None:
-    """The longest sums that a grid of `step_ms` can be drawn from; None for the minutes."""
+    """The longest sums, hours, that divide `step_ms`; None when only minutes do."""
     return next((hours for hours in LEVELS_HOURS if step_ms % (hours * HOUR_MS) == 0), None)
 
 
 def files_of(
     lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange, *, is_whole: bool = False
 ) -> list[Path]:
-    """What to read for a range: folders of minutes, and sums where they are there.
+    """The files of a range: rollups where present, and folders of minutes for all other days.
 
-    The sums are those of the range's step, on which it begins and ends. `is_whole` says that its
-    points are not told apart; then days that lie in it whole are read as one sum.
+    Rollups have the length of the step of the range; begin and end of the range lie on the step.
+    With `is_whole`, the query aggregates over the whole range, and whole days use the day rollup.
     """
     parts = snapshot.parts.get(dataset, {})
     hours = range_.hours
-    found: list[Path] = []
+    files: list[Path] = []
     for day in sorted({hour // DAY_HOURS for hour in hours if hour in parts}):
         levels = [level_for(range_.step_ms)] if dataset in _SUMS else []
         if is_whole and range_.begin_ms <= day * DAY_MS <= range_.end_ms - DAY_MS:
             levels.insert(0, DAY_HOURS)
-        summaries = [
+        rollups = [
             rollup_of(lake, snapshot, dataset, day, level) for level in levels if level is not None
         ]
-        summary = next((path for path in summaries if path and path.is_file()), None)
-        if summary is not None:
-            found.append(summary)
+        rollup = next((path for path in rollups if path and path.is_file()), None)
+        if rollup is not None:
+            files.append(rollup)
         else:
-            of_day = [hour for hour in hours if hour // DAY_HOURS == day]
-            found += lake.folders(dataset, parts, of_day)
-    return found
+            day_hours = [hour for hour in hours if hour // DAY_HOURS == day]
+            files += lake.folders(dataset, parts, day_hours)
+    return files
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """Sums of hours in the middle of a range, and minutes at its ends."""
+    """Files of a range: hourly sums for the whole hours, minutes for both ends."""
 
     files: list[Path]
-    #: Of the hours whose sums count, of all that are in the files of sums; the minutes count
-    #: outside of them.
+    #: The hours read from sums, among all hours of the sum files, ms; minutes count outside of
+    #: `begin_ms` to `end_ms`.
     begin_ms: int
     end_ms: int
 
 
 def mixed_files(lake: Lake, snapshot: Snapshot, dataset: str, range_: TimeRange) -> Mixed | None:
-    """What to read of a range whose points are not told apart, and are shorter than hours; None
-    when there are too few whole hours, or not all of their sums are there."""
+    """The files of a range for a query over the whole range, with a step below an hour.
+
+    None when the range has fewer than MIXED_HOURS_MIN whole hours, or when sums are missing.
+    """
     begin, end = -(-range_.begin_ms // HOUR_MS), range_.end_ms // HOUR_MS
     if level_for(range_.step_ms) or dataset not in _SUMS or end - begin < MIXED_HOURS_MIN:
         return None
     parts = snapshot.parts.get(dataset, {})
     days = sorted({hour // DAY_HOURS for hour in range(begin, end) if hour in parts})
     sums = [rollup_of(lake, snapshot, dataset, day, 1) for day in days]
-    found = [path for path in sums if path is not None and path.is_file()]
-    if len(found) < len(days):
+    present = [path for path in sums if path is not None and path.is_file()]
+    if len(present) < len(days):
         return None
     ends = [hour for hour in range_.hours if not begin <= hour < end]
-    files = [*found, *lake.folders(dataset, parts, ends)]
+    files = [*present, *lake.folders(dataset, parts, ends)]
     return Mixed(files, begin * HOUR_MS, end * HOUR_MS)
 
 
 def write_day_rollups(cluster: str, moved: Callable[[], None]) -> int:
-    """Make the sums that are missing, and delete those nobody needs; returns how many days were
-    made. A day that cannot be read is left out: its minutes are read instead."""
+    """Write missing rollups and delete invalid rollups; returns the number of written days.
+
+    A day with unreadable files is skipped: queries read the minutes of the day instead. `moved`
+    reports progress before each day.
+    """
     lake = Lake(lake_of(cluster))
     snapshot = lake.snapshot()
-    made, wanted = set(), set()
+    written, valid = set(), set()
     for dataset in _SUMS:
         days = {hour // DAY_HOURS for hour in snapshot.parts.get(dataset, {})}
         for day in sorted(days):
@@ -158,20 +162,20 @@ def write_day_rollups(cluster: str, moved: Callable[[], None]) -> int:
             files = {
                 level: rollup_of(lake, snapshot, dataset, day, level) for level in LEVELS_HOURS
             }
-            wanted |= set(files.values())
+            valid |= set(files.values())
             if all(path is not None and path.is_file() for path in files.values()):
                 continue
             try:
-                _make(lake, snapshot, dataset, day)
-                made.add(day)
+                _write_day(lake, snapshot, dataset, day)
+                written.add(day)
             except duckdb.Error as error:
-                log.warning("no sums of day %s of %s: %s", day, lake.root, error)
-    _sweep(lake, wanted)
-    return len(made)
+                log.warning("no rollup of day %s in lake %s: %s", day, lake.root, error)
+    _delete_invalid(lake, valid)
+    return len(written)
 
 
-def _make(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
-    """The sums of one day in every length; the longer ones are made of the shorter."""
+def _write_day(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
+    """Write the sums of a day in every length; longer sums are computed from shorter sums."""
     hours = range(day * DAY_HOURS, (day + 1) * DAY_HOURS)
     folders = lake.folders(dataset, snapshot.parts[dataset], hours)
     source = [str(path) for folder in folders for path in sorted(folder.glob("*.parquet"))]
@@ -189,7 +193,7 @@ def _make(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
 
 
 def _sql(dataset: str, level_hours: int, path: Path) -> str:
-    """The file has all columns of the table. Everything that is put in is this module's own."""
+    """The COPY statement of a rollup with all columns of the table. No text comes from users."""
     rows = "read_parquet($files, hive_partitioning = false)"
     target = str(path).replace("'", "''")
     if _SUMS[dataset].is_list:
@@ -200,26 +204,26 @@ def _sql(dataset: str, level_hours: int, path: Path) -> str:
     return f"COPY ({select}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
 
 
-def _columns(table: Table, wanted: _Sum, length_ms: int) -> Iterator[str]:
+def _columns(table: Table, aggregation: _Sum, length_ms: int) -> Iterator[str]:
     for name, kind, _meaning in table.columns:
         if name == table.time_column:
             yield f"{name} // {length_ms} * {length_ms} AS {name}"
-        elif name in wanted.keys:
+        elif name in aggregation.keys:
             yield name
-        elif name in wanted.sums:
+        elif name in aggregation.sums:
             yield f'sum("{name}")::BIGINT AS "{name}"'
-        elif name in wanted.least:
+        elif name in aggregation.least:
             yield f"min({name}) AS {name}"
-        elif name in wanted.most:
+        elif name in aggregation.most:
             yield f"max({name}) AS {name}"
         else:
             yield f"NULL::{kind} AS {name}"
 
 
-def _sweep(lake: Lake, wanted: set[Path | None]) -> None:
-    """Delete what no longer fits and nobody can be reading any more."""
+def _delete_invalid(lake: Lake, valid: set[Path | None]) -> None:
+    """Delete invalid rollups after KEPT_S, when no query reads them any more."""
     horizon = time.time() - KEPT_S
     for path in (lake.root / ROLLUPS_FOLDER).glob("*/*/*"):
         with suppress(FileNotFoundError):
-            if path not in wanted and path.stat().st_mtime < horizon:
+            if path not in valid and path.stat().st_mtime < horizon:
                 path.unlink()

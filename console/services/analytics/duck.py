@@ -1,9 +1,9 @@
-"""DuckDB over the lake: read only, shut in, with an end to every query.
+"""DuckDB over the lake: read only, sandboxed, with a time limit for every query.
 
-A connection may open files of its lake and nothing else, writes nowhere, loads no extensions and
-has bounded memory, threads and time; only so many work at once. A job may replace files while we
-read: what vanished is asked for again in the newest snapshot. A file that cannot be read is left
-out and named, so that one broken file does not take the page with it.
+A connection opens only files of the lake, writes no files, loads no extensions, and has limits for
+memory, threads and time; at most READERS_MAX connections are open. A job may replace files during a
+query: the query is then repeated on the newest snapshot. Unreadable files are skipped and named, so
+that a broken file does not break the page.
 """
 
 import logging
@@ -24,15 +24,17 @@ from trace.tables import TABLES
 
 log = logging.getLogger(__name__)
 
-#: So many connections of a console process at once; each has the memory of the settings.
+#: Maximum number of connections per console process; the memory limit is per connection.
 READERS_MAX: Final = 4
+#: Maximum time that a query waits for a connection, seconds.
 READER_WAIT_S: Final = 10.0
+#: Maximum number of unreadable files named in a response.
 BROKEN_NAMED_MAX: Final = 10
-#: So often files may be replaced under one question.
+#: Maximum number of attempts of a query whose files vanish.
 VANISHED_TRIES_MAX: Final = 3
 
 _PLAIN: Final = "read_parquet($files, hive_partitioning = false)"
-#: Of files of sums the hours that count, of the others what is not among those.
+#: Rows of sum files within the hours of the sums, and rows of minute files outside of these hours.
 _MIXED: Final = """(
     SELECT * FROM read_parquet($files, hive_partitioning = false, filename = true)
     WHERE starts_with(filename, $sums) = ({time} >= $sums_begin AND {time} < $sums_end)
@@ -43,7 +45,7 @@ _readers = threading.BoundedSemaphore(READERS_MAX)
 
 
 class TooSlowError(Exception):
-    """A query was stopped; a shorter range may do."""
+    """A query exceeded the time or memory limit; a shorter range needs less."""
 
 
 class TooBusyError(Exception):
@@ -52,12 +54,12 @@ class TooBusyError(Exception):
 
 @dataclass(slots=True)
 class LakeReader:
-    """Answers questions about a lake."""
+    """Runs queries on a snapshot of a lake."""
 
     lake: Lake
     snapshot: Snapshot
     connection: duckdb.DuckDBPyConnection
-    #: Files that could not be read, as paths below the lake.
+    #: Unreadable files, as paths relative to the lake.
     broken: list[str] = field(default_factory=list)
     files_read: int = 0
 
@@ -70,61 +72,66 @@ class LakeReader:
         *,
         is_whole: bool = False,
     ) -> list[Row]:
-        """Run `sql`, in which {files} stands for the table of `dataset` in the range; `is_whole`
-        when it does not tell the points of the range apart."""
+        """Run `sql`, in which {files} stands for the table of `dataset` in the range.
+
+        `is_whole` is for queries over the whole range, without the points of the range: such
+        queries may read longer sums. Raises TooSlowError.
+        """
         for _attempt in range(VANISHED_TRIES_MAX):
             mixed = mixed_files(self.lake, self.snapshot, dataset, range_) if is_whole else None
-            files, gone = self._files(dataset, range_, is_whole, mixed)
-            given = {**(parameters or {}), **self._limits(mixed)}
-            if gone and self._moves_on():
+            files, missing = self._files(dataset, range_, is_whole, mixed)
+            values = {**(parameters or {}), **self._mixed_parameters(mixed)}
+            if missing and self._take_newest_snapshot():
                 continue
             try:
-                found = self._execute(_of(sql, dataset, mixed), files, given) if files else []
+                rows = (
+                    self._execute(_with_table(sql, dataset, mixed), files, values) if files else []
+                )
             except duckdb.Error as error:
-                log.warning("a query on %s failed: %s", self.lake.root, error)
-                if not all(Path(path).is_file() for path in files) and self._moves_on():
+                log.warning("query on lake %s failed: %s", self.lake.root, error)
+                if not all(Path(path).is_file() for path in files) and self._take_newest_snapshot():
                     continue
                 break
-            for folder in gone:
+            for folder in missing:
                 self._name_broken(folder)
-            return found
-        whole = _of(sql, dataset, mixed)
-        sound = [path for path in files if self._is_sound(whole, path, given)]
-        return self._execute(whole, sound, given) if sound else []
+            return rows
+        query = _with_table(sql, dataset, mixed)
+        readable = [path for path in files if self._is_readable(query, path, values)]
+        return self._execute(query, readable, values) if readable else []
 
-    def _moves_on(self) -> bool:
-        """Take the newest snapshot; False when it is the one we have."""
+    def _take_newest_snapshot(self) -> bool:
+        """Switch to the newest snapshot; False when the current snapshot is the newest."""
         newest = self.lake.snapshot()
-        moves_on = newest.run != self.snapshot.run
+        is_newer = newest.run != self.snapshot.run
         self.snapshot = newest
-        return moves_on
+        return is_newer
 
     def _files(
         self, dataset: str, range_: TimeRange, is_whole: bool, mixed: Mixed | None
     ) -> tuple[list[str], list[Path]]:
-        """What to read, and the folders that should be there and are not."""
+        """The files to read, and the missing or empty folders of the snapshot."""
         files: list[str] = []
-        gone: list[Path] = []
+        missing: list[Path] = []
         if mixed is not None:
             paths = mixed.files
         else:
             paths = files_of(self.lake, self.snapshot, dataset, range_, is_whole=is_whole)
         for path in paths:
-            found = [path] if path.suffix == ".parquet" else sorted(path.glob("*.parquet"))
-            files += map(str, found)
-            if not found:
-                gone.append(path)
+            parquet_files = [path] if path.suffix == ".parquet" else sorted(path.glob("*.parquet"))
+            files += map(str, parquet_files)
+            if not parquet_files:
+                missing.append(path)
         self.files_read += len(files)
-        return files, gone
+        return files, missing
 
-    def _limits(self, mixed: Mixed | None) -> dict[str, object]:
+    def _mixed_parameters(self, mixed: Mixed | None) -> dict[str, object]:
         """The parameters of `_MIXED`."""
         if mixed is None:
             return {}
         folder = f"{self.lake.root / ROLLUPS_FOLDER}/"
         return {"sums": folder, "sums_begin": mixed.begin_ms, "sums_end": mixed.end_ms}
 
-    def _is_sound(self, sql: str, path: str, parameters: Mapping[str, object]) -> bool:
+    def _is_readable(self, sql: str, path: str, parameters: Mapping[str, object]) -> bool:
         try:
             self._execute(sql, [path], parameters)
         except duckdb.Error:
@@ -143,8 +150,8 @@ class LakeReader:
         guard = threading.Timer(settings.ANALYTICS_SECONDS, self.connection.interrupt)
         guard.start()
         try:
-            given = {"files": list(files), **parameters}
-            return self.connection.execute(sql, given).fetchall()
+            values = {"files": list(files), **parameters}
+            return self.connection.execute(sql, values).fetchall()
         except duckdb.InterruptException as error:
             text = f"The query took longer than {settings.ANALYTICS_SECONDS} s."
             raise TooSlowError(text) from error
@@ -155,17 +162,17 @@ class LakeReader:
             guard.cancel()
 
 
-def _of(sql: str, dataset: str, mixed: Mixed | None) -> str:
-    """`sql` with its table in place of {files}."""
+def _with_table(sql: str, dataset: str, mixed: Mixed | None) -> str:
+    """`sql` with the table expression in place of {files}."""
     table = _PLAIN if mixed is None else _MIXED.format(time=TABLES[dataset].time_column)
     return sql.replace("{files}", table)
 
 
 @contextmanager
 def reading(lake: Lake, snapshot: Snapshot) -> Iterator[LakeReader]:
-    """A reader for as long as the block runs. Raises TooBusyError when too many read already."""
+    """A reader for the block. Raises TooBusyError after READER_WAIT_S without a free connection."""
     if not _readers.acquire(timeout=READER_WAIT_S):
-        raise TooBusyError(f"{READERS_MAX} questions are being answered already.")
+        raise TooBusyError(f"{READERS_MAX} queries are running already.")
     try:
         with duckdb.connect(":memory:") as connection:
             folder = str(lake.root).replace("'", "''")

@@ -1,4 +1,4 @@
-"""Answers of the analytics resources as files: CSV, JSON, Parquet. Pure."""
+"""Items of the analytics resources as files: CSV, JSON, Parquet. Pure."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 Row = Mapping[str, Any]
 
-#: With these a spreadsheet takes a text for a formula; names come from clients.
+#: First characters of formulas in spreadsheets; names in traces come from clients.
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -26,18 +26,18 @@ def flat(row: Row, prefix: str = "") -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """With a heading; unknown is an empty field."""
+    """CSV with a header line; unknown values are empty fields."""
     if not rows:
         return b""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _harmless(value) for name, value in row.items()})
+        writer.writerow({name: _escape_formula(value) for name, value in row.items()})
     return text.getvalue().encode()
 
 
-def _harmless(value: Any) -> Any:
+def _escape_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
@@ -46,7 +46,7 @@ def as_json(rows: Sequence[Row]) -> bytes:
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
-    import pyarrow as pa  # takes a moment, and few exports are Parquet
+    import pyarrow as pa  # a slow import, needed for Parquet only
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
@@ -62,7 +62,7 @@ FORMATS: Final[Mapping[str, tuple[str, Callable[[Sequence[Row]], bytes]]]] = {
 
 
 def download(name: str, kind: str, rows: Sequence[Row]) -> HttpResponse:
-    """The rows as a file that the browser saves."""
+    """The rows as a file download."""
     content_type, write = FORMATS[kind]
     response = HttpResponse(write([flat(row) for row in rows]), content_type=content_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'

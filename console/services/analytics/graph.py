@@ -1,7 +1,7 @@
-"""The dependency graph as a drawing: producer groups, topics, consumer groups in columns. Pure.
+"""Layout of the topology graph: producer groups, topics, consumer groups in columns. Pure.
 
-Nodes of a column are ordered by the middle of their neighbours, so that lines cross little. Only
-the busiest are drawn; the table beside the drawing has them all.
+Nodes of a column are ordered by the mean height of neighbours (barycenter), which keeps crossings
+few. Only the busiest nodes are drawn; the table below the drawing is longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,9 @@ from typing import Final
 
 from console.services.analytics.aggregates import Edge
 
+#: Maximum number of drawn nodes.
 NODES_MAX: Final = 50
+#: Coordinates and lengths of the drawing, SVG units.
 COLUMN_X: Final = (0, 380, 760)
 NODE_WIDTH: Final = 220
 NODE_HEIGHT: Final = 26
@@ -18,17 +20,19 @@ ROW_HEIGHT: Final = 36
 TOP: Final = 28
 LINE_WIDTH_MAX: Final = 8.0
 LABEL_CHARS_MAX: Final = 28
+#: Number of ordering passes over the columns.
 SWEEPS: Final = 4
+#: Failure rates from which an edge is drawn as a warning or as bad, 0 to 1.
 WARN_RATE: Final = 0.01
 BAD_RATE: Final = 0.1
 
-#: Column and name; None is what nobody recorded.
+#: Column and name; the name is None for records without a name.
 Key = tuple[int, str | None]
 
 
 @dataclass(slots=True)
 class Node:
-    """One box."""
+    """A box: producer group, topic or consumer group."""
 
     column: int
     name: str | None
@@ -55,7 +59,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line between two boxes."""
+    """The line of an edge between two boxes."""
 
     edge: Edge
     source: Node
@@ -64,7 +68,7 @@ class Line:
 
     @property
     def path(self) -> str:
-        """A curve, as SVG writes it."""
+        """The curve as an SVG path."""
         begin, end = self.source.x + NODE_WIDTH, self.target.x
         bend = (begin + end) // 2
         from_y, to_y = self.source.middle_y, self.target.middle_y
@@ -72,7 +76,7 @@ class Line:
 
     @property
     def tone(self) -> str:
-        """How well it goes: good, warn or bad; dim where nothing was recorded."""
+        """Health of the edge: good, warn or bad; dim without attempts."""
         rate = self.edge.failure_rate
         if self.edge.dead_letters or (rate is not None and rate >= BAD_RATE):
             return "bad"
@@ -83,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The drawing, and how many nodes did not fit."""
+    """The drawing, and the number of omitted nodes."""
 
     nodes: list[Node]
     lines: list[Line]
@@ -93,17 +97,17 @@ class Graph:
 
 
 def graph_of(edges: Iterable[Edge]) -> Graph:
-    """Draw the busiest nodes and what is between them."""
-    every = list(edges)
+    """Lay out the busiest nodes and the edges between these nodes."""
+    all_edges = list(edges)
     nodes: dict[Key, Node] = {}
-    for edge in every:
+    for edge in all_edges:
         for key in ends_of(edge):
             node = nodes.setdefault(key, Node(*key))
             node.weight += edge.messages
-    drawn = _busiest(every, nodes)
+    drawn = _busiest(all_edges, nodes)
     kept = {key: node for key, node in nodes.items() if key in drawn}
-    between = [edge for edge in every if all(key in kept for key in ends_of(edge))]
-    columns = _placed(kept, between)
+    between = [edge for edge in all_edges if all(key in kept for key in ends_of(edge))]
+    columns = _layout(kept, between)
     most = max((edge.messages for edge in between), default=1) or 1
     lines = [
         Line(edge, kept[source], kept[target], _width(edge.messages, most))
@@ -127,7 +131,7 @@ def ends_of(edge: Edge) -> tuple[Key, Key]:
 
 
 def _busiest(edges: Sequence[Edge], nodes: dict[Key, Node]) -> set[Key]:
-    """As many nodes as fit, by the busiest edges first, so that none stands alone."""
+    """At most NODES_MAX nodes: the ends of the busiest edges, so every node has an edge."""
     drawn: set[Key] = set()
     for edge in sorted(edges, key=lambda edge: -edge.messages):
         fresh = drawn | set(ends_of(edge))
@@ -136,8 +140,8 @@ def _busiest(edges: Sequence[Edge], nodes: dict[Key, Node]) -> set[Key]:
     return drawn & set(nodes)
 
 
-def _placed(nodes: dict[Key, Node], edges: Sequence[Edge]) -> list[list[Node]]:
-    """Columns in order; sets each node's place."""
+def _layout(nodes: dict[Key, Node], edges: Sequence[Edge]) -> list[list[Node]]:
+    """The columns with ordered nodes; sets the height of every node."""
     columns: list[list[Node]] = [
         sorted(
             (node for node in nodes.values() if node.column == column),
@@ -165,8 +169,8 @@ def _middle(node: Node, neighbours: Sequence[Node]) -> tuple[float, str]:
 
 
 def _stack(column: Sequence[Node]) -> None:
-    for place, node in enumerate(column):
-        node.y = TOP + place * ROW_HEIGHT
+    for row, node in enumerate(column):
+        node.y = TOP + row * ROW_HEIGHT
 
 
 def _width(messages: int, most: int) -> float:

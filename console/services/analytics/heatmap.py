@@ -1,4 +1,4 @@
-"""The heat map of a measure over time: columns are points in time, rows are bands of time. Pure."""
+"""The heat map of a measure: columns are points in time, rows are latency bands. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -7,19 +7,20 @@ from typing import Final
 
 from trace.latency import bucket_of, bucket_value_ms
 
-#: Where each band begins; the last has no end.
+#: Lower ends of the bands, ms; the last band has no upper end.
 BANDS_MS: Final = (
     *(0, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000),
     *(300_000, 1_800_000, 3_600_000),
 )
+#: Number of shades of non-empty cells.
 SHADES: Final = 6
-#: Of more points each two are drawn as one; the API gives them all.
+#: Maximum number of drawn columns; beyond, two points share a column. The API returns all points.
 COLUMNS_MAX: Final = 61
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How many fell into a band at a point, and how dark that is drawn, from 0 (none)."""
+    """Count of a band at a point in time, and the shade of the cell, from 0 (empty)."""
 
     count: int
     shade: int
@@ -27,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One row, from its lower end up to the upper, None for the last."""
+    """A row: latencies from `from_ms` up to `to_ms` (None: unbounded), exclusive."""
 
     from_ms: int
     to_ms: int | None
@@ -37,37 +38,37 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Bands from the longest time to the shortest, without empty ones at either end."""
+    """Bands from the highest to the lowest latency, without empty bands at both ends."""
 
     points: list[int]
     bands: list[Band]
-    #: The fullest cell.
+    #: Highest count of a cell.
     most: int
 
 
-def heat_map(points: range, found: Iterable[tuple[int, int, int]]) -> HeatMap:
-    """From (point, place of the band in BANDS_MS, count)."""
+def heat_map(points: range, counted: Iterable[tuple[int, int, int]]) -> HeatMap:
+    """The heat map of (point, index of the band, count) tuples."""
     columns = list(points)
     counts = [[0] * len(columns) for _band in BANDS_MS]
-    for point, band, count in found:
+    for point, band, count in counted:
         column = (point - points.start) // points.step
         if 0 <= column < len(columns):
             counts[band][column] += count
-    used = [place for place, row in enumerate(counts) if any(row)]
+    used = [index for index, row in enumerate(counts) if any(row)]
     if not used:
         return HeatMap(columns, [], 0)
     most = max(map(max, counts))
     shown = range(used[-1], used[0] - 1, -1)
-    return HeatMap(columns, [_band(place, counts[place], most) for place in shown], most)
+    return HeatMap(columns, [_band(index, counts[index], most) for index in shown], most)
 
 
 def drawn_points(points: range) -> range:
-    """The columns of a drawing: at most COLUMNS_MAX, unless the points are very many."""
+    """The columns of a drawing: all points, or every second point beyond COLUMNS_MAX."""
     return points if len(points) <= COLUMNS_MAX else points[::2]
 
 
 def _first_bucket(begin_ms: int) -> int:
-    """The first bucket of `trace.latency` whose value lies in a band that begins there."""
+    """The first bucket of `trace.latency` with a value of at least `begin_ms`."""
     bucket = bucket_of(begin_ms)
     while bucket and bucket_value_ms(bucket - 1) >= begin_ms:
         bucket -= 1
@@ -76,7 +77,7 @@ def _first_bucket(begin_ms: int) -> int:
     return bucket
 
 
-#: Where each band begins, in buckets.
+#: First bucket of every band.
 FIRST_BUCKETS: Final = tuple(map(_first_bucket, BANDS_MS))
 
 
@@ -85,14 +86,14 @@ def band_of(value_ms: float) -> int:
 
 
 def shade_of(count: int, most: int) -> int:
-    """By orders of magnitude: a single slow message beside thousands must still be seen."""
+    """The shade on a logarithmic scale: a single slow message stays visible beside thousands."""
     if not count:
         return 0
     length = most.bit_length()
     return max(1, -(-SHADES * count.bit_length() // length))
 
 
-def _band(place: int, row: list[int], most: int) -> Band:
-    end = BANDS_MS[place + 1] if place + 1 < len(BANDS_MS) else None
+def _band(index: int, row: list[int], most: int) -> Band:
+    end = BANDS_MS[index + 1] if index + 1 < len(BANDS_MS) else None
     cells = [Cell(count, shade_of(count, most)) for count in row]
-    return Band(BANDS_MS[place], end, cells, sum(row))
+    return Band(BANDS_MS[index], end, cells, sum(row))

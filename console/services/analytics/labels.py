@@ -1,4 +1,4 @@
-"""Names and definitions of what analytics shows."""
+"""Titles of message types, and titles and definitions of the funnel steps."""
 
 from typing import Any, Final
 
@@ -20,7 +20,10 @@ STEPS: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "succeeded": (_("Succeeded"), _("Messages consumed successfully, at any attempt.")),
     "retried": (_("Retried"), _("Attempts after the first.")),
-    "dead": (_("Dead-lettered"), _("Failed at the last attempt and moved to the dead-letter queue.")),
+    "dead": (
+        _("Dead-lettered"),
+        _("Failed at the last attempt and moved to the dead-letter queue."),
+    ),
     "never_consumed": (
         _("Never consumed"),
         _("Stored, but not consumed by a group that reads the topic; counted per whole hour."),

@@ -1,4 +1,4 @@
-"""Where pages and REST resources of analytics get their answers: one lake per cluster."""
+"""Access of pages and REST resources to the trace lake; every cluster has a lake."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ class LakeBusy(GatewayError):
 
 
 def read_scope(params: Mapping[str, str], now_ms: int) -> Scope:
-    """Range, topic, group and kind of a query string; raises ValueError that says what is wrong."""
+    """The scope of a query string. Raises ValueError with a text for the user."""
     kind = params.get("kind", "") or None
     if kind is not None and kind not in KIND_NUMBERS:
         names = ", ".join(KIND_NUMBERS)
@@ -56,7 +56,7 @@ def _name(text: str) -> str | None:
 
 @contextmanager
 def lake_reader(cluster: str) -> Iterator[LakeReader]:
-    """A reader of the cluster's lake as it was last committed; its errors as the console's own."""
+    """A reader of the last committed snapshot of the lake. Raises GatewayError subclasses."""
     lake = Lake(lake_of(cluster))
     try:
         with reading(lake, lake.snapshot()) as reader:
@@ -64,7 +64,9 @@ def lake_reader(cluster: str) -> Iterator[LakeReader]:
     except LakeError as error:
         raise LakeUnreadable(
             str(error),
-            hint=_("Move the folder away; the next job reads all traces that the broker still stores."),
+            hint=_(
+                "Move the folder away; the next job reads all traces that the broker still stores."
+            ),
         ) from error
     except TooBusyError as error:
         raise LakeBusy(str(error), hint=_("Retry in a moment.")) from error

@@ -1,8 +1,7 @@
-"""The questions of the analytics pages and resources, as SQL over the tables of the lake.
+"""SQL queries of the analytics pages and resources, over the tables of the lake.
 
-Percentiles come from the histograms (see `trace.latency`), since those of single minutes cannot be
-added up; they are within 1 % of the true ones. Each table is read once per answer, however many
-ways it is cut.
+Percentiles come from histograms (see `trace.latency`), since percentiles of minutes cannot be
+summed; the error is at most 1 %. Grouping sets read every table once per query.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +24,12 @@ from trace.lake import EDGES, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_value_ms
 from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_REASON
 
+#: Default and maximum number of slow deliveries.
 SLOW_SHOWN: Final = 50
 SLOW_MAX: Final = 500
-#: Topics or groups in one table, the busiest first.
+#: Maximum number of topics or groups in a table, busiest first.
 ROWS_SHOWN: Final = 200
+#: Maximum number of edges, busiest first.
 EDGES_MAX: Final = 2_000
 
 _WHERE: Final = """
@@ -37,8 +38,8 @@ _WHERE: Final = """
       AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
       AND ($msg_type IS NULL OR msg_type = $msg_type)
 """
-# In the templates {sets} and {key} are this module's own expressions; what a person asked for comes
-# in as parameters only. {{files}} stays for the reader to fill in.
+# {sets}, {key} and {which} are SQL expressions of this module; user input is passed as parameters
+# only. LakeReader replaces {{files}}.
 _COUNTS: Final = """
     SELECT {key} AS key, {which} AS which, sum(sends)::BIGINT, sum(send_failures)::BIGINT,
            sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(successes)::BIGINT,
@@ -104,7 +105,7 @@ _EDGE_ROWS: Final = """
 
 
 def series(reader: LakeReader, scope: Scope) -> list[Aggregates]:
-    """One entry per point of the range's grid; a point nothing was recorded for has counts 0."""
+    """One entry per point of the range; points without records have counts of 0."""
     step = scope.range.step_ms
     point = f"minute_ms // {step} * {step}"
     counted = reader.rows(
@@ -114,17 +115,22 @@ def series(reader: LakeReader, scope: Scope) -> list[Aggregates]:
         scope.parameters,
     )
     by_point = {row[0]: row for row in counted}
-    found = _percentiles(
+    percentiles = _percentiles(
         reader, scope, cells=f"{point} AS point", key="point", which="0", sets="ALL"
     )
     return [
-        _aggregates(at, by_point.get(at), {name: found.get((at, 0, name)) for name in MEASURES})
+        _aggregates(
+            at, by_point.get(at), {name: percentiles.get((at, 0, name)) for name in MEASURES}
+        )
         for at in scope.range.points
     ]
 
 
 def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURES) -> Overview:
-    """The whole range, and its topics, groups and kinds, with percentiles of the `measures`."""
+    """Totals of the range, and aggregates by topic, group and message type.
+
+    Percentiles are computed for `measures` only.
+    """
     counts = _COUNTS.format(key=_KEY, which=_WHICH, sets=_COUNT_SETS, where=_where("minute_ms"))
     counted = reader.rows(counts, MINUTE, scope.range, scope.parameters, is_whole=True)
     percentiles = _percentiles(
@@ -161,21 +167,21 @@ def overview(reader: LakeReader, scope: Scope, measures: Sequence[str] = MEASURE
 
 
 def bands(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int, int]]:
-    """Point, band (its place in BANDS_MS) and count of a measure."""
+    """(point, index of the band in BANDS_MS, count) of a measure."""
     above = reversed(list(enumerate(FIRST_BUCKETS))[1:])
-    band = " ".join(f"WHEN bucket >= {first} THEN {place}" for place, first in above)
+    band = " ".join(f"WHEN bucket >= {first} THEN {index}" for index, first in above)
     sql = _BANDS.format(
         step=scope.range.step_ms, band=f"CASE {band} ELSE 0 END", where=_where("minute_ms")
     )
     rows = reader.rows(sql, LATENCY, scope.range, {**scope.parameters, "measure": measure})
-    return [(point, place, count) for point, place, count in rows]
+    return [(point, index, count) for point, index, count in rows]
 
 
 def slowest(
     reader: LakeReader, scope: Scope, *, never_consumed: bool = False, limit: int = SLOW_SHOWN
 ) -> list[SlowDelivery]:
-    """The deliveries that waited longest, of those the job keeps from each hour; or the messages
-    that a group never had, the newest first."""
+    """The deliveries with the highest latency, among the slow deliveries that the job keeps per
+    hour; or the never-consumed messages, newest first."""
     reason = NEVER_CONSUMED_REASON if never_consumed else SLOW_REASON
     parameters = {**scope.parameters, "reason": reason, "limit": min(limit, SLOW_MAX)}
     rows = reader.rows(_SLOW_ROWS, SLOW, scope.range, parameters)
@@ -183,21 +189,20 @@ def slowest(
 
 
 def edges(reader: LakeReader, scope: Scope) -> list[Edge]:
-    """Who sends to whom, the busiest first. Edges are kept by the hour, so the hours that the
-    range touches count whole; the kind of messages is not told apart."""
-    wanted = ("end", "topic", "consumer_group")
-    parameters = {name: scope.parameters[name] for name in wanted}
+    """The edges of the topology, busiest first. Edges are stored per hour without message type:
+    hours at both ends of the range count whole, and `scope.kind` is ignored."""
+    parameters = {name: scope.parameters[name] for name in ("end", "topic", "consumer_group")}
     parameters |= {"begin_hour": scope.range.hours[0] * 3_600_000, "limit": EDGES_MAX}
     return [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
 
 
 def funnel(reader: LakeReader, scope: Scope, total: Aggregates) -> list[Step]:
-    """From sent to succeeded. What a group never had is known from the edges, which tell no kinds
-    of messages apart: for one kind it is None."""
-    missed = None
+    """The steps from sent to succeeded. Never-consumed messages are counted by the edges, which
+    have no message type: with `scope.kind` the count is None."""
+    never_consumed = None
     if scope.kind is None:
-        missed = sum(edge.never_consumed for edge in edges(reader, scope))
-    return funnel_of(total.counts, missed)
+        never_consumed = sum(edge.never_consumed for edge in edges(reader, scope))
+    return funnel_of(total.counts, never_consumed)
 
 
 def _percentiles(
@@ -214,8 +219,8 @@ def _percentiles(
     sql = _PERCENTILES.format(
         cells=cells, key=key, which=which, sets=sets, where=_where("minute_ms")
     )
-    wanted = {**scope.parameters, "measures": list(measures)}
-    rows = reader.rows(sql, LATENCY, scope.range, wanted, is_whole=is_whole)
+    parameters = {**scope.parameters, "measures": list(measures)}
+    rows = reader.rows(sql, LATENCY, scope.range, parameters, is_whole=is_whole)
     return {
         (name, cut, measure): Percentiles(*(round(bucket_value_ms(bucket), 1) for bucket in row))
         for name, cut, measure, *row in rows
@@ -240,6 +245,6 @@ def _named_kind(entry: Aggregates) -> Aggregates:
     return Aggregates(name, entry.counts, entry.latency, entry.send_cost, entry.end_to_end)
 
 
-def _busiest(found: Sequence[Aggregates], weight: Callable[[Counts], int]) -> list[Aggregates]:
-    ordered = sorted(found, key=lambda entry: (-weight(entry.counts), str(entry.name)))
+def _busiest(entries: Sequence[Aggregates], weight: Callable[[Counts], int]) -> list[Aggregates]:
+    ordered = sorted(entries, key=lambda entry: (-weight(entry.counts), str(entry.name)))
     return ordered[:ROWS_SHOWN]

@@ -1,4 +1,4 @@
-"""Time ranges of the analytics pages, and the grid of points a chart is drawn on. Pure."""
+"""Time ranges of the analytics pages, and the points of charts. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,11 @@ from trace.lake import HOUR_MS, HourIndex, hour_of
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 24 * HOUR_MS
+#: Maximum number of points of a chart, before the range is widened to whole steps.
 POINTS_MAX: Final = 120
+#: Maximum length of a range, ms.
 RANGE_MS_MAX: Final = 366 * DAY_MS
+#: Maximum length of a date and time in a query string, characters.
 TEXT_CHARS_MAX: Final = 40
 
 STEPS_MS: Final = tuple(
@@ -32,12 +35,12 @@ SPAN_DEFAULT: Final = "1h"
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `begin_ms` up to and without `end_ms`, both on the grid of `step_ms`."""
+    """From `begin_ms` (inclusive) to `end_ms` (exclusive), both multiples of `step_ms`."""
 
     begin_ms: int
     end_ms: int
     step_ms: int
-    #: The name in SPANS it was asked for by; "" for one given by its ends.
+    #: The name of the range in SPANS; "" for a range with explicit begin and end.
     span: str = ""
 
     @property
@@ -46,15 +49,15 @@ class TimeRange:
 
     @property
     def hours(self) -> list[HourIndex]:
-        """The hours of the lake that hold any of it."""
+        """The hours of the lake that overlap the range."""
         return list(range(hour_of(self.begin_ms), hour_of(self.end_ms - 1) + 1))
 
 
 def read_range(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> TimeRange:
-    """From `range=6h`; from `begin_ms` and `end_ms`; or from `begin` and `end`, local times of
-    `zone` as a form gives them. Raises ValueError that says what is wrong.
+    """The range of `range=6h`; of `begin_ms` and `end_ms`; or of the form fields `begin` and `end`,
+    local times in `zone`. Raises ValueError with a text for the user.
 
-    A range by name ends with the minute that runs now.
+    A named range ends with the current minute.
     """
     begin, end = _end(params, "begin", zone), _end(params, "end", zone)
     if begin is not None or end is not None:
@@ -71,7 +74,7 @@ def read_range(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> TimeRang
 
 
 def on_grid(begin_ms: int, end_ms: int, span: str = "") -> TimeRange:
-    """The range widened to the finest grid that gives at most POINTS_MAX points."""
+    """The range widened to the smallest step with at most POINTS_MAX points."""
     step_ms = next(
         (step for step in STEPS_MS if (end_ms - begin_ms) / step <= POINTS_MAX), STEPS_MS[-1]
     )
@@ -81,12 +84,12 @@ def on_grid(begin_ms: int, end_ms: int, span: str = "") -> TimeRange:
 
 
 def _end(params: Mapping[str, str], name: str, zone: tzinfo) -> int | None:
-    """One end of the range, in milliseconds; None when it is not given."""
+    """Begin or end of the range, ms; None without the parameter."""
     text = params.get(f"{name}_ms", "")
     if text:
         if not (text.isascii() and text.isdigit() and len(text) <= 14):
-            told = _now("%(name)s must be a time in milliseconds since 1970.")
-            raise ValueError(told % {"name": f"{name}_ms"})
+            error = _now("%(name)s must be a time in milliseconds since 1970.")
+            raise ValueError(error % {"name": f"{name}_ms"})
         return int(text)
     local = params.get(name, "")
     if not local:
@@ -95,10 +98,10 @@ def _end(params: Mapping[str, str], name: str, zone: tzinfo) -> int | None:
         moment = datetime.fromisoformat(local[:TEXT_CHARS_MAX])
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
-        found = int(moment.timestamp() * 1000)
+        time_ms = int(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
-        found = -1
-    if found < 0:
-        told = _now("%(name)s must be a date and time, such as 2026-11-05T13:00.")
-        raise ValueError(told % {"name": name})
-    return found
+        time_ms = -1
+    if time_ms < 0:
+        error = _now("%(name)s must be a date and time, such as 2026-11-05T13:00.")
+        raise ValueError(error % {"name": name})
+    return time_ms

@@ -1,4 +1,4 @@
-"""What the REST resources of analytics answer with."""
+"""Response fields of the analytics resources."""
 
 from typing import Any
 
@@ -6,21 +6,22 @@ from rest_framework import serializers
 
 
 class ScopedSerializer(serializers.Serializer[Any]):
-    """What was looked at, and how fresh it is."""
+    """Time range of the response, and freshness of the lake."""
 
     begin_ms = serializers.IntegerField()
     end_ms = serializers.IntegerField()
     step_ms = serializers.IntegerField()
     committed_ms = serializers.IntegerField(
-        allow_null=True, help_text="When the last job brought data; null when none did yet."
+        allow_null=True, help_text="Commit time of the last trace job; null before the first."
     )
     broken_files = serializers.ListField(
-        child=serializers.CharField(), help_text="Files that could not be read and are missing."
+        child=serializers.CharField(),
+        help_text="Unreadable files of the lake; their records are missing.",
     )
 
 
 class PercentilesSerializer(serializers.Serializer[Any]):
-    """Milliseconds, within 1 %; null where nothing was recorded."""
+    """Percentiles in milliseconds, within 1 %; null without records."""
 
     p50 = serializers.FloatField(allow_null=True)
     p95 = serializers.FloatField(allow_null=True)
@@ -31,25 +32,25 @@ class PercentilesSerializer(serializers.Serializer[Any]):
 class AggregatesSerializer(serializers.Serializer[Any]):
     """Counts, success rates (0 to 1) and latencies."""
 
-    sends = serializers.IntegerField(source="counts.sends", help_text="Tries to send.")
+    sends = serializers.IntegerField(source="counts.sends", help_text="Send attempts.")
     send_failures = serializers.IntegerField(source="counts.send_failures")
     send_success = serializers.FloatField(source="counts.send_success", allow_null=True)
     bytes = serializers.IntegerField(source="counts.bytes")
-    attempts = serializers.IntegerField(source="counts.attempts", help_text="Calls of a listener.")
+    attempts = serializers.IntegerField(source="counts.attempts", help_text="Listener calls.")
     successes = serializers.IntegerField(source="counts.successes")
     failures = serializers.IntegerField(source="counts.failures")
     retries = serializers.IntegerField(source="counts.retries")
     dead_letters = serializers.IntegerField(source="counts.dead_letters")
     deliveries = serializers.IntegerField(
-        source="counts.deliveries", help_text="Messages that a group had for the first time."
+        source="counts.deliveries", help_text="First deliveries of messages to groups."
     )
     consumed = serializers.IntegerField(
-        source="counts.consumed", help_text="Messages that a group consumed with success."
+        source="counts.consumed", help_text="Messages consumed successfully by groups."
     )
     consume_success = serializers.FloatField(source="counts.consume_success", allow_null=True)
-    latency = PercentilesSerializer(help_text="From stored to the first time a listener had it.")
-    end_to_end = PercentilesSerializer(help_text="From the send to the end of the first success.")
-    send_cost = PercentilesSerializer(help_text="How long the producer waited for the broker.")
+    latency = PercentilesSerializer(help_text="From stored to first delivery.")
+    end_to_end = PercentilesSerializer(help_text="From the send call to the first success.")
+    send_cost = PercentilesSerializer(help_text="Duration of the send call.")
 
 
 class PointSerializer(AggregatesSerializer):
@@ -57,7 +58,7 @@ class PointSerializer(AggregatesSerializer):
 
 
 class NamedSerializer(AggregatesSerializer):
-    name = serializers.CharField(allow_null=True, help_text="Null: nobody recorded which.")
+    name = serializers.CharField(allow_null=True, help_text="Null if not recorded.")
 
 
 class SlowDeliverySerializer(serializers.Serializer[Any]):
@@ -70,7 +71,7 @@ class SlowDeliverySerializer(serializers.Serializer[Any]):
     at_ms = serializers.IntegerField()
     stored_ms = serializers.IntegerField(allow_null=True)
     start_ms = serializers.IntegerField(
-        allow_null=True, help_text="When the first listener had it; null when none did."
+        allow_null=True, help_text="First delivery to a listener; null if never delivered."
     )
     latency_ms = serializers.IntegerField(allow_null=True)
     end_to_end_ms = serializers.IntegerField(allow_null=True)
@@ -80,9 +81,9 @@ class SlowDeliverySerializer(serializers.Serializer[Any]):
 
 
 class EdgeSerializer(serializers.Serializer[Any]):
-    """From a producer group to a topic, or from a topic to a consumer group."""
+    """An edge of the topology: producer group to topic, or topic to consumer group."""
 
-    origin = serializers.SerializerMethodField(help_text="Null: nobody recorded which.")
+    origin = serializers.SerializerMethodField(help_text="Null if not recorded.")
     target = serializers.SerializerMethodField()
     kind = serializers.SerializerMethodField(help_text="sends or consumes")
     messages = serializers.IntegerField()
@@ -106,7 +107,7 @@ class EdgeSerializer(serializers.Serializer[Any]):
 
 class StepSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(
-        help_text="sent, stored, delivered, succeeded; beside the way: retried, dead, …"
+        help_text="sent, stored, delivered, succeeded; also retried, dead, never_consumed"
     )
     count = serializers.IntegerField(allow_null=True)
 
@@ -120,7 +121,7 @@ class HeatCellSerializer(serializers.Serializer[Any]):
 
 class SummarySerializer(ScopedSerializer):
     total = AggregatesSerializer()
-    records = serializers.IntegerField(help_text="Trace records in the lake, of all time.")
+    records = serializers.IntegerField(help_text="All trace records of the lake.")
     broken_records = serializers.IntegerField()
     lost_messages = serializers.IntegerField()
 

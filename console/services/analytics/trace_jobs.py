@@ -1,4 +1,4 @@
-"""The jobs of the trace lake: Spark programs (`python -m spark_jobs …`), as kinds of jobs."""
+"""Trace jobs: the Spark programs of the trace lake (`python -m spark_jobs …`) as job kinds."""
 
 import sys
 from typing import Any, Final
@@ -18,13 +18,13 @@ from console.services.jobs.states import State
 
 INGEST: Final = "ingest"
 COMPACT: Final = "compact"
-#: The program did all the rest by then.
+#: Progress after the Spark program, percent; the rest is the day rollups.
 SUMMARIES_PERCENT: Final = 99.0
 
 TITLES: Final[dict[str, tuple[Any, Any]]] = {
     INGEST: (
         _("Refresh analytics"),
-        _("Reads the records that clients wrote to the trace topic since the last run into the lake."),
+        _("Reads the new records of the trace topic into the lake."),
     ),
     "rollup": (
         _("Rebuild aggregates"),
@@ -80,14 +80,14 @@ def register_kinds() -> None:
 
 
 def run_spark(job: Job, control: Control) -> Done:
-    """The work of all of them: the program of the same name, alone with the lake. A run that was
-    killed left nothing that counts, so the next one just goes on."""
-    while _others_at_work(job):
+    """Run the Spark program of the job kind, exclusively on the lake. A killed run leaves no
+    committed files, so the next run needs no repair."""
+    while _has_earlier_run(job):
         control.moved(stage="wait")
         control.wait(1.0)
     namesrv = settings.CONSOLE_CLUSTERS.get(job.cluster, "")
-    told = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
-    job.inputs = {**job.inputs, **told, "lake": str(lake_of(job.cluster))}
+    cluster_inputs = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
+    job.inputs = {**job.inputs, **cluster_inputs, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
     done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
     last = Progress(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
@@ -95,23 +95,23 @@ def run_spark(job: Job, control: Control) -> Done:
     return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
 
 
-def _others_at_work(job: Job) -> bool:
-    """Whether a Spark job of the cluster runs that was there before."""
+def _has_earlier_run(job: Job) -> bool:
+    """True while a Spark job of the cluster that started earlier is running."""
     names = [kind.name for kind in kinds.known() if kind.uses_spark]
     others = Job.objects.filter(cluster=job.cluster, kind__in=names, state=State.RUNNING)
-    first = Q(started_at__lt=job.started_at) | Q(started_at=job.started_at, pk__lt=job.pk)
-    return others.filter(first).exists()
+    earlier = Q(started_at__lt=job.started_at) | Q(started_at=job.started_at, pk__lt=job.pk)
+    return others.filter(earlier).exists()
 
 
 def command_of(kind: str, cluster: str, namesrv: str) -> list[str]:
-    """The program that does a kind of job."""
+    """The command line of a job kind."""
     master = ["--master", settings.SPARK_MASTER] if settings.SPARK_MASTER else []
     source = ["--namesrv", namesrv] if kind == INGEST else []
-    kept = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
+    retention = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
     return [
         *(sys.executable, "-m", "spark_jobs", kind),
         *source,
-        *kept,
+        *retention,
         *("--lake", str(lake_of(cluster))),
         *("--run-dir", str(spark_run_dir())),
         *master,

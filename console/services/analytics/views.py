@@ -1,4 +1,4 @@
-"""The analytics pages: overview, dependency graph, slow messages. Each takes the same scope."""
+"""The analytics pages with a shared scope: overview, topology, slowest messages."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,32 +25,34 @@ from console.services.jobs.models import Job
 from console.services.jobs.states import ACTIVE
 from console.web.dependencies import redis_problem
 
-SLOW_ON_OVERVIEW = 10
+#: Number of slowest messages on the overview.
+SLOWEST_ON_OVERVIEW = 10
+#: Measures with percentiles on the overview.
 MEASURES_SHOWN = ("latency", "send_cost")
-#: When the last job was so long ago, the page says so.
+#: Age of the last trace data from which the page warns, ms.
 OLD_MS = 3_600_000
 
 
 class AnalyticsPage(ClusterPage):
-    """Reads the scope, and what the page shows of the lake."""
+    """Base of the pages: scope, freshness of the lake, results of the page."""
 
     name = "overview"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        wrong = ""
+        range_error = ""
         try:
             scope = read_scope(request.GET, now_ms())
         except ValueError as error:
-            wrong, scope = str(error), read_scope({}, now_ms())
+            range_error, scope = str(error), read_scope({}, now_ms())
         with lake_reader(self.cluster.name) as reader:
-            seen = self.results(reader, scope) if reader.snapshot.run else {}
+            results = self.results(reader, scope) if reader.snapshot.run else {}
             snapshot = reader.snapshot if reader.snapshot.run else None
             freshness = self._freshness(reader, scope)
         return self.show(
             title=self.heading(),
             crumbs=self.crumbs(),
-            status=400 if wrong else 200,
-            wrong_range=wrong,
+            status=400 if range_error else 200,
+            range_error=range_error,
             scope=scope,
             snapshot=snapshot,
             ingest=kinds.find(INGEST),
@@ -58,8 +60,8 @@ class AnalyticsPage(ClusterPage):
             **_scope_context(scope),
             **self._tabs(scope),
             **freshness,
-            **({} if snapshot else self._what_to_do()),
-            **seen,
+            **({} if snapshot else self._requirements()),
+            **results,
         )
 
     def heading(self) -> str:
@@ -69,7 +71,7 @@ class AnalyticsPage(ClusterPage):
         return [Crumb(self.heading())]
 
     def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        """What this page asks the lake."""
+        """Run the queries of the page; returns template variables."""
         raise NotImplementedError
 
     def _freshness(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
@@ -81,7 +83,11 @@ class AnalyticsPage(ClusterPage):
 
     def _tabs(self, scope: Scope) -> dict[str, Any]:
         query = urlencode(_query_of(scope))
-        tabs = [("overview", _("Overview")), ("graph", _("Topology")), ("slow", _("Slowest messages"))]
+        tabs = [
+            ("overview", _("Overview")),
+            ("graph", _("Topology")),
+            ("slow", _("Slowest messages")),
+        ]
         where = {"cluster": self.cluster.name}
         return {
             "tabs": [
@@ -90,8 +96,8 @@ class AnalyticsPage(ClusterPage):
             ]
         }
 
-    def _what_to_do(self) -> dict[str, Any]:
-        """For a lake that is not there yet."""
+    def _requirements(self) -> dict[str, Any]:
+        """Availability of Redis and Spark, shown before the first trace job."""
         return {"redis_problem": redis_problem(), "spark": spark.availability()}
 
     def _active_job(self) -> Job | None:
@@ -99,7 +105,7 @@ class AnalyticsPage(ClusterPage):
 
 
 class OverviewPage(AnalyticsPage):
-    """Everything is in the page but the charts, whose points the page fetches from the API."""
+    """The overview; charts fetch points from the API, all other results are in the page."""
 
     template = "analytics/overview.html"
 
@@ -116,12 +122,12 @@ class OverviewPage(AnalyticsPage):
             "heat": heat,
             "funnel": funnel,
             "funnel_most": max(step.count or 0 for step in funnel),
-            "slowest": queries.slowest(reader, scope, limit=SLOW_ON_OVERVIEW),
+            "slowest": queries.slowest(reader, scope, limit=SLOWEST_ON_OVERVIEW),
         }
 
 
 class GraphPage(AnalyticsPage):
-    """Producer groups, topics and consumer groups, and what goes between them."""
+    """The topology: message flow between producer groups, topics and consumer groups."""
 
     name = "graph"
     template = "analytics/graph.html"
@@ -133,12 +139,12 @@ class GraphPage(AnalyticsPage):
         return _below(self.cluster.name, self.heading())
 
     def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
-        found = queries.edges(reader, scope)
-        return {"edges": found[: queries.ROWS_SHOWN], "graph": graph_of(found)}
+        edges = queries.edges(reader, scope)
+        return {"edges": edges[: queries.ROWS_SHOWN], "graph": graph_of(edges)}
 
 
 class SlowPage(AnalyticsPage):
-    """The messages that waited longest, and those that a group never had."""
+    """Messages with the highest delivery latency, and never-consumed messages."""
 
     name = "slow"
     template = "analytics/slow.html"
@@ -177,13 +183,13 @@ def _scope_context(scope: Scope) -> dict[str, Any]:
 
 
 def _local(ms: int) -> str:
-    """As a field for date and time takes it, in the reader's zone."""
+    """The value of a `datetime-local` field, in the time zone of the user."""
     moment = datetime.fromtimestamp(ms / 1000, UTC).astimezone(timezone.get_current_timezone())
     return moment.strftime("%Y-%m-%dT%H:%M")
 
 
 def _query_of(scope: Scope) -> dict[str, str]:
-    """The query string that asks for the scope again."""
+    """Query parameters of the scope."""
     return _range_of(scope) | _filters_of(scope)
 
 

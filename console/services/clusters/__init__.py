@@ -1,1 +1,1 @@
-"""Clusters: the home page, the overview with live rates, brokers and name servers."""
+"""Clusters: home page, overview with live rates, brokers, broker settings, name servers."""

@@ -18,23 +18,29 @@ from console.web.live.sampler import sample_of
 
 
 class ClusterNameSerializer(serializers.Serializer[Any]):
-    """A cluster this console knows."""
+    """A cluster in the settings of the console."""
 
     name = serializers.CharField()
     namesrv_addr = serializers.CharField()
 
 
 class LoadSerializer(serializers.Serializer[Any]):
-    """Sums over the brokers; null is what none of them told."""
+    """Sums over the brokers; null when no broker reports the metric."""
 
-    in_rate = serializers.FloatField(allow_null=True, help_text="Messages received per second.")
-    out_rate = serializers.FloatField(allow_null=True, help_text="Messages delivered per second.")
+    in_rate = serializers.FloatField(
+        allow_null=True, help_text="Produce rate, messages per second."
+    )
+    out_rate = serializers.FloatField(
+        allow_null=True, help_text="Consume rate, messages per second."
+    )
     in_today = serializers.IntegerField(allow_null=True)
     out_today = serializers.IntegerField(allow_null=True)
     in_total = serializers.IntegerField(allow_null=True, help_text="Since the brokers' start.")
     out_total = serializers.IntegerField(allow_null=True)
     stored_bytes = serializers.IntegerField(allow_null=True)
-    disk_ratio = serializers.FloatField(allow_null=True, help_text="The fullest disk, 0 to 1.")
+    disk_ratio = serializers.FloatField(
+        allow_null=True, help_text="Usage of the fullest disk, 0 to 1."
+    )
 
 
 class BrokerSerializer(serializers.Serializer[Any]):
@@ -44,7 +50,7 @@ class BrokerSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="ref.id", help_text="0 is the master.")
     addr = serializers.CharField(source="ref.addr")
     role = serializers.ChoiceField(choices=["master", "slave"])
-    cluster_name = serializers.CharField(help_text="RocketMQ's own name of its cluster.")
+    cluster_name = serializers.CharField(help_text="The setting `brokerClusterName`.")
     version = serializers.CharField(allow_null=True)
     started_ms = serializers.IntegerField(allow_null=True)
     in_rate = serializers.FloatField(allow_null=True)
@@ -72,12 +78,14 @@ class ClusterSerializer(AnsweredSerializer):
     """A cluster at a glance."""
 
     load = LoadSerializer()
-    topic_count = serializers.IntegerField(help_text="All topics, the system's own among them.")
-    own_topic_count = serializers.IntegerField(help_text="Without system, retry and dead-letter.")
+    topic_count = serializers.IntegerField(help_text="All topics, with system topics.")
+    own_topic_count = serializers.IntegerField(
+        help_text="Without system, retry and dead-letter topics."
+    )
     group_count = serializers.IntegerField()
     total_lag = serializers.IntegerField(allow_null=True)
     dead_letter_count = serializers.IntegerField(
-        allow_null=True, help_text="Null when there are too many groups to ask about each."
+        allow_null=True, help_text="Null when the cluster has too many groups to query."
     )
     dead_letters = DeadLettersSerializer(many=True, allow_null=True)
     brokers = BrokerSerializer(many=True)
@@ -88,7 +96,7 @@ class BrokerListSerializer(AnsweredSerializer):
 
 
 class BrokerProcessSerializer(serializers.Serializer[Any]):
-    """A broker process with its runtime table and settings, in RocketMQ's own keys and words."""
+    """A broker process: runtime table and settings, with the keys and values of RocketMQ."""
 
     broker = BrokerSerializer(source="row")
     runtime = serializers.DictField(source="table", child=serializers.CharField())
@@ -120,7 +128,7 @@ class BrokerLoadSerializer(serializers.Serializer[Any]):
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    """What the live feed sends, asked for once."""
+    """One sample of the live feed."""
 
     type = serializers.CharField()
     at_ms = serializers.IntegerField()
@@ -134,7 +142,7 @@ class SampleSerializer(serializers.Serializer[Any]):
 
 
 class ClusterList(APIView):
-    """The clusters of this console, from its settings; none of them is asked."""
+    """The clusters in the settings of the console; the list sends no request to a cluster."""
 
     @extend_schema(responses=ClusterNameSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -152,7 +160,7 @@ class ClusterOne(ClusterResource):
 class LoadNow(ClusterResource):
     @extend_schema(responses=SampleSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """One sample of the live feed, for browsers that cannot keep a WebSocket open."""
+        """One sample of the live feed, for browsers without a WebSocket."""
         answer = self.cluster.ask(broker_rows)
         sample = sample_of(answer.value, {}, answer.asked_at_ms)
         sample["failures"] = [asdict(failure) for failure in answer.failures]
@@ -180,7 +188,7 @@ class BrokerOne(ClusterResource):
 class NameServerList(ClusterResource):
     @extend_schema(responses=NameServerListSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """All configured name servers; `failure` tells why one did not answer."""
+        """All configured name servers; `failure` is the reason of a missing answer."""
         answer = self.cluster.ask(name_servers)
         items = NameServerSerializer(answer.value, many=True).data
         return Response({"items": items, **told_with(answer)})

@@ -1,4 +1,4 @@
-"""Pages of brokers' settings: compare them, change one with the difference shown before, undo."""
+"""Pages of broker settings: compare brokers, preview and make a change, undo a change."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -33,7 +33,7 @@ from console.resources.models import Kind
 from console.resources.undo import UndoPage
 from console.services.clusters.setting_docs import meanings
 
-SHOW = ("differing", "changed", "changeable")
+FILTERS = ("differing", "changed", "changeable")
 
 
 class SettingForm(BrokersForm):
@@ -42,14 +42,14 @@ class SettingForm(BrokersForm):
     )
 
 
-def passing(state: ClusterSettings, show: str, search: str) -> list[Setting]:
-    """The settings of a filter whose key, value or meaning holds every searched word."""
+def matching(state: ClusterSettings, show: str, search: str) -> list[Setting]:
+    """The settings of the filter `show` whose key, value or meaning contains every search word."""
     words = search.lower().split()
     docs = meanings()
     return [
         setting
         for setting in state.settings
-        if _passes(setting, show)
+        if _in_filter(setting, show)
         and all(
             word
             in f"{setting.name} {' '.join(setting.values.values())} "
@@ -59,7 +59,7 @@ def passing(state: ClusterSettings, show: str, search: str) -> list[Setting]:
     ]
 
 
-def _passes(setting: Setting, show: str) -> bool:
+def _in_filter(setting: Setting, show: str) -> bool:
     if show == "differing":
         return setting.differs and not setting.own
     if show == "changed":
@@ -68,22 +68,24 @@ def _passes(setting: Setting, show: str) -> bool:
 
 
 class SettingsPage(ClusterPage):
-    """Every key with its value on each broker, and which of them differ."""
+    """Every setting with the value of each broker; differences are marked."""
 
     template = "clusters/settings.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(broker_settings)
         show, search = request.GET.get("show", ""), request.GET.get("q", "").strip()[:255]
-        found = passing(answer.value, show, search)
+        settings = matching(answer.value, show, search)
         docs = meanings()
         return self.show(
             title=_("Broker settings"),
             answer=answer,
             state=answer.value,
-            lines=[(setting, docs.get(setting.name, "")) for setting in found],
-            show=show if show in SHOW else "",
-            counts=[(name, label_of(name), len(passing(answer.value, name, ""))) for name in SHOW],
+            lines=[(setting, docs.get(setting.name, "")) for setting in settings],
+            show=show if show in FILTERS else "",
+            counts=[
+                (name, label_of(name), len(matching(answer.value, name, ""))) for name in FILTERS
+            ],
             search=search,
         )
 
@@ -99,33 +101,37 @@ def label_of(show: str) -> str:
 
 @needs(Need.ADMIN)
 class SettingPage(ClusterPage):
-    """One key: its values, a form, what it would change, and what was changed before."""
+    """One setting: values of the brokers, form with preview, earlier changes with undo."""
 
     template = "clusters/setting.html"
     actions = {"post": "broker.configure"}
 
     def get(self, request: HttpRequest, cluster: str, key: str) -> HttpResponse:
-        state, setting = self.found(key)
-        return self.form(state, setting, self.filled(state, setting))
+        state, setting = self.current(key)
+        return self.form(state, setting, self.setting_form(state, setting))
 
     def post(self, request: HttpRequest, cluster: str, key: str) -> HttpResponse:
-        state, setting = self.found(key)
-        form = self.filled(state, setting, request.POST)
+        state, setting = self.current(key)
+        form = self.setting_form(state, setting, request.POST)
         if not form.is_valid() or "change" in request.POST:
             return self.form(state, setting, form, status=200 if form.is_valid() else 422)
-        wanted, brokers = {key: form.cleaned_data["value"]}, form.cleaned_data["brokers"]
-        lines = differences(state, wanted, brokers)
+        new_values, brokers = {key: form.cleaned_data["value"]}, form.cleaned_data["brokers"]
+        lines = differences(state, new_values, brokers)
         if not lines or "save" not in request.POST:
-            return self.form(state, setting, form, changes=lines, asked=True)
-        act: dict[str, Any] = {"cluster": cluster, "target": key, "before": dict(setting.values)}
+            return self.form(state, setting, form, changes=lines, previewed=True)
+        audit_fields: dict[str, Any] = {
+            "cluster": cluster,
+            "target": key,
+            "before": dict(setting.values),
+        }
         try:
-            with audited(request, "broker.configure", **act) as entry:
+            with audited(request, "broker.configure", **audit_fields) as entry:
                 etag = request.POST.get("etag")
-                outcomes = self.cluster.do(change_settings, wanted, brokers, etag)
-                entry.after = wanted
+                outcomes = self.cluster.do(change_settings, new_values, brokers, etag)
+                entry.after = new_values
                 entry.outcomes(outcomes)
-        except Conflict as changed:
-            messages.error(request, f"{changed.detail} {changed.hint}")
+        except Conflict as conflict:
+            messages.error(request, f"{conflict.detail} {conflict.hint}")
             return redirect("clusters:setting", cluster, key)
         except GatewayError as refused:
             form.add_error("value", str(refused.detail))
@@ -134,15 +140,17 @@ class SettingPage(ClusterPage):
         tell_outcomes(request, outcomes, _("“%s” is changed.") % key)
         return redirect("clusters:setting", cluster, key)
 
-    def found(self, key: str) -> tuple[ClusterSettings, Setting]:
+    def current(self, key: str) -> tuple[ClusterSettings, Setting]:
         state = self.cluster.ask(broker_settings).value
-        setting = next((one for one in state.settings if one.name == key), None)
+        setting = next((setting for setting in state.settings if setting.name == key), None)
         if setting is None:
             raise NotFound(_("No broker has a setting “%s”.") % key)
         check_changeable({key: ""})
         return state, setting
 
-    def filled(self, state: ClusterSettings, setting: Setting, data: Any = None) -> SettingForm:
+    def setting_form(
+        self, state: ClusterSettings, setting: Setting, data: Any = None
+    ) -> SettingForm:
         first = next(iter(setting.values.values()))
         form = SettingForm(data, initial={"value": first})
         form.offer_brokers(state.brokers)
@@ -155,7 +163,7 @@ class SettingPage(ClusterPage):
         form: SettingForm,
         *,
         status: int = 200,
-        **more: Any,
+        **context: Any,
     ) -> HttpResponse:
         back = reverse("clusters:settings", args=[self.cluster.name])
         return self.show(
@@ -168,7 +176,7 @@ class SettingPage(ClusterPage):
             etag=state.etag,
             back=back,
             past=history.recent(self.cluster.name, Kind.BROKER, setting.name),
-            **more,
+            **context,
         )
 
 
@@ -179,15 +187,15 @@ class SettingUndoPage(UndoPage):
 
     def present(self, name: str) -> dict[tuple[str, str], Any]:
         state = self.cluster.ask(broker_settings).value
-        setting = next((one for one in state.settings if one.name == name), None)
+        setting = next((setting for setting in state.settings if setting.name == name), None)
         values = setting.values if setting is not None else {}
         return {(broker, name): value for broker, value in values.items()}
 
     def restore(self, name: str, lines: Sequence[FieldChange]) -> Sequence[BrokerOutcome]:
         outcomes: list[BrokerOutcome] = []
         ordered = sorted(lines, key=lambda line: str(line.before))
-        for before, of_value in groupby(ordered, key=lambda line: line.before):
-            brokers = [line.broker for line in of_value]
+        for before, same_value in groupby(ordered, key=lambda line: line.before):
+            brokers = [line.broker for line in same_value]
             outcomes += self.cluster.do(change_settings, {name: before or ""}, brokers)
         return outcomes
 

@@ -1,4 +1,4 @@
-"""/api/v1/clusters: the list of clusters, and one of them."""
+"""/api/v1/clusters: the list of clusters, and the overview of one cluster."""
 
 from django.urls import path
 

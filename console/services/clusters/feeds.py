@@ -4,9 +4,9 @@
 
     {"type": "history", "interval_ms": 2000, "samples": [sample, …]}    once, at the start
     {"type": "sample", "at_ms": …, "in_rate": …, "out_rate": …, …}      every interval
-    {"type": "lost", "at_ms": …, "reason": "…"}                         instead, in trouble
+    {"type": "lost", "at_ms": …, "reason": "…"}                         while no broker answers
 
-GET /api/v1/clusters/<cluster>/load answers one sample, for browsers whose socket is gone.
+GET /api/v1/clusters/<cluster>/load answers one sample, for browsers without a WebSocket.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from console.web.live.sampler import INTERVAL_S, Sampler, sampler_of
 
 
 class OverviewFeed(ClusterFeed):
-    """The load of one cluster, from the one sampler that all viewers share."""
+    """The load of a cluster; all viewers of the cluster share one sampler."""
 
     channel_layer_alias = "local"
     sampler: Sampler | None = None
@@ -39,5 +39,5 @@ class OverviewFeed(ClusterFeed):
             await self.channel_layer.group_discard(self.sampler.group, self.channel_name)
 
     async def overview_sample(self, event: dict[str, Any]) -> None:
-        """From the channel layer, under the name `overview.sample`."""
+        """Handle `overview.sample` messages of the channel layer."""
         await self.send_json(event["sample"])

@@ -1,4 +1,4 @@
-"""What the keys of a broker mean, from the tables of docs/settings.md where they are at hand."""
+"""Meanings of broker settings, from the tables of docs/settings.md if the file is installed."""
 
 import re
 from functools import cache
@@ -11,7 +11,7 @@ DOCUMENT = "docs/settings.md"
 
 @cache
 def meanings() -> dict[str, str]:
-    """By key: the last column of its row, without marks; empty when the document is not there."""
+    """Meaning by key: the last column of the row, without backticks; {} without the document."""
     path = settings.BASE_DIR / DOCUMENT
     if not path.exists():
         return {}

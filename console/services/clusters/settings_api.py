@@ -1,4 +1,4 @@
-"""REST resource of brokers' settings: compared over the cluster, changed with a dry run first."""
+"""REST resource of broker settings: comparison over the cluster, changes with dry run."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from console.gateway.brokers.settings import (
 from console.gateway.changes import check_unchanged
 from console.resources import history
 from console.resources.models import Kind
-from console.services.clusters.configuration import SHOW, passing
+from console.services.clusters.configuration import FILTERS, matching
 from console.services.clusters.setting_docs import meanings
 
 KEYS_MAX = 100
@@ -32,13 +32,15 @@ KEY_CHARS_MAX = 255
 
 
 class SettingSerializer(serializers.Serializer[Any]):
-    """One key over all brokers; a secret's value is hidden."""
+    """One setting with the values of all brokers; values of secrets are hidden."""
 
     name = serializers.CharField()
     values = serializers.DictField(child=serializers.CharField(), help_text="By broker.")
-    default = serializers.CharField(allow_null=True, help_text="Gantry's; null for other keys.")
+    default = serializers.CharField(
+        allow_null=True, help_text="Default of Gantry; null for unknown keys."
+    )
     differs = serializers.BooleanField()
-    own = serializers.BooleanField(help_text="It says who or where the broker is, so it differs.")
+    own = serializers.BooleanField(help_text="Identity or address of the broker; always differs.")
     changeable = serializers.BooleanField()
     meaning = serializers.SerializerMethodField(help_text="From Gantry's documentation.")
 
@@ -52,7 +54,7 @@ class SettingsSerializer(AnsweredSerializer):
 
 
 class SettingsPatchSerializer(BodySerializer):
-    """New values by key; every broker takes all of them or none."""
+    """New values by key; a broker applies all of the values or none."""
 
     settings = serializers.DictField(
         child=serializers.CharField(max_length=VALUE_CHARS_MAX, allow_blank=True), allow_empty=False
@@ -61,7 +63,7 @@ class SettingsPatchSerializer(BodySerializer):
         child=serializers.CharField(max_length=KEY_CHARS_MAX),
         required=False,
         max_length=1_000,
-        help_text="Only these brokers; all when left out.",
+        help_text="Broker names; all brokers if absent.",
     )
 
     def validate_settings(self, value: dict[str, str]) -> dict[str, str]:
@@ -76,16 +78,18 @@ class BrokerSettings(ClusterResource):
     @extend_schema(
         parameters=[
             OpenApiParameter("q", OpenApiTypes.STR, description="Words in key, value or meaning."),
-            OpenApiParameter("show", OpenApiTypes.STR, enum=list(SHOW)),
+            OpenApiParameter("show", OpenApiTypes.STR, enum=list(FILTERS)),
         ],
         responses=SettingsSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """Every key with its value on each broker. `ETag` names this state."""
+        """Every setting with the value of each broker. `ETag` identifies the state."""
         answer = self.cluster.ask(broker_settings)
         params = request.query_params
-        found = passing(answer.value, params.get("show", ""), params.get("q", "")[:KEY_CHARS_MAX])
-        items = SettingSerializer(found, many=True).data
+        settings = matching(
+            answer.value, params.get("show", ""), params.get("q", "")[:KEY_CHARS_MAX]
+        )
+        items = SettingSerializer(settings, many=True).data
         body = {"brokers": answer.value.brokers, "items": items, **told_with(answer)}
         return Response(body, headers={"ETag": f'"{answer.value.etag}"'})
 
@@ -96,26 +100,30 @@ class BrokerSettings(ClusterResource):
     )
     @needs(Need.ADMIN)
     def patch(self, request: Request, cluster: str) -> Response:
-        """Change keys that may change while brokers run; brokers judge the values."""
+        """Change settings of running brokers; the brokers validate the values."""
         form = SettingsPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        wanted, brokers = form.validated_data["settings"], form.validated_data.get("brokers")
+        new_values, brokers = form.validated_data["settings"], form.validated_data.get("brokers")
         state = self.cluster.ask(broker_settings).value
-        names = ", ".join(sorted(wanted))
-        before = {one.name: dict(one.values) for one in state.settings if one.name in wanted}
-        act: dict[str, Any] = {"cluster": cluster, "target": names, "before": before}
+        names = ", ".join(sorted(new_values))
+        before = {
+            setting.name: dict(setting.values)
+            for setting in state.settings
+            if setting.name in new_values
+        }
+        audit_fields: dict[str, Any] = {"cluster": cluster, "target": names, "before": before}
         if read_flag(request, "dry_run"):
-            check_changeable(wanted)
+            check_changeable(new_values)
             check_unchanged(expected_etag(request), state.etag)
-            return Response(dry_run_body(names, differences(state, wanted, brokers)))
-        with audited(request, "broker.configure", **act) as entry:
-            check_changeable(wanted)
-            lines = differences(state, wanted, brokers)
+            return Response(dry_run_body(names, differences(state, new_values, brokers)))
+        with audited(request, "broker.configure", **audit_fields) as entry:
+            check_changeable(new_values)
+            lines = differences(state, new_values, brokers)
             etag = expected_etag(request)
-            outcomes = self.cluster.do(change_settings, wanted, brokers, etag)
-            entry.after = wanted
+            outcomes = self.cluster.do(change_settings, new_values, brokers, etag)
+            entry.after = new_values
             entry.outcomes(outcomes)
-        for key in wanted:
+        for key in new_values:
             of_key = [line for line in lines if line.field == key]
             history.keep(request.user, cluster, Kind.BROKER, key, of_key, outcomes)
         return self.changed(names, outcomes)

@@ -8,7 +8,7 @@ app_name = "clusters"
 
 urlpatterns = [
     path("", views.OverviewPage.as_view(), name="overview"),
-    path("behind/", views.BehindPart.as_view(), name="behind"),
+    path("behind/", views.HighestLagPart.as_view(), name="behind"),
     path("brokers/", views.BrokersPage.as_view(), name="brokers"),
     path("brokers/<str:broker>/", views.BrokerPage.as_view(), name="broker"),
     path("broker-settings/", configuration.SettingsPage.as_view(), name="settings"),

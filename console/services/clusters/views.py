@@ -23,16 +23,15 @@ from console.gateway.dead_letters.causes import DeadLetterCause, newest_causes
 from console.gateway.overview import DeadLetters, Overview, overview
 from console.web.dependencies import redis_problem
 
-#: Groups with dead letters that the overview names.
-DYING_SHOWN = 5
-
-
-CLUSTERS_AT_ONCE_MAX = 16
+#: Maximum number of groups with dead letters on the overview.
+DEAD_LETTER_GROUPS_SHOWN = 5
+#: Maximum number of clusters queried in parallel for the home page.
+PARALLEL_CLUSTERS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCard:
-    """A cluster on the home page: its overview, or why there is none."""
+    """A cluster on the home page: the overview, or the error of the request."""
 
     cluster: Cluster
     answer: Answer[Overview] | None
@@ -41,14 +40,14 @@ class ClusterCard:
 
     @property
     def state(self) -> str:
-        """`up`, `partly` when a broker is silent, or `down`."""
+        """`up`, `partly` when a broker does not answer, or `down`."""
         if self.answer is None or not self.answer.value.brokers:
             return "down"
         return "partly" if self.answer.value.silent else "up"
 
 
 class HomePage(Page):
-    """All clusters; with only one there is nothing to choose."""
+    """All clusters; with a single cluster, redirects to the overview of the cluster."""
 
     template = "clusters/home.html"
 
@@ -56,8 +55,8 @@ class HomePage(Page):
         clusters = gateway.clusters()
         if len(clusters) == 1:
             return redirect("clusters:overview", cluster=clusters[0].name)
-        # Together, so that one that does not answer keeps nobody waiting for the others.
-        with ThreadPoolExecutor(CLUSTERS_AT_ONCE_MAX) as pool:
+        # In parallel: the page waits for the slowest cluster, not for the sum of all timeouts.
+        with ThreadPoolExecutor(PARALLEL_CLUSTERS_MAX) as pool:
             cards = list(pool.map(_card, clusters))
         return self.show(title=_("Clusters"), cards=cards)
 
@@ -71,7 +70,7 @@ def _card(cluster: Cluster) -> ClusterCard:
 
 
 class OverviewPage(ClusterPage):
-    """Rates, brokers and who is behind; `overview.js` makes it live."""
+    """Rates, brokers and groups with the highest lag; `overview.js` updates the page live."""
 
     template = "clusters/overview.html"
 
@@ -81,28 +80,32 @@ class OverviewPage(ClusterPage):
             title=_("Overview"),
             answer=answer,
             overview=answer.value,
-            dying=dying(self.cluster, answer.value),
+            dead_letter_groups=dead_letter_groups(self.cluster, answer.value),
             redis_problem=redis_problem(),
         )
 
 
-class BehindPart(ClusterPage):
-    """The groups with the most messages before them; the overview fetches it again and again."""
+class HighestLagPart(ClusterPage):
+    """The groups with the highest lag; the overview page polls this part."""
 
     template = "clusters/highest_lag.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        found = self.cluster.ask(overview).value
+        current = self.cluster.ask(overview).value
         return self.show(
-            title=_("Highest lag"), overview=found, dying=dying(self.cluster, found)
+            title=_("Highest lag"),
+            overview=current,
+            dead_letter_groups=dead_letter_groups(self.cluster, current),
         )
 
 
-def dying(cluster: Cluster, found: Overview) -> list[tuple[DeadLetters, DeadLetterCause | None]]:
-    """The groups with the most dead letters, each with the reason of its newest one."""
-    shown = (found.dead_letters or ())[:DYING_SHOWN]
-    reasons = cluster.ask(newest_causes, tuple(each.group for each in shown)).value
-    return [(each, reasons.get(each.group)) for each in shown]
+def dead_letter_groups(
+    cluster: Cluster, overview: Overview
+) -> list[tuple[DeadLetters, DeadLetterCause | None]]:
+    """The groups with the most dead letters, with the cause of the newest dead letter."""
+    shown = (overview.dead_letters or ())[:DEAD_LETTER_GROUPS_SHOWN]
+    causes = cluster.ask(newest_causes, tuple(row.group for row in shown)).value
+    return [(row, causes.get(row.group)) for row in shown]
 
 
 class BrokersPage(ClusterPage):
@@ -115,7 +118,7 @@ class BrokersPage(ClusterPage):
 
 
 class BrokerPage(ClusterPage):
-    """One broker name: its processes, what they tell about themselves, how they are set."""
+    """One broker name: processes with runtime metrics and settings."""
 
     template = "clusters/broker.html"
 
@@ -137,9 +140,11 @@ class BrokerPage(ClusterPage):
         )
 
 
-def _shown(processes: tuple[BrokerDetail, ...], wanted: str) -> BrokerDetail:
-    """The process with the id that was asked for, else the first one."""
-    return next((one for one in processes if str(one.row.ref.id) == wanted), processes[0])
+def _shown(processes: tuple[BrokerDetail, ...], broker_id: str) -> BrokerDetail:
+    """The process with the broker id, else the first process."""
+    return next(
+        (process for process in processes if str(process.row.ref.id) == broker_id), processes[0]
+    )
 
 
 def _settings(detail: BrokerDetail, search: str) -> list[tuple[str, Any]]:

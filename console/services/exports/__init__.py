@@ -1,1 +1,1 @@
-"""Exports: rows as files, and the lists of the console exported as jobs."""
+"""Exports: row files (JSON Lines, CSV, XLSX), and list exports as jobs."""

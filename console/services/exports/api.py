@@ -1,4 +1,4 @@
-"""REST twin of the page that exports lists."""
+"""REST resource of list exports."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ NAME_CHARS_MAX = 64
 
 
 class TableExportSerializer(ExportFileSerializer):
-    """Which list, as its page and resource show it, and the kind of file."""
+    """The list with search, filter and ordering, and the file format."""
 
     table = serializers.ChoiceField(choices=tables.known())
     q = serializers.CharField(max_length=SEARCH_CHARS_MAX, default="", allow_blank=True)
@@ -31,20 +31,22 @@ class TableExportSerializer(ExportFileSerializer):
         help_text="The `type` of topics, `show` of groups, `role` of clients.",
     )
     ordering = serializers.CharField(
-        max_length=NAME_CHARS_MAX, default="name", help_text="As of the list's own resource."
+        max_length=NAME_CHARS_MAX,
+        default="name",
+        help_text="An ordering of the resource of the list.",
     )
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        table = tables.find(given["table"])
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        table = tables.find(values["table"])
         assert table is not None
-        if given["filter"] and given["filter"] not in table.choices:
+        if values["filter"] and values["filter"] not in table.choices:
             raise ValidationError({"filter": [_expected(table.choices)]})
         orderings = table.listing.orderings if table.listing else ["name"]
-        if given["ordering"] not in orderings:
+        if values["ordering"] not in orderings:
             raise ValidationError({"ordering": [_expected(orderings)]})
-        if given["q"] and table.listing is None:
+        if values["q"] and table.listing is None:
             raise ValidationError({"q": ["This list has no search."]})
-        return super().validate(given)
+        return super().validate(values)
 
 
 class TableExports(ClusterResource):
@@ -55,26 +57,26 @@ class TableExports(ClusterResource):
         responses={202: ExportStartedSerializer},
         examples=[
             OpenApiExample(
-                "groups that are behind, worst first",
+                "groups with lag, highest lag first",
                 {"table": "groups", "filter": "behind", "ordering": "-lag", "format": "xlsx"},
                 request_only=True,
             )
         ],
     )
     def post(self, request: Request, cluster: str) -> Response:
-        """Export a list: 202 with its job. 409 while the list has one.
+        """Export a list: 202 with the job; 409 while an export of the list is active.
 
-        Columns are called as in the list's resource. What nobody could tell is null, or an empty
-        cell; the job's outputs count the brokers that did not tell.
+        Columns have the field names of the list resource. Unknown values are null, or empty cells;
+        the outputs of the job count the brokers with missing metrics.
         """
         serializer = TableExportSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wish = dict(serializer.validated_data)
-        with audited(request, START_ACTION, cluster=cluster, target=wish["table"]) as entry:
-            job = export_job.begin(self.cluster, wish, by=request.user)
-            entry.after = {"job": job.pk, **wish}
-        where = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
-        return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": where})
+        inputs = dict(serializer.validated_data)
+        with audited(request, START_ACTION, cluster=cluster, target=inputs["table"]) as entry:
+            job = export_job.begin(self.cluster, inputs, by=request.user)
+            entry.after = {"job": job.pk, **inputs}
+        location = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
+        return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": location})
 
 
 def _expected(names: Any) -> str:

@@ -1,4 +1,4 @@
-"""The area of exports; buttons of lists lead to it."""
+"""The area of exports, opened by the export buttons of lists."""
 
 from django.utils.translation import gettext_lazy as _
 

@@ -1,4 +1,4 @@
-"""The job that writes a list into a file: all rows of the list, or as many as were asked for."""
+"""The job that writes a list into a file: all rows, or the first rows up to a maximum."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,55 +21,55 @@ KIND: Final = "export-table"
 
 
 def begin(
-    cluster: Cluster, wish: dict[str, Any], *, by: AbstractBaseUser | AnonymousUser | None
+    cluster: Cluster, inputs: dict[str, Any], *, by: AbstractBaseUser | AnonymousUser | None
 ) -> Job:
-    """Start an export of a table. Raises AlreadyActive while the table has one."""
-    return tasks.start(cluster.name, KIND, scope=wish["table"], inputs=wish, by=by)
+    """Start an export of a list. Raises AlreadyActive while an export of the list is active."""
+    return tasks.start(cluster.name, KIND, scope=inputs["table"], inputs=inputs, by=by)
 
 
 def work(job: Job, control: "Control") -> Done:
-    """Write the file of a job. A cluster that does not answer for a moment is asked again."""
-    wish = job.inputs
-    table = tables.find(wish["table"])
+    """Write the file of a job; requests to the cluster are retried."""
+    inputs = job.inputs
+    table = tables.find(inputs["table"])
     if table is None:
-        raise JobFailed(f"no table {wish['table']!r}")
+        raise JobFailed(f"the console has no list {inputs['table']!r}")
     cluster = gateway.cluster(job.cluster)
-    found = with_retries(control, lambda: found_whole(cluster, table, wish))
-    most = min(wish["most"], found.total)
-    name = f"{table.name}.{wish['format']}"
+    listing = with_retries(control, lambda: complete_rows(cluster, table, inputs))
+    most = min(inputs["most"], listing.total)
+    name = f"{table.name}.{inputs['format']}"
     with files.writing(job.pk, name) as file:
-        rows, silent = _written(table, found, wish["format"], most, file, control)
+        rows, silent = _written(table, listing, inputs["format"], most, file, control)
     return Done(
         done=rows,
         outputs={
             "rows": rows,
-            "left_out": found.total - rows,
-            "not_looked_at": found.left_out,
+            "left_out": listing.total - rows,
+            "not_looked_at": listing.left_out,
             "silent_brokers": len(silent),
         },
     )
 
 
-def found_whole(cluster: Cluster, table: Table, wish: dict[str, Any]) -> Found:
-    """A broker whose rows are missing is an error, for a file must not have holes."""
-    found = table.found(cluster, Asked(wish["q"], wish["filter"], wish["ordering"]))
-    if found.failures:
-        raise GatewayError(found.failures[0].reason, failures=found.failures)
-    return found
+def complete_rows(cluster: Cluster, table: Table, inputs: dict[str, Any]) -> Found:
+    """All rows of the list. Raises GatewayError when rows of a broker are missing."""
+    listing = table.found(cluster, Asked(inputs["q"], inputs["filter"], inputs["ordering"]))
+    if listing.failures:
+        raise GatewayError(listing.failures[0].reason, failures=listing.failures)
+    return listing
 
 
 def _written(
-    table: Table, found: Found, kind: str, most: int, file: Any, control: "Control"
+    table: Table, listing: Found, kind: str, most: int, file: Any, control: "Control"
 ) -> tuple[int, set[str]]:
-    """How many rows were written, and the brokers that did not tell some number of them."""
+    """Write the rows; returns the row count and the brokers with missing metrics."""
     rows, silent = 0, set()
     with writer(kind, file, table.all_columns, cut=tables.CUT) as writing:
-        parts = iter(found.parts)
+        parts = iter(listing.parts)
         while rows < most and (part := _next(parts)) is not None:
             for row in part.rows[: most - rows]:
                 writing.write(table.row(row))
                 rows += 1
-            silent |= {each.broker for each in part.failures}
+            silent |= {failure.broker for failure in part.failures}
             control.moved(stage="read", done=rows, total=most, outputs={"rows": rows})
             control.check()
     return rows, silent

@@ -1,10 +1,10 @@
-"""Rows as files: a JSON object a line, CSV, or a sheet for a spreadsheet program.
+"""Row files: JSON Lines, CSV, or XLSX.
 
     with writer("csv", file, ("name", "lag"), cut="is_cut") as writing:
         writing.write({"name": "orders", "lag": 7, "is_cut": False})
 
-No cell is ever a formula: in CSV a text that would begin one gets an apostrophe in front, in XLSX
-every text is written as text. What is None is null in JSON, and an empty cell elsewhere.
+Cells never hold formulas: a CSV text that starts like a formula gets an apostrophe in front, XLSX
+cells have the type text. None becomes null in JSON, and an empty cell in CSV and XLSX.
 """
 
 import csv
@@ -17,35 +17,40 @@ from typing import IO, Any, Final, Protocol
 import msgspec
 import xlsxwriter
 
-#: The kinds of files, which are their suffixes too.
+#: File formats by file name suffix.
 FORMATS: Final = {"jsonl": "JSON Lines", "csv": "CSV", "xlsx": "XLSX"}
+#: Maximum row count of a file.
 ROWS_MAX: Final = 1_000_000
+#: Default of the maximum row count in forms and the API.
 ROWS_USUAL: Final = 100_000
-#: Programs that open sheets want all of one in memory.
+#: Maximum row count of an XLSX file: spreadsheet programs load the whole file into memory.
 SHEET_ROWS_MAX: Final = 200_000
-#: A cell that begins so is a formula to a spreadsheet program.
+#: First characters of formulas in spreadsheet programs.
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-#: What a cell of XLSX holds.
+#: Maximum text length of an XLSX cell, characters.
 CELL_CHARS_MAX: Final = 32_767
+#: Block size of file copies, bytes.
 COPY_BYTES: Final = 1024 * 1024
 
 
 class Output(Protocol):
-    """Where bytes of a file go."""
+    """A binary file, or another receiver of bytes."""
 
     def write(self, data: bytes, /) -> int: ...
 
 
 class RowWriter(Protocol):
-    """Takes rows one by one."""
+    """A writer of rows, in file order."""
 
     def write(self, row: dict[str, Any]) -> None: ...
 
 
 @contextmanager
 def writer(kind: str, output: Output, columns: Sequence[str], *, cut: str) -> Iterator[RowWriter]:
-    """The writer of a kind of file; the file is whole when the block ends. `cut` is the column that
-    becomes true in a row one of whose texts was too long for a cell."""
+    """A writer for the format `kind`; the file is complete at the end of the block.
+
+    `cut` names the column that is true in rows with a text truncated to the cell limit (XLSX).
+    """
     if kind == "jsonl":
         yield _JsonLines(output)
     elif kind == "csv":
@@ -67,11 +72,11 @@ class _Csv:
     def __init__(self, output: Output, columns: Sequence[str]) -> None:
         self._output = output
         self._columns = columns
-        # The mark tells spreadsheet programs that the file is UTF-8.
+        # Spreadsheet programs detect UTF-8 by the byte-order mark.
         output.write(b"\xef\xbb\xbf" + _csv_line(columns))
 
     def write(self, row: dict[str, Any]) -> None:
-        self._output.write(_csv_line([_harmless(_cell(row[name])) for name in self._columns]))
+        self._output.write(_csv_line([_escape_formula(_cell(row[name])) for name in self._columns]))
 
 
 class _Sheet:
@@ -99,7 +104,7 @@ class _Sheet:
 
 @contextmanager
 def _sheet(output: Output, columns: Sequence[str], cut: str) -> Iterator[_Sheet]:
-    """Rows go to disk as they come; the sheet is packed at the end."""
+    """A sheet in constant memory: rows go to a temporary file, packed as XLSX at the end."""
     with tempfile.TemporaryFile() as file:
         book = xlsxwriter.Workbook(
             file, {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
@@ -123,7 +128,7 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _harmless(value: Any) -> Any:
+def _escape_formula(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

@@ -1,4 +1,4 @@
-"""What all exports are asked for and answer by the API, whatever their rows are."""
+"""Request and response fields shared by all exports of the API."""
 
 from typing import Any
 
@@ -10,16 +10,18 @@ from console.services.exports.files import FORMATS, ROWS_MAX, ROWS_USUAL, SHEET_
 
 
 class ExportFileSerializer(BodySerializer):
-    """The kind of file, and how many rows it may have."""
+    """The file format, and the maximum row count."""
 
     format = serializers.ChoiceField(choices=list(FORMATS), default="jsonl")
     most = serializers.IntegerField(min_value=1, max_value=ROWS_MAX, default=ROWS_USUAL)
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given["format"] == "xlsx" and given["most"] > SHEET_ROWS_MAX:
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        if values["format"] == "xlsx" and values["most"] > SHEET_ROWS_MAX:
             raise ValidationError({"most": [f"At most {SHEET_ROWS_MAX} rows."]})
-        return given
+        return values
 
 
 class ExportStartedSerializer(serializers.Serializer[Any]):
-    job = serializers.IntegerField(help_text="Its state and file are below `/jobs`.")
+    job = serializers.IntegerField(
+        help_text="Job number; state and file of the job are below `/jobs`."
+    )

@@ -1,9 +1,9 @@
-"""Lists of the console as files. An area that has lists registers them in the `ready` of its apps:
+"""Registry of exportable lists. An area registers lists in `ready` of the app config:
 
     tables.register(Table("topics", _("Topics"), "topics:list", COLUMNS, found, listing=…))
 
-`found` asks the cluster as the page does, so the file has what the page would show on all its
-pages. The numbers of rows are asked for part by part while the file is written.
+`found` queries the cluster like the page of the list, so the file equals all pages of the list.
+Metrics of rows are queried part by part while the file is written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +16,11 @@ from console.frame.numbered import Line, Numbered
 from console.frame.tables import Columns
 from console.gateway import BrokerFailure, Cluster
 
-#: Rows whose numbers are asked for at once.
+#: Row count of a part; metrics are queried for one part at a time.
 PART_ROWS: Final = 50
+#: Suffix of time columns, which hold milliseconds since 1970.
 MS: Final = "_ms"
+#: Column that is true in rows with truncated texts.
 CUT: Final = "is_cut"
 
 T = TypeVar("T")
@@ -27,7 +29,7 @@ L = TypeVar("L", bound=Line)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the reader of the list asked for; `chosen` is one of the table's choices, or empty."""
+    """Search, filter and ordering of a list; `chosen` is one of `Table.choices`, or empty."""
 
     search: str = ""
     chosen: str = ""
@@ -36,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some rows, and the brokers that had something to say about them and did not."""
+    """Consecutive rows, and the brokers whose metrics of these rows are missing."""
 
     rows: Sequence[Mapping[str, Any]]
     failures: tuple[BrokerFailure, ...] = ()
@@ -44,8 +46,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rows of a list in its order. `failures` are brokers whose rows are missing; of `left_out`
-    rows, or sources of rows, nobody could say whether they belong to it."""
+    """The ordered rows of a list. `failures` are brokers with missing rows; `left_out` counts rows,
+    or sources of rows, for which the filter had no values."""
 
     total: int
     parts: Iterable[Part]
@@ -55,33 +57,33 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One list. Its columns are called as in the API."""
+    """An exportable list. Columns have the field names of the API."""
 
     name: str
     title: Any
-    #: The name of the page with the list.
+    #: URL name of the page with the list.
     page: str
     columns: Sequence[str]
     found: Callable[[Cluster, Asked], Found]
-    #: What it can be ordered by; None for a list that has one order and no search.
+    #: Columns with orderings and search; None for a list with a fixed order and without search.
     listing: Columns[Any] | None = None
-    #: The name of the page's filter in its address.
+    #: Query parameter of the filter on the page.
     choice: str = ""
     choices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def all_columns(self) -> list[str]:
-        """Times are there twice, for programs and for people."""
+        """Columns of the file. Time columns appear twice: in milliseconds, and as a date."""
         columns = []
         for name in self.columns:
             columns += [name, name.removesuffix(MS)] if name.endswith(MS) else [name]
         return [*columns, CUT]
 
-    def row(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of the file; a value that is not given is unknown."""
+    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of the file; absent values are unknown (None)."""
         row: dict[str, Any] = {}
         for name in self.columns:
-            value = row[name] = given.get(name)
+            value = row[name] = values.get(name)
             if name.endswith(MS):
                 row[name.removesuffix(MS)] = None if value is None else exact(value)
         return {**row, CUT: False}
@@ -105,7 +107,7 @@ def known() -> list[str]:
 def numbered_parts(
     numbers: Numbered[Any], lines: Iterable[L], shape: Callable[[list[L]], list[dict[str, Any]]]
 ) -> Iterator[Part]:
-    """The parts of a list whose rows have `numbers`, put beside what else `shape` tells of them."""
+    """The parts of a list: rows serialized by `shape`, with `numbers` as further columns."""
     for part in batched(lines, PART_ROWS):
         numbers.fill(part)
         rows = [{**item, **(item["numbers"] or {})} for item in shape(part)]

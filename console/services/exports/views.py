@@ -1,4 +1,4 @@
-"""The page before an export of a list: how many rows, in which order, as what file."""
+"""The form before an export of a list: row count, order, file format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ START_ACTION = "table.export"
 
 
 class TableForm(TablerForm):
-    """What the list shows, the kind of file, and how many rows it may have."""
+    """Search, filter and order of the list, file format, and maximum row count."""
 
     q = forms.CharField(
         label=gettext_lazy("Search"), max_length=SEARCH_CHARS_MAX, required=False, strip=True
@@ -48,10 +48,10 @@ class TableForm(TablerForm):
             del self.fields["q"]
 
     def _offer(self, name: str, choices: list[tuple[str, Any]], offered: Any) -> None:
-        """Give a field its choices; one that has none is not part of the form."""
-        chosen = self.fields[name]
-        assert isinstance(chosen, forms.ChoiceField)
-        chosen.choices = choices
+        """Set the choices of a field; a field without choices is removed from the form."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
         if not offered:
             del self.fields[name]
 
@@ -62,22 +62,22 @@ class TableForm(TablerForm):
             self.add_error("most", text % {"most": SHEET_ROWS_MAX})
         return cleaned
 
-    def wish(self) -> dict[str, Any]:
-        """What the job needs to know, as JSON."""
-        given = self.cleaned_data
+    def job_inputs(self) -> dict[str, Any]:
+        """The inputs of the export job, as JSON values."""
+        cleaned = self.cleaned_data
         return {
             "table": self.table.name,
-            "q": given.get("q", ""),
-            "filter": given.get("filter", ""),
-            "ordering": given.get("ordering") or "name",
-            "format": given["format"],
-            "most": given["most"],
+            "q": cleaned.get("q", ""),
+            "filter": cleaned.get("filter", ""),
+            "ordering": cleaned.get("ordering") or "name",
+            "format": cleaned["format"],
+            "most": cleaned["most"],
         }
 
 
 def _orders(table: Table) -> list[tuple[str, Any]]:
-    """Every column that can be ordered by, up and down."""
-    columns = [each for each in table.listing or () if each.key is not None]
+    """Ascending and descending order of every sortable column."""
+    columns = [column for column in table.listing or () if column.key is not None]
     return [
         (f"{sign}{column.name}", format_lazy("{title} {arrow}", title=column.title, arrow=arrow))
         for column in columns
@@ -87,24 +87,24 @@ def _orders(table: Table) -> list[tuple[str, Any]]:
 
 @needs(Need.WRITE)
 class TablePage(ClusterPage):
-    """Before an export: how much it is about, the format, the bound."""
+    """The export form of a list, with the current row count."""
 
     template = "exports/table.html"
     actions = {"post": START_ACTION}
 
     def get(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
-        wanted = table_named(table)
-        return self.form(TableForm(wanted, asked_in_address(wanted, request.GET)))
+        exported = table_named(table)
+        return self.form(TableForm(exported, initial_values(exported, request.GET)))
 
     def post(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
         form = TableForm(table_named(table), request.POST)
         if not form.is_valid():
             return self.form(form)
-        wish = form.wish()
+        inputs = form.job_inputs()
         try:
             with audited(request, START_ACTION, cluster=cluster, target=table) as entry:
-                job = export_job.begin(self.cluster, wish, by=request.user)
-                entry.after = {"job": job.pk, **wish}
+                job = export_job.begin(self.cluster, inputs, by=request.user)
+                entry.after = {"job": job.pk, **inputs}
         except AlreadyActive as active:
             job = active.job
         return redirect("jobs:detail", cluster, job.pk)
@@ -113,7 +113,7 @@ class TablePage(ClusterPage):
         table, found = form.table, None
         is_valid = form.is_valid()
         if is_valid:
-            found = self.found(table, form.wish())
+            found = self.found(table, form.job_inputs())
         return self.show(
             title=_("Export a list"),
             crumbs=[
@@ -128,8 +128,8 @@ class TablePage(ClusterPage):
             status=200 if is_valid else 422,
         )
 
-    def found(self, table: Table, wish: Mapping[str, Any]) -> Found:
-        return table.found(self.cluster, Asked(wish["q"], wish["filter"], wish["ordering"]))
+    def found(self, table: Table, inputs: Mapping[str, Any]) -> Found:
+        return table.found(self.cluster, Asked(inputs["q"], inputs["filter"], inputs["ordering"]))
 
 
 def table_named(name: str) -> Table:
@@ -139,11 +139,11 @@ def table_named(name: str) -> Table:
     return table
 
 
-def asked_in_address(table: Table, params: Mapping[str, str]) -> dict[str, str]:
-    """What the list's address asks for; as there, what makes no sense counts as not given."""
-    asked = {"format": "jsonl", "most": str(ROWS_USUAL), "ordering": "name"}
+def initial_values(table: Table, params: Mapping[str, str]) -> dict[str, str]:
+    """Form values from the query string of the list page; invalid parameters are ignored."""
+    values = {"format": "jsonl", "most": str(ROWS_USUAL), "ordering": "name"}
     if table.listing is not None:
         query = TableQuery.read(params, table.listing, default="name")
-        asked |= {"q": query.search.replace("\x00", ""), "ordering": query.ordering}
+        values |= {"q": query.search.replace("\x00", ""), "ordering": query.ordering}
     chosen = params.get(table.choice, "")
-    return asked | {"filter": chosen if chosen in table.choices else ""}
+    return values | {"filter": chosen if chosen in table.choices else ""}

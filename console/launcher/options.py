@@ -1,13 +1,14 @@
 """The options of `manage.py up` and `manage.py demo`."""
 
-import argparse
 import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
+
+import click
 
 from core_broker.limits import PORT_MAX
 
@@ -15,7 +16,7 @@ NAMESRV_PORT = 9876
 BROKER_PORT = 10911
 CONSOLE_PORT = 8082
 
-EPILOG = """\
+EPILOG = """\b
 environment:
   GANTRY_HOME             folder for data, settings and logs (default ./var)
   GANTRY_ADMIN_PASSWORD   password of the first admin; generated and printed once when absent
@@ -26,11 +27,12 @@ environment:
 
 exit codes: 0 stopped on request, 1 a program could not be started, 2 wrong options or settings
 """
+HELP_COLUMNS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What one `up` was asked to run. Port 0 means any free one."""
+    """Options of one start. Port 0 means any free port."""
 
     home: Path
     host: str = "127.0.0.1"
@@ -44,52 +46,87 @@ class Options:
 def parse_options(
     arguments: Sequence[str], environ: Mapping[str, str] = os.environ, *, demo: bool = False
 ) -> Options:
-    """Turn command line and environment into `Options`; exits with 2 and a usage on a mistake."""
-    parser = argparse.ArgumentParser(
-        prog=f"manage.py {'demo' if demo else 'up'}",
-        description="Start name server, broker, console and background jobs; Ctrl-C stops all."
-        + (" Sample producers and consumers run beside them." if demo else ""),
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    """Return the options of a command line, with defaults from the environment.
+
+    `-h` prints the help and raises SystemExit(0). A wrong option prints the usage on stderr and
+    raises SystemExit(2).
+    """
+    program = f"manage.py {'demo' if demo else 'up'}"
+    try:
+        params = _command(program, environ, demo).make_context(program, list(arguments)).params
+    except click.exceptions.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    home, no_worker = params.pop("home"), params.pop("no_worker")
+    return Options(
+        home=home.expanduser().resolve(), with_worker=not no_worker, with_demo=demo, **params
     )
+
+
+def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Command:
     console_port = environ.get("CONSOLE_PORT") or environ.get("PORT") or str(CONSOLE_PORT)
     home = environ.get("GANTRY_HOME") or "var"
-    add = parser.add_argument
-    add("--home", type=Path, default=Path(home), metavar="DIR", help=f"data folder ({home})")
-    add(
-        "--host",
-        type=address,
-        default="127.0.0.1",
-        help="address to listen on (%(default)s: this machine only)",
-    )
-    port = partial(add, type=port_number, metavar="N")
-    port("--namesrv-port", default=NAMESRV_PORT, help="name server (%(default)s; 0: any)")
-    port("--broker-port", default=BROKER_PORT, help="broker (%(default)s; 0: any)")
-    port("--console-port", default=console_port, help="console (%(default)s; 0: any)")
-    add("--no-worker", action="store_true", help="no background jobs: no Celery, no Spark")
-    given = parser.parse_args(arguments)
-    return Options(
-        home=given.home.expanduser().resolve(),
-        host=given.host,
-        namesrv_port=given.namesrv_port,
-        broker_port=given.broker_port,
-        console_port=given.console_port,
-        with_worker=not given.no_worker,
-        with_demo=demo,
+    return click.Command(
+        program,
+        help="Start name server, broker, console and background jobs; Ctrl-C stops all."
+        + (" Sample producers and consumers run beside them." if demo else ""),
+        epilog=EPILOG,
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": HELP_COLUMNS_MAX,
+        },
+        params=[
+            click.Option(
+                ["--home"],
+                type=click.Path(path_type=Path),
+                default=home,
+                metavar="DIR",
+                help=f"data folder ({home})",
+            ),
+            click.Option(
+                ["--host"],
+                callback=_address,
+                default="127.0.0.1",
+                metavar="HOST",
+                help="address to listen on (127.0.0.1: this machine only)",
+            ),
+            _port("--namesrv-port", "name server", str(NAMESRV_PORT)),
+            _port("--broker-port", "broker", str(BROKER_PORT)),
+            _port("--console-port", "console", console_port),
+            click.Option(
+                ["--no-worker"], is_flag=True, help="no background jobs: no Celery, no Spark"
+            ),
+        ],
     )
 
 
-def port_number(text: str) -> int:
-    """Parse a port; `argparse` shows the complaint beside the option's name."""
+def _port(option: str, listener: str, default: str) -> click.Option:
+    return click.Option(
+        [option],
+        callback=_port_number,
+        default=default,
+        metavar="N",
+        help=f"{listener} ({default}; 0: any)",
+    )
+
+
+def _port_number(_context: click.Context, parameter: click.Parameter, text: Any) -> int:
+    """Parse a port; 0 means any free port."""
     if not re.fullmatch("[0-9]{1,5}", text) or int(text) > PORT_MAX:
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to {PORT_MAX}, got {text!r}")
+        raise _wrong(parameter, f"expected a port from 0 to {PORT_MAX}, got {text!r}")
     return int(text)
 
 
-def address(host: str) -> str:
-    """Look a host name up once, here: every program is told the same address."""
+def _address(_context: click.Context, parameter: click.Parameter, host: Any) -> str:
+    """Resolve the host name once, so that every program listens on the same address."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except (OSError, UnicodeError) as problem:
+    except (OSError, UnicodeError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise argparse.ArgumentTypeError(f"no address for {host!r}: {reason}") from None
+        raise _wrong(parameter, f"no address for {host!r}: {reason}") from None
+
+
+def _wrong(parameter: click.Parameter, reason: str) -> click.UsageError:
+    return click.UsageError(f"{parameter.opts[0]}: {reason}")

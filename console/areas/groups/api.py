@@ -64,7 +64,7 @@ class GroupList(ResourceList):
                 "total": part.total,
                 "left_out": numbers.left_out,
                 "next_cursor": part.next_cursor,
-                **told_with(numbers.told(answer.failures)),
+                **told_with(numbers.as_answer(answer.failures)),
             }
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.frame.numbered import Numbered
+from console.frame.row_metrics import RowMetrics
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster, now_ms
 from console.gateway.groups.listing import GroupRow
@@ -145,9 +145,9 @@ def chips(lines: Sequence[GroupLine], *, complete: bool) -> list[FilterChip]:
 
 def numbered(
     cluster: Cluster, rows: Sequence[GroupRow], ordered_by: str, chosen: str
-) -> tuple[Numbered[GroupMetrics], list[GroupLine]]:
+) -> tuple[RowMetrics[GroupMetrics], list[GroupLine]]:
     """The rows as lines, with the known metrics and the metrics that sort order or filter need."""
     needed = ordered_by in METRIC_NAMES or (chosen in FILTERS and chosen not in ROW_FILTERS)
-    numbers = Numbered(cluster, rows, bulk_group_metrics, metrics_of_groups, all_needed=needed)
+    numbers = RowMetrics(cluster, rows, bulk_group_metrics, metrics_of_groups, all_needed=needed)
     at_ms = now_ms()
     return numbers, [GroupLine(row, numbers.of(row.name), at_ms) for row in rows]

@@ -32,7 +32,7 @@ class GroupListPage(ClusterPage):
         numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)
         page = query.page(query.matching(listing.passing(lines, chosen)))
         numbers.fill(page.rows)
-        told = numbers.told(answer.failures)
+        told = numbers.as_answer(answer.failures)
         return self.show(
             title=_("Groups"),
             answer=told,

@@ -56,7 +56,7 @@ class TopicList(ResourceList):
         numbers.fill(part.rows)
         items = lines_body(part.rows)
         body = {"items": items, "total": part.total, "next_cursor": part.next_cursor}
-        told = told_with(numbers.told(answer.failures))
+        told = told_with(numbers.as_answer(answer.failures))
         return Response({**body, "left_out": numbers.left_out, **told})
 
 

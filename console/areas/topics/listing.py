@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.frame.numbered import Numbered
+from console.frame.row_metrics import RowMetrics
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster
 from console.gateway.topics.listing import TopicRow
@@ -108,9 +108,9 @@ def of_kind(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
 
 def numbered(
     cluster: Cluster, rows: Sequence[TopicRow], ordered_by: str
-) -> tuple[Numbered[TopicMetrics], list[TopicLine]]:
+) -> tuple[RowMetrics[TopicMetrics], list[TopicLine]]:
     """The rows as lines, with the known metrics and the metrics that the sort order needs."""
-    numbers = Numbered(
+    numbers = RowMetrics(
         cluster, rows, bulk_topic_metrics, metrics_of_topics, all_needed=ordered_by in METRIC_NAMES
     )
     return numbers, [TopicLine(row, numbers.of(row.name)) for row in rows]

@@ -29,7 +29,7 @@ class TopicListPage(ClusterPage):
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         page = query.page(lines)
         numbers.fill(page.rows)
-        told = numbers.told(answer.failures)
+        told = numbers.as_answer(answer.failures)
         return self.show(
             title=_("Topics"),
             answer=told,

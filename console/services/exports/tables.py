@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from console.frame.formats import exact
-from console.frame.numbered import Line, Numbered
+from console.frame.row_metrics import MetricsLine, RowMetrics
 from console.frame.tables import Columns
 from console.gateway import BrokerFailure, Cluster
 
@@ -24,7 +24,7 @@ MS: Final = "_ms"
 CUT: Final = "is_cut"
 
 T = TypeVar("T")
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=MetricsLine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def known() -> list[str]:
 
 
 def numbered_parts(
-    numbers: Numbered[Any], lines: Iterable[L], shape: Callable[[list[L]], list[dict[str, Any]]]
+    numbers: RowMetrics[Any], lines: Iterable[L], shape: Callable[[list[L]], list[dict[str, Any]]]
 ) -> Iterator[Part]:
     """The parts of a list: rows serialized by `shape`, with `numbers` as further columns."""
     for part in batched(lines, PART_ROWS):

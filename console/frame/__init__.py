@@ -1,4 +1,4 @@
-"""What a page is: access, areas, base classes, tables, forms, formats, templates and their tags.
+"""Pages: access control, areas, base classes, tables, forms, formats, templates and template tags.
 
 The frame knows the gateway and no area. REST resources (`console/api`), middleware (`console/web`)
 and every area build on the frame.

@@ -1,12 +1,12 @@
-"""Who may do what. Pages, REST resources and feeds all ask here, and nothing is open by default.
+"""Access control of pages, REST resources and feeds. Nothing is open by default.
 
-Every request needs something: OPEN (nobody has to be signed in), READ, WRITE or ADMIN. A view says
-so with `@needs(...)`; without it, a safe method needs READ and any other needs WRITE. Each account
-has one role, kept in the database: a viewer may read, an operator may write too, an administrator
-may do everything. An API token has a role of its own, which never counts for more than its owner's.
+A request needs OPEN (no sign-in), READ, WRITE or ADMIN. A view declares the need with
+`@needs(...)`; by default, safe methods need READ and other methods WRITE. Each account has one role
+in the database: a viewer may read, an operator may also write, an administrator may do everything.
+An API token has its own role, limited by the role of the token's owner.
 
-A request that the role of a signed-in user does not allow sends the signal `access_denied`, from
-which `console.audit` keeps a row.
+When the role of a signed-in user does not allow a request, the signal `access_denied` is sent.
+`console.audit` records an audit row for each signal.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class Need(Enum):
 
 
 class Role(models.TextChoices):
-    """What an account, or a token, may do. Each role may do all that those before it may."""
+    """Role of an account or token. Each role includes the rights of the roles listed before."""
 
     VIEWER = "viewer", gettext_lazy("Viewer")
     OPERATOR = "operator", gettext_lazy("Operator")
@@ -57,7 +57,7 @@ class Role(models.TextChoices):
         return str(_MEANINGS[self])
 
     def within(self, other: "Role") -> "Role":
-        """The lesser of the two."""
+        """Return the role with fewer rights."""
         return min(self, other, key=lambda role: role.rank)
 
 
@@ -75,9 +75,10 @@ _LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.AD
 
 
 def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
-    """The role that counts for this request; None for nobody, or an account that is off.
+    """Return the effective role of a request; None for anonymous users and disabled accounts.
 
-    An account without a profile is a viewer. It reads the database, so a feed asks in a thread.
+    An account without a profile is a viewer. The function reads the database; feeds call it in a
+    thread.
     """
     if user is None or not user.is_authenticated or not user.is_active:
         return None
@@ -88,7 +89,7 @@ def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
 
 
 def may(user: AbstractBaseUser | AnonymousUser | None, need: Need) -> bool:
-    """Decide. This is the only place that compares a role with what is needed."""
+    """Return True when the user's role satisfies the need. Only this function compares the two."""
     if need is Need.OPEN:
         return True
     role = role_of(user)
@@ -96,7 +97,7 @@ def may(user: AbstractBaseUser | AnonymousUser | None, need: Need) -> bool:
 
 
 def needs(need: Need) -> Callable[[View], View]:
-    """Declare on a view, a view class, or one of its methods, what its requests need."""
+    """Declare the need of a view, a view class or a method of a view class."""
 
     def declare(view: View) -> View:
         view.need = need  # type: ignore[attr-defined]
@@ -106,7 +107,7 @@ def needs(need: Need) -> Callable[[View], View]:
 
 
 def need_of(view: object, method: str | None) -> Need:
-    """What a request to `view` needs: what it declares, else what the method implies."""
+    """Return the declared need of `view`, else the default need of the HTTP method."""
     owner = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
     handler = getattr(owner, (method or "").lower(), None)
     for declared in (getattr(handler, "need", None), getattr(owner, "need", None)):
@@ -118,7 +119,7 @@ def need_of(view: object, method: str | None) -> Need:
 
 
 class AccessMiddleware:
-    """Holds every page to `may`; REST resources are held by `ApiAccess`, which answers in JSON."""
+    """Applies `may` to every page; `ApiAccess` covers REST resources and answers in JSON."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -142,11 +143,11 @@ class AccessMiddleware:
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
-    """Send the person to sign in and then back to the page they were on."""
+    """Redirect to the sign-in page, and after sign-in back to the requested page."""
     login = resolve_url(settings.LOGIN_URL)
     htmx = getattr(request, "htmx", None)
     if htmx:
-        # The part that was asked for is not a page: come back to the page that asked for it.
+        # htmx requested a fragment: return to the page that contains the fragment.
         query = urlencode({"next": htmx.current_url_abs_path or get_script_prefix()})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login}?{query}"})
     target = request.get_full_path() if request.method in SAFE_METHODS else get_script_prefix()
@@ -154,7 +155,7 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def why_not(user: AbstractBaseUser | AnonymousUser, need: Need) -> str:
-    """One sentence for whoever was refused: which role they have, and which one it takes."""
+    """Return one sentence with the required role and the user's role."""
     role = role_of(user) or Role.VIEWER
     return _(
         "This takes the role %(least)s; yours is %(role)s. An administrator can change it."
@@ -165,7 +166,7 @@ def why_not(user: AbstractBaseUser | AnonymousUser, need: Need) -> str:
 
 
 class ApiAccess(BasePermission):
-    """The same decision for REST resources."""
+    """Applies `may` to REST resources."""
 
     message = ""
 

@@ -1,8 +1,8 @@
-"""Areas: how one part of the console (topics, groups, …) plugs in.
+"""Areas: the plug-in mechanism for parts of the console (topics, groups, …).
 
 An area is a Django app whose `apps.py` holds an `AreaConfig`; `settings.AREAS` lists them in the
-order of the navigation. Nothing else names an area: addresses, navigation and translations follow
-from the folder. To add one, copy `console/areas/topics`:
+order of the navigation. No other code names an area: URLs, navigation and translations follow from
+the folder. To add one, copy `console/areas/topics`:
 
     apps.py         an AreaConfig: name, label, title, icon
     urls.py         `app_name = "<label>"`; pages below /clusters/<cluster>/
@@ -12,10 +12,10 @@ from the folder. To add one, copy `console/areas/topics`:
     views.py        pages: subclasses of `console.frame.pages.ClusterPage`
     api.py          resources: subclasses of `console.api.views.ClusterResource`
     templates/<label>/*.html    extend "page.html"
-    locale/         the area's own translations, see `console.management.commands.translate`
+    locale/         translations of the area, see `console.management.commands.translate`
 
-Questions to the cluster go into `console/gateway/<label>/`. An area with `scope = "console"` is
-not about one cluster: its addresses are below /, /api/v1/ and /ws/.
+Questions to the cluster go into `console/gateway/<label>/`. An area with `scope = "console"` does
+not belong to a cluster: URLs of such an area are below /, /api/v1/ and /ws/.
 """
 
 from importlib.util import find_spec
@@ -30,17 +30,18 @@ Kind = Literal["urls", "api_urls", "console_api_urls", "ws_urls"]
 class AreaConfig(AppConfig):
     """One area. `title` is a lazy translation; `icon` a file of static/vendor/icons."""
 
-    #: Django takes the one class of an `apps.py` that is a default: the area's, not this base.
+    #: Django selects the only default class of an `apps.py`: the area's class, not this base class.
     default = False
 
     title: Any = ""
     icon: str = "table"
     scope: Literal["cluster", "console"] = "cluster"
-    #: Who finds it in the navigation: a value of `console.frame.access.Need`.
+    #: Need that a user must satisfy to see the navigation entry: a value of
+    #: `console.frame.access.Need`.
     need: str = "read"
-    #: False for an area that pages of other areas lead to.
+    #: False for an area that users reach from pages of other areas.
     in_navigation: bool = True
-    #: Name of the page the navigation leads to.
+    #: Name of the page behind the navigation entry.
     start: str = "list"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -52,7 +53,10 @@ class AreaConfig(AppConfig):
         return f"{self.label}:{self.start}"
 
     def start_url(self, cluster: str | None) -> str | None:
-        """Address of the first page; None when it needs a cluster and there is none."""
+        """Return the URL of the first page.
+
+        None for a page of a cluster when no cluster is configured.
+        """
         if self.scope == "console":
             return reverse(self.start_name)
         return reverse(self.start_name, kwargs={"cluster": cluster}) if cluster else None

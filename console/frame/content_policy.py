@@ -1,13 +1,13 @@
-"""What browsers may do with our pages: all from here, nothing from elsewhere, nothing inline.
+"""Content-Security-Policy and Permissions-Policy: same-origin resources only, nothing inline.
 
 `default-src 'self'` holds for every page, so templates carry no `<script>` text, no `style=""` and
-no `on…=""`; what a script needs comes in `data-` attributes.
+no `on…=""`; scripts read parameters from `data-` attributes.
 """
 
 CONTENT_POLICY = "; ".join(
     (
         "default-src 'self'",
-        "img-src 'self' data:",  # the style sheet draws its arrows and ticks with data: images
+        "img-src 'self' data:",  # the style sheet draws arrows and ticks with data: images
         "object-src 'none'",
         "base-uri 'none'",
         "form-action 'self'",

@@ -1,4 +1,4 @@
-"""Numbers, sizes, rates, times and permissions as people read them. Unknown is always “—”."""
+"""Display formats of numbers, sizes, rates, times and permissions. Unknown values are “—”."""
 
 from datetime import UTC, datetime
 
@@ -21,7 +21,7 @@ def number(value: float | None, decimals: int = 0) -> str:
 
 
 def compact(value: float | None) -> str:
-    """12345 → `12.3k`: for tiles, where the exact number is one hover away."""
+    """12345 → `12.3k`: for tiles, where a tooltip has the exact number."""
     if value is None:
         return UNKNOWN
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -33,7 +33,7 @@ def compact(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Per second, with as many decimals as a small number needs."""
+    """Format a rate per second, with up to two decimals."""
     if value is None:
         return UNKNOWN
     if abs(value) < 10:
@@ -58,7 +58,7 @@ def percent(ratio: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """A length of time in its two largest units: `3 h 12 min`."""
+    """Format a duration in the two largest units: `3 h 12 min`."""
     if ms is None:
         return UNKNOWN
     if ms < SECOND_MS:
@@ -78,7 +78,10 @@ def duration(ms: float | None) -> str:
 
 
 def ago(then_ms: int | None, now_ms: int) -> str:
-    """How long ago, in one unit; times ahead of this clock by more than a second say so."""
+    """Format the time since `then_ms` in one unit.
+
+    Two seconds or more in the future read “in …”.
+    """
     if then_ms is None:
         return UNKNOWN
     passed = now_ms - then_ms

@@ -1,4 +1,4 @@
-"""What every form shares: Tabler's look for fields, the choice of brokers, the typed name."""
+"""Base classes of forms: field styles of Tabler, selection of brokers, confirmation by name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class TablerRenderer(TemplatesSetting):
-    """Forms and fields are drawn by `console/templates/forms/`."""
+    """Renders forms and fields with the templates in `console/frame/templates/forms/`."""
 
     form_template_name = "forms/form.html"
     field_template_name = "forms/field.html"
@@ -26,7 +26,7 @@ class TablerForm(forms.Form):
 
 
 def dress(field: forms.Field) -> None:
-    """Give the field's widget the class its kind wants."""
+    """Set the CSS class of the field's widget."""
     widget = field.widget
     if isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.CheckboxSelectMultiple):
         kind = "form-check-input"
@@ -38,12 +38,12 @@ def dress(field: forms.Field) -> None:
 
 
 class BrokersForm(TablerForm):
-    """A form about something that lives on brokers: which of them is a change for?"""
+    """A form for a change of objects on brokers, with a selection of brokers."""
 
     brokers = forms.MultipleChoiceField(label=_("Brokers"), widget=forms.CheckboxSelectMultiple)
 
     def offer_brokers(self, names: Sequence[str]) -> None:
-        """Offer these, all of them chosen from the start."""
+        """Set the selectable brokers, all selected initially."""
         field = self.fields["brokers"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(name, name) for name in names]
@@ -51,7 +51,7 @@ class BrokersForm(TablerForm):
 
 
 class TypedNameForm(TablerForm):
-    """Asks for a name to be typed before something is deleted, and carries the state it was in."""
+    """Confirms a deletion by the typed name of the object; carries the etag of the object."""
 
     typed_name = forms.CharField(label=_("Type the name to confirm"), required=False)
     etag = forms.CharField(widget=forms.HiddenInput, required=False)

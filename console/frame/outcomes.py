@@ -1,4 +1,4 @@
-"""Tells a person how a change went: once when all brokers took it, else broker by broker."""
+"""Page messages with the result of a change: on success one message, else one per failed broker."""
 
 from collections.abc import Sequence
 

@@ -1,16 +1,16 @@
-"""What every page shares: its base classes and the context of its templates.
+"""Base classes of all pages, and the shared context of templates.
 
 A page is a class:
 
     class TopicListPage(ClusterPage):
-        template = "topics/list.html"     # the whole page, extends "page.html"
-        part = "topics/list_rows.html"    # what htmx swaps; optional
+        template = "topics/list.html"     # the complete page, extends "page.html"
+        part = "topics/list_rows.html"    # the fragment that htmx swaps; optional
 
         def get(self, request, cluster):
             answer = self.cluster.ask(topic_rows)
             return self.show(title=_("Topics"), answer=answer)
 
-An error that the gateway raises becomes a page with the error's status, cause and hint
+A gateway error becomes a page with the error's status, cause and hint
 (`console/web/error_pages.py`).
 """
 
@@ -36,14 +36,14 @@ THEMES = ("auto", "light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """One step of the breadcrumbs; the page itself has no address."""
+    """One step of the breadcrumbs; the step of the current page has no URL."""
 
     label: str
     url: str | None = None
 
 
 class Page(View):
-    """A page that is complete without JavaScript, and whose parts htmx may ask for alone."""
+    """A page that is complete without JavaScript. htmx may request the fragment `part` alone."""
 
     template: ClassVar[str]
     part: ClassVar[str] = ""
@@ -51,7 +51,7 @@ class Page(View):
     def show(
         self, *, title: str, crumbs: Sequence[Crumb] | None = None, status: int = 200, **more: Any
     ) -> HttpResponse:
-        """The page, or its part for htmx; without `crumbs` the title is the last of them."""
+        """Render the page, or `part` for htmx; `crumbs` defaults to the title."""
         partial = bool(self.part) and bool(getattr(self.request, "htmx", False))
         template = self.part if partial else self.template
         shown_crumbs = [Crumb(title)] if crumbs is None else crumbs
@@ -65,7 +65,7 @@ class Page(View):
 
 
 class ClusterPage(Page):
-    """A page about one cluster: `self.cluster` answers its questions."""
+    """A page of one cluster; `self.cluster` is the gateway to the cluster."""
 
     cluster: Cluster
 
@@ -78,7 +78,7 @@ class ClusterPage(Page):
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """Context processor: what the frame around every page needs."""
+    """Context processor: context of the layout around every page."""
     match = request.resolver_match
     cluster = _cluster_of(request)
     here = match.app_names[0] if match and match.app_names else ""
@@ -109,7 +109,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _cluster_of(request: HttpRequest) -> str | None:
-    """The cluster in the address; elsewhere the first one, so that the navigation leads on."""
+    """Return the cluster in the URL, else the first cluster: navigation links need a cluster."""
     match = request.resolver_match
     named = match.kwargs.get("cluster") if match else None
     if named in settings.CONSOLE_CLUSTERS:
@@ -123,6 +123,6 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
-    """The page of a refused request, with status 403."""
+    """Render the page of a denied request, with status 403."""
     context = {"title": _("Not allowed"), "reason": reason}
     return render(request, "errors/forbidden.html", context, status=403)

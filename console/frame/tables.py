@@ -1,6 +1,6 @@
-"""Lists over live rows: search, filter, order and cut on the server, for pages and API alike.
+"""Lists of live rows: search, filter, sort and pagination on the server, for pages and API.
 
-A list declares its columns once:
+A list declares columns once:
 
     COLUMNS = Columns(
         Column("name", _("Name"), lambda row: row.name),
@@ -8,10 +8,10 @@ A list declares its columns once:
     )
     query = TableQuery.read(request.GET, COLUMNS, default="name")
     page = query.page(rows)            # for a page: page.rows, page.pages, …
-    ordered = query.ordered(rows)      # for the API, which cuts by cursor
+    ordered = query.ordered(rows)      # for the API, which paginates by cursor
 
-Unknown values (None) come last in either direction, and equal ones in order of name, so that two
-calls give the same order. The whole state of a list is in its address.
+Unknown values (None) come last in either direction, and rows with equal values in order of name, so
+that two calls give the same order. The URL holds the complete state of a list.
 """
 
 import re
@@ -38,7 +38,7 @@ N = TypeVar("N", bound=Named)
 # Without slots: a frozen generic with slots cannot be made as Column[Row](…) in Python 3.11.
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """One column. Without `key` it cannot be sorted by."""
+    """One column; a column without `key` is not sortable."""
 
     name: str
     title: Any
@@ -48,7 +48,7 @@ class Column(Generic[R]):
 
 
 class Columns(Generic[R]):
-    """The columns of one list, in order."""
+    """Ordered columns of one list."""
 
     def __init__(self, *columns: Column[R]) -> None:
         self.columns = columns
@@ -63,14 +63,14 @@ class Columns(Generic[R]):
 
     @property
     def orderings(self) -> list[str]:
-        """What `ordering` may be."""
+        """Return the valid values of `ordering`."""
         names = [column.name for column in self.columns if column.key is not None]
         return [*names, *(f"-{name}" for name in names)]
 
 
 @dataclass(frozen=True)
 class TableQuery(Generic[R]):
-    """What the reader of a list asked for."""
+    """Search, order and page of a list request."""
 
     columns: Columns[R]
     search: str
@@ -82,7 +82,7 @@ class TableQuery(Generic[R]):
     def read(
         cls, params: Mapping[str, str], columns: Columns[R], *, default: str
     ) -> "TableQuery[R]":
-        """From a query string; what makes no sense is treated as not given."""
+        """Parse a query string; invalid parameters fall back to the defaults."""
         ordering = params.get("ordering", "")
         if columns.sortable(ordering.removeprefix("-")) is None:
             ordering = default
@@ -99,22 +99,22 @@ class TableQuery(Generic[R]):
         return self.ordering.removeprefix("-")
 
     def matching(self, rows: Iterable[N]) -> list[N]:
-        """Rows whose name holds every word of the search, in any letter case."""
+        """Return the rows whose name contains every search word, ignoring case."""
         words = self.search.lower().split()
         return [row for row in rows if all(word in row.name.lower() for word in words)]
 
     def ordered(self, rows: Iterable[R]) -> list[R]:
-        """The rows in order; a list of thousands takes a few milliseconds."""
+        """Return the sorted rows; thousands of rows take a few milliseconds."""
         column = self.columns.sortable(self.ordered_by)
         key = column.key if column is not None and column.key is not None else _name
         valued = [(key(row), row) for row in sorted(rows, key=_name)]
         known = [pair for pair in valued if pair[0] is not None]
-        # Sorting keeps the order of equal ones, also when it is turned round.
+        # The sort is stable, also with reverse=True.
         known.sort(key=_first, reverse=self.descending)
         return [row for _value, row in known] + [row for value, row in valued if value is None]
 
     def page(self, rows: Sequence[R]) -> "TablePage[R]":
-        """Order the rows and cut the page that was asked for, or the last one there is."""
+        """Sort the rows and return the requested page, or the last page when the list is shorter."""
         pages = max(1, ceil(len(rows) / self.size))
         number = min(self.number, pages)
         start = (number - 1) * self.size
@@ -124,7 +124,7 @@ class TableQuery(Generic[R]):
 
 @dataclass(frozen=True)
 class TablePage(Generic[R]):
-    """One page of a list as the templates draw it."""
+    """One page of a list, for templates."""
 
     query: "TableQuery[R]"
     rows: list[R]
@@ -150,7 +150,7 @@ class TablePage(Generic[R]):
 
     @cached_property
     def heads(self) -> "list[Head]":
-        """The column heads; a click on the present order turns it round."""
+        """Column heads; a click on the current sort column reverses the order."""
         heads = []
         for column in self.query.columns:
             here = column.name == self.query.ordered_by
@@ -164,7 +164,7 @@ class TablePage(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`ordering` is where a click leads; `state` is what `aria-sort` says."""
+    """Head of a column: `ordering` after a click, and `state` for `aria-sort`."""
 
     column: Column[Any]
     ordering: str
@@ -172,7 +172,7 @@ class Head:
 
 
 def compare_values(one: Any, other: Any, descending: bool) -> int:
-    """Compare two values of a column; None is last whichever way the column runs."""
+    """Compare two values of a column; None is last in either direction."""
     if one is None or other is None:
         return (one is None) - (other is None)
     sign = _three_way(one, other)

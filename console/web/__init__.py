@@ -1,1 +1,1 @@
-"""Between HTTP and Django: middleware, health and metrics pages, static files, live transport."""
+"""Between HTTP and Django: middleware, health and metrics endpoints, static files, live feeds."""

@@ -1,4 +1,4 @@
-"""Services beside the clusters that the console can live without, and what is missing then."""
+"""Optional services of the console, and the functions that need them."""
 
 from urllib.parse import urlsplit
 
@@ -10,9 +10,10 @@ REDIS_TIMEOUT_S = 0.5
 
 
 def redis_problem() -> str | None:
-    """Why background jobs and their progress are not available; None when they are.
+    """Return why Redis is unavailable; None when Redis answers.
 
-    Live rates and everything else work without Redis.
+    Background jobs and job progress need Redis; live rates and all other functions work without
+    Redis.
     """
     if not settings.REDIS_URL:
         return _("No Redis is configured. Set REDIS_URL, or start everything with “manage.py up”.")

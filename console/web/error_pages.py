@@ -16,7 +16,7 @@ API_PREFIX = "/api/"
 
 
 class ClusterTroubleMiddleware:
-    """Turns what the gateway raises into a page that names the cause and what to do."""
+    """Renders a gateway error as a page with cause and remedy."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -34,7 +34,7 @@ class ClusterTroubleMiddleware:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form came without its token: an old page, or another site."""
+    """Render the page for a form without valid CSRF token: an old page, or another site."""
     return forbidden(
         request,
         _(
@@ -67,7 +67,7 @@ def page_failed(request: HttpRequest) -> HttpResponse:
 
 
 def api_problem(request: HttpRequest, kind: str, status: int, detail: str) -> HttpResponse:
-    """An error that arose outside of any resource, in the API's shape."""
+    """Return a problem+json response for an error outside of REST resources."""
     body = problem(kind, HTTPStatus(status).phrase, status, detail)
     return JsonResponse(
         {**body, "instance": request.path}, status=status, content_type=PROBLEM_TYPE

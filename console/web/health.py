@@ -1,7 +1,7 @@
-"""What watches the console: /livez, /readyz, /metrics and /varz. They ask for no sign-in.
+"""Monitoring endpoints without sign-in: /livez, /readyz, /metrics and /varz.
 
-As at Kubernetes' own API server, `?verbose` lists every check and `?exclude=<check>` leaves one
-out: a probe that should keep the console reachable while a cluster is down excludes its check.
+Like Kubernetes' API server, `?verbose` lists every check and `?exclude=<check>` skips a check. A
+probe excludes the check of a cluster to keep the console reachable while the cluster is down.
 """
 
 import os
@@ -28,13 +28,13 @@ Check = Callable[[], str | None]
 
 @needs(Need.OPEN)
 def livez(request: HttpRequest) -> HttpResponse:
-    """The process answers; restarting it would not help."""
+    """Answer 200 while the process serves requests."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @needs(Need.OPEN)
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when every check passes, else 503 with the ones that failed."""
+    """Answer 200 when every check passes, else 503 with the failed checks."""
     excluded = set(request.GET.getlist("exclude"))
     results = [(name, check()) for name, check in checks() if name not in excluded]
     failed = [name for name, problem in results if problem]
@@ -48,7 +48,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def checks() -> Iterator[tuple[str, Check]]:
-    """Everything the console needs, each with its name and a test that tells what is wrong."""
+    """Yield name and check of each dependency; a check returns the problem, or None."""
     yield "database", database_problem
     if settings.REDIS_URL:
         yield "redis", redis_problem
@@ -80,7 +80,7 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
 
 @needs(Need.OPEN)
 def varz(request: HttpRequest) -> HttpResponse:
-    """What this process is and how it was configured; no secret is among it."""
+    """Return process and configuration data, without secrets."""
     database = settings.DATABASES["default"]
     return JsonResponse(
         {

@@ -1,7 +1,7 @@
-"""Every request has an id: the caller's, when it is a usable one, else a new one.
+"""Request ids: the caller's valid `X-Request-ID`, else a new id.
 
-It is in the answer's `X-Request-ID` and in the audit list, so that a line in a proxy's log can be
-found there.
+The id is in the response's `X-Request-ID` and in the audit log, so that an operator can match lines
+of a proxy's log with audit rows.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Middleware that times each request."""
+"""Middleware that measures request durations."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -11,7 +11,7 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"
 
 
 class RequestMetrics:
-    """Middleware: times each request by its route, so that names of topics make no new series."""
+    """Middleware: request duration by route pattern, so that topic names create no new series."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

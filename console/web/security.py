@@ -1,4 +1,4 @@
-"""Security headers of every answer, and the origin check of WebSockets."""
+"""Security headers of responses, and the origin check of WebSockets."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,7 +14,7 @@ AsgiApp = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 class PolicyHeaders:
-    """Middleware: adds the policies to every answer that does not bring its own."""
+    """Middleware: adds the policy headers that a response does not set."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -30,9 +30,9 @@ class PolicyHeaders:
 
 
 class SameOrigin:
-    """ASGI: refuses WebSockets that a page of another site opened with our visitor's cookies.
+    """ASGI: denies cross-site WebSockets, which carry the user's cookies.
 
-    Programs send no Origin and no cookies of a browser, so they pass on to the sign-in check.
+    Programs send neither Origin nor browser cookies; the sign-in check decides about programs.
     """
 
     def __init__(self, app: AsgiApp) -> None:
@@ -46,7 +46,7 @@ class SameOrigin:
 
 
 def is_own_origin(origin: str, host: str) -> bool:
-    """True for no origin at all, the host itself, and the origins of CONSOLE_TRUSTED_ORIGINS."""
+    """Return True for an absent origin, the own host, and the origins of CONSOLE_TRUSTED_ORIGINS."""
     if not origin or origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     parts = urlsplit(origin)

@@ -1,8 +1,8 @@
-"""Static files: read once, compressed once, served from memory before Django is asked.
+"""Static files: read once, compressed once, served from memory without a call of Django.
 
-`{% static %}` adds a digest of the file to its address, so browsers may keep it for ever and
-still get the next version at once. The style sheet alone shrinks eightfold by compression, which
-is why these files are not left to a middleware that streams them from disk.
+`{% static %}` adds a digest of the file to the URL, so browsers may cache a file for ever and still
+load a new version at once. Compression makes the style sheet eight times smaller, so the console
+keeps compressed files in memory and uses no middleware that streams files from disk.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 
 from console.web.security import AsgiApp
 
-#: Names of folders and of a file, none of which starts with a dot.
+#: Relative file path whose folder and file names do not start with a dot.
 NAME = re.compile(
     r"(?:[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}/){0,8}[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}"
 )
@@ -32,7 +32,7 @@ KEEP_BRIEFLY = b"public, max-age=60"
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """One file in memory. `packed` is its gzip form, None when that would not be smaller."""
+    """One file in memory. `packed` is the gzip form, None for small or incompressible files."""
 
     body: bytes
     packed: bytes | None
@@ -40,12 +40,12 @@ class StaticFile:
     digest: str
 
 
-#: Only files that exist are kept, so their number is bounded by the folders.
+#: Cache of existing files, bounded by the number of files in the static folders.
 _FILES: dict[str, StaticFile] = {}
 
 
 def static_file(name: str) -> StaticFile | None:
-    """The file below /static/ of that name; None when no app and no folder has it."""
+    """Return the file below /static/; None when no app and no folder has the file."""
     if name in _FILES and not settings.DEBUG:
         return _FILES[name]
     found = finders.find(name)
@@ -77,7 +77,7 @@ class HashedUrlStorage(StaticFilesStorage):
 
 
 class StaticFilesApp:
-    """ASGI: answers GET and HEAD below STATIC_URL, passes everything else on."""
+    """ASGI: answers GET and HEAD below STATIC_URL, forwards other requests."""
 
     def __init__(self, app: AsgiApp) -> None:
         self.app = app
@@ -94,7 +94,7 @@ class StaticFilesApp:
 
 
 def answer(scope: dict[str, Any], name: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Status, headers and body for one request."""
+    """Return status, headers and body of a response."""
     if scope["method"] not in {"GET", "HEAD"}:
         return 405, [(b"allow", b"GET, HEAD"), (b"content-length", b"0")], b""
     file = static_file(name) if NAME.fullmatch(name) else None

@@ -1,7 +1,8 @@
-"""A console below a path of somebody else's site: CONSOLE_PREFIX, such as /mq/.
+"""Console below a sub-path of a site: CONSOLE_PREFIX, such as /mq/.
 
-Some proxies pass the path on as it came, some cut the prefix off. Both work: what follows sees the
-whole path, with the prefix as ASGI's `root_path`. Probes may ask for /livez without it.
+Some proxies forward the path unchanged, other proxies strip the prefix. Both work: the application
+sees the complete path, with the prefix as ASGI's `root_path`. Probes may request /livez without the
+prefix.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ from console.web.security import AsgiApp
 
 
 class SubPath:
-    """ASGI: every address is below `prefix`, which ends without a slash; empty changes nothing."""
+    """ASGI: puts every URL below `prefix` (no trailing slash); an empty prefix changes nothing."""
 
     def __init__(self, app: AsgiApp, prefix: str) -> None:
         self.app = app

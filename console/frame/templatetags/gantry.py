@@ -1,4 +1,4 @@
-"""Tags and filters that every template may use without loading them."""
+"""Tags and filters available in every template without `{% load %}`."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ register = template.Library()
 
 
 def _filter(name: str, show: Callable[[Any], str]) -> None:
-    """A filter for which what a template cannot find ("") is as unknown as None."""
+    """Register a filter that treats "" (a missing template variable) like None."""
     register.filter(name, lambda value: show(None if value == "" else value))
 
 
@@ -34,7 +34,10 @@ _filter("exact", formats.exact)
 
 @cache
 def _icon_body(name: str) -> str:
-    """What is inside the <svg> of a vendored icon; the templates name only icons that exist."""
+    """Return the content of the <svg> of a vendored icon.
+
+    Raises TemplateSyntaxError for an unknown icon.
+    """
     found = finders.find(f"vendor/icons/{name}.svg")
     if not isinstance(found, str):
         raise template.TemplateSyntaxError(f"static/vendor/icons has no {name}.svg")
@@ -45,7 +48,10 @@ def _icon_body(name: str) -> str:
 
 @register.simple_tag
 def icon(name: str, classes: str = "") -> SafeString:
-    """An icon in the colour of the text around it; it says nothing, so a text stands beside it."""
+    """Render a decorative icon in the colour of the surrounding text.
+
+    Templates put a text beside it.
+    """
     return format_html(
         '<svg class="icon {}" width="24" height="24" viewBox="0 0 24 24" fill="none" '
         'stroke="currentColor" stroke-width="1.75" stroke-linecap="round" '
@@ -57,7 +63,7 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 @register.simple_tag
 def when(ms: int | None) -> SafeString | str:
-    """“3 min ago”, with the exact time one hover away; app.js keeps it current."""
+    """Render “3 min ago” with the exact time as tooltip; app.js updates the text."""
     if ms is None:
         return unknown()
     try:
@@ -75,7 +81,7 @@ def when(ms: int | None) -> SafeString | str:
 
 @register.simple_tag
 def unknown(reason: str = "") -> SafeString:
-    """The dash for what nobody could tell; never a 0 or -1."""
+    """Render a dash for an unknown value, never 0 or -1."""
     return format_html(
         '<span class="text-secondary" title="{}">{}</span>', reason or _("unknown"), formats.UNKNOWN
     )
@@ -83,17 +89,17 @@ def unknown(reason: str = "") -> SafeString:
 
 @register.inclusion_tag("parts/perm.html")
 def perm(value: int | None) -> dict[str, Any]:
-    """The badge of a topic's permission, in words and number."""
+    """Render the badge of a topic's permission, in words and number."""
     return {"perm": perm_words(value)}
 
 
 @register.inclusion_tag("parts/copy.html")
 def copy(text: str) -> dict[str, Any]:
-    """A button that copies `text`; scripts show it, since without them it could do nothing."""
+    """Render a button that copies `text`; the button is hidden without JavaScript."""
     return {"text": text}
 
 
 @register.inclusion_tag("parts/answered.html")
 def answered(answer: Answer[Any]) -> dict[str, Any]:
-    """How old an answer is, and which brokers are missing from it."""
+    """Render the age of an answer and the brokers missing from the answer."""
     return {"answer": answer}

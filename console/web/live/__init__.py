@@ -1,1 +1,1 @@
-"""Live feeds: what pushes changes to open pages, and how WebSockets are routed."""
+"""Live feeds: pushes of changes to open pages, and the routes of WebSockets."""

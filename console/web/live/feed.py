@@ -1,9 +1,10 @@
-"""The base of all feeds: who may listen, how a feed ends, and what its close codes mean.
+"""Base classes of live feeds: access control and close codes.
 
     4401  not signed in
     4404  no such feed or no such cluster
 
-A feed only speaks; what a browser says is ignored, and a long message ends the connection.
+A feed only sends. Messages from a browser are ignored; a message over HEARD_BYTES_MAX ends the
+connection.
 """
 
 from typing import Any
@@ -21,21 +22,21 @@ HEARD_BYTES_MAX = 4_096
 
 
 class Feed(AsyncJsonWebsocketConsumer):
-    """Subclasses override `opened`, and `closed` when they have something to give back."""
+    """Subclasses override `opened`, and `closed` to release resources."""
 
     need = Need.READ
 
     async def connect(self) -> None:
-        # Accepted first, because a browser is not told the code of a refused handshake.
+        # Accept first: a browser does not learn the close code of a refused handshake.
         await self.accept()
-        # A role is in the database, which is not asked on the event loop.
+        # The role is in the database; a query would block the event loop.
         if not await database_sync_to_async(may)(self.scope.get("user"), self.need):
             await self.close(code=NOT_SIGNED_IN)
             return
         await self.opened()
 
     async def opened(self) -> None:
-        """The listener is there and may listen."""
+        """Called after the handshake and the access check."""
 
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
@@ -45,7 +46,7 @@ class Feed(AsyncJsonWebsocketConsumer):
 
 
 class ClusterFeed(Feed):
-    """A feed about one cluster, named in its address."""
+    """A feed of one cluster, named in the URL."""
 
     cluster: Cluster
 
@@ -58,11 +59,11 @@ class ClusterFeed(Feed):
         await self.joined()
 
     async def joined(self) -> None:
-        """The cluster is known; start to speak."""
+        """Called when `self.cluster` is set; start to send."""
 
 
 class NoSuchFeed(Feed):
-    """Answers addresses that no area claims."""
+    """Closes connections to unknown URLs with NOT_FOUND."""
 
     async def opened(self) -> None:
         await self.close(code=NOT_FOUND)

@@ -1,7 +1,7 @@
-"""Whether Redis answers, asked once in a moment for all who want to know.
+"""Availability of Redis, checked at most once per FRESH_S for all feeds of a process.
 
-A channel layer says nothing when its Redis goes away: what others send just does not come. Feeds
-that go through it ask here, so that their pages do not look current when they are not.
+A channel layer reports no error when Redis is down: messages just do not arrive. Feeds over Redis
+check availability, so that pages do not present stale data as current.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _answers: dict[asyncio.AbstractEventLoop, tuple[float, asyncio.Task[bool]]] = {}
 
 
 async def redis_answers() -> bool:
-    """True when Redis answered within the last FRESH_S."""
+    """Return True when Redis answered within the last FRESH_S."""
     loop = asyncio.get_running_loop()
     for other in [each for each in _answers if each.is_closed()]:
         del _answers[other]

@@ -1,4 +1,4 @@
-"""Feeds of all areas under one router; an unknown address is closed politely, not with an error."""
+"""One router for the feeds of all areas; an unknown URL gets close code 4404, not an exception."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +11,7 @@ from console.web.live.feed import NoSuchFeed
 
 
 def feed_router() -> Any:
-    """`/ws/clusters/<cluster>/…` and `/ws/…`, from each area's `ws_urls`."""
+    """Return the router of `/ws/clusters/<cluster>/…` and `/ws/…`, from each area's `ws_urls`."""
     return URLRouter(
         [
             path("ws/clusters/<str:cluster>/", URLRouter(_routes("cluster"))),

@@ -1,8 +1,8 @@
-"""Samples of a cluster's load, taken once per process for all its viewers.
+"""Samples of a cluster's load, taken once per process for all viewers.
 
-The first viewer starts a sampler; it goes on for LINGER_S after the last one left, so that the
-chart has no hole when somebody looks at another page. Samples reach the viewers through the
-channel layer "local", which lives in this process and drops what a slow browser does not fetch.
+The first viewer starts a sampler. The sampler runs for LINGER_S after the last viewer left, so that
+the chart has no gap when a user visits another page. Samples reach the viewers through the channel
+layer "local", which is in-process and drops samples for slow browsers.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Sample = dict[str, Any]
 
 
 class Sampler:
-    """One cluster's samples on one event loop."""
+    """Sampler of one cluster on one event loop."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -61,7 +61,7 @@ class Sampler:
         try:
             await self._sample_while_watched()
         except Exception:
-            # The next viewer starts it again; those who look now see that it went stale.
+            # The next viewer restarts the sampler; current viewers see stale data marked as stale.
             log.exception("the sampler of cluster %s failed", self.cluster)
 
     async def _sample_while_watched(self) -> None:
@@ -76,7 +76,7 @@ class Sampler:
             idle_s = 0.0 if self.viewers else idle_s + INTERVAL_S
 
     async def sample(self) -> Sample:
-        """Ask once; what goes wrong becomes a sample that says so."""
+        """Take one sample; a gateway error becomes a sample of type "lost"."""
         try:
             answer = await self.cluster.ask_async(broker_rows)
             if self._count % LAG_EVERY == 0:
@@ -97,7 +97,7 @@ class Sampler:
 
 
 def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: int) -> Sample:
-    """The numbers that pages show, with rates measured between two samples where possible."""
+    """Return the metrics for pages; rates are measured between two samples where possible."""
     load = load_of(rows)
     brokers = [
         {
@@ -125,9 +125,9 @@ def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: 
 
 
 def rate_between(before: BrokerRow | None, now: BrokerRow, way: str) -> float | None:
-    """Messages per second since the sample before; the broker's own average without one.
+    """Return messages per second since the previous sample; without one, the broker's average.
 
-    A counter that went back means that the broker started anew.
+    A lower counter means that the broker restarted.
     """
     own = now.in_rate if way == "in" else now.out_rate
     total = now.in_total if way == "in" else now.out_total
@@ -149,7 +149,7 @@ _samplers: dict[tuple[str, str], tuple[asyncio.AbstractEventLoop, Sampler]] = {}
 
 
 def sampler_of(cluster: Cluster) -> Sampler:
-    """The cluster's sampler on the running loop."""
+    """Return the cluster's sampler on the running event loop."""
     running = asyncio.get_running_loop()
     key = (cluster.name, cluster.namesrv_addr)
     loop, sampler = _samplers.get(key, (None, None))
@@ -160,7 +160,7 @@ def sampler_of(cluster: Cluster) -> Sampler:
 
 
 async def stop_samplers() -> None:
-    """Stop those of the running loop; called when the server stops."""
+    """Stop the samplers of the running event loop; called when the server stops."""
     running = asyncio.get_running_loop()
     for loop, sampler in _samplers.values():
         if loop is running:

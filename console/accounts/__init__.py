@@ -1,1 +1,1 @@
-"""Signing in and out, the password, and how the pages look to one person."""
+"""Sign-in, users, API tokens, sessions, passwords and personal display settings."""

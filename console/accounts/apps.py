@@ -1,4 +1,4 @@
-"""People's accounts: signing in, users, API tokens, sessions."""
+"""The area `accounts`: sign-in, users, API tokens, sessions."""
 
 from importlib import import_module
 from typing import Any
@@ -21,13 +21,16 @@ class AccountsConfig(AreaConfig):
 
     def ready(self) -> None:
         post_save.connect(make_profile, sender=settings.AUTH_USER_MODEL)
-        import_module("console.accounts.sessions")  # listens to sign-ins
-        import_module("console.accounts.authentication")  # tells OpenAPI of itself
+        import_module("console.accounts.sessions")  # connects the sign-in signals
+        import_module("console.accounts.authentication")  # registers the OpenAPI security scheme
 
 
 def make_profile(instance: Any, created: bool, raw: bool = False, **_: Any) -> None:
-    """Every new account gets its profile. Django's own flags say which role it starts with, so
-    that `createsuperuser` makes an administrator."""
+    """Create the profile of a new account.
+
+    The initial role follows from Django's flags, so that `createsuperuser` creates an
+    administrator.
+    """
     from console.accounts.models import Profile
     from console.frame.access import Role
 

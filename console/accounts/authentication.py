@@ -1,4 +1,4 @@
-"""API tokens: `Authorization: Token …`. A token has a role, and notes when it was last used."""
+"""API tokens: `Authorization: Token …`. A token has a role and a time of last use."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,12 +12,14 @@ from rest_framework.exceptions import AuthenticationFailed
 from console.accounts.models import TokenFacts
 from console.frame.access import Role
 
-#: A token that is used all the time writes to the database this often.
+#: Minimum interval between two updates of a token's time of last use.
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class TokenAuthentication(KnoxAuthentication):
-    """Knox, and the role of the token: `console.frame.access.role_of` reads `user.token_role`."""
+    """Knox authentication with the token's role: `console.frame.access.role_of` reads
+    `user.token_role`.
+    """
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
         try:
@@ -35,7 +37,7 @@ class TokenAuthentication(KnoxAuthentication):
 
 
 class TokenScheme(KnoxTokenScheme):
-    """How OpenAPI describes it."""
+    """OpenAPI security scheme of TokenAuthentication."""
 
     target_class = "console.accounts.authentication.TokenAuthentication"
     name = "token"

@@ -1,6 +1,6 @@
-"""Every change of accounts and tokens: pages, REST resources and commands come here.
+"""Changes of accounts and tokens, for pages, REST resources and commands.
 
-Passwords and tokens are returned once, to be shown once; only their hashes are kept.
+Passwords and tokens are returned once for display; the database stores only hashes.
 """
 
 import secrets
@@ -29,7 +29,10 @@ TOKEN_DAYS_MAX = 3_650
 
 
 def create_user(name: str, role: Role) -> tuple[User, str]:
-    """A new account and its password; Unusable for a name that cannot be one."""
+    """Create an account; return the account and the password.
+
+    Raises Unusable for an invalid name.
+    """
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
@@ -50,7 +53,7 @@ def create_user(name: str, role: Role) -> tuple[User, str]:
 
 
 def user_of(number: int) -> User:
-    """One account; NotFound when there is none."""
+    """Return one account; raises NotFound."""
     found = (
         User.objects.select_related("profile").filter(pk=number).first() if number < 2**63 else None
     )
@@ -66,7 +69,10 @@ def set_role(user: User, role: Role) -> None:
 
 
 def set_active(user: User, active: bool) -> None:
-    """Switch an account on or off; switched off, its sessions end and its tokens are refused."""
+    """Enable or disable an account.
+
+    Disabling ends the sessions and denies the tokens of the account.
+    """
     with transaction.atomic():
         user.is_active = active
         user.save(update_fields=["is_active"])
@@ -76,7 +82,7 @@ def set_active(user: User, active: bool) -> None:
 
 
 def reset_password(user: User) -> str:
-    """A new password; the account's sessions end."""
+    """Set and return a new password; end the account's sessions."""
     password = new_password()
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -87,7 +93,10 @@ def reset_password(user: User) -> str:
 def issue_token(
     user: User, name: str, role: Role, days: int, *, within: Role | None = None
 ) -> tuple[TokenFacts, str]:
-    """A new token and its text. Its role is at most the user's, and at most `within`."""
+    """Create a token; return token facts and text.
+
+    The role is limited by the user's role and `within`.
+    """
     most = role_of(user)
     if most is None:
         raise NotAllowedNow(_("The account is switched off."))
@@ -108,7 +117,7 @@ def issue_token(
 
 
 def token_of(key: str, user: User | None = None) -> AuthToken:
-    """A token by its public key, of one user or of anybody; NotFound when there is none."""
+    """Return a token by public key, of one user or of any user; raises NotFound."""
     tokens = AuthToken.objects.select_related("user", "facts").filter(token_key=key)
     found = (tokens if user is None else tokens.filter(user=user)).first()
     if found is None:
@@ -117,7 +126,7 @@ def token_of(key: str, user: User | None = None) -> AuthToken:
 
 
 def tokens_of(user: User | AnonymousUser) -> Any:
-    """The tokens of a user that still work, newest first."""
+    """Return the unexpired tokens of a user, newest first."""
     alive = AuthToken.objects.filter(user_id=user.pk, expiry__gte=timezone.now())
     return alive.select_related("facts", "user").order_by("-created")
 
@@ -127,7 +136,7 @@ def new_password() -> str:
 
 
 def _keep_role(user: User, role: Role) -> None:
-    """The role, and with it Django's own flags, which other programs may look at."""
+    """Save the role, and Django's flags is_staff and is_superuser for other programs."""
     user.profile.role = role
     user.profile.save(update_fields=["role"])
     user.is_staff = role is not Role.VIEWER

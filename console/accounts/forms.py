@@ -34,7 +34,7 @@ class RoleForm(TablerForm):
 
 
 class UserForm(RoleForm):
-    """A new account; its password is made, and shown once."""
+    """A new account; the console generates the password and shows the password once."""
 
     field_order = ("username", "role")
 
@@ -46,7 +46,7 @@ class UserForm(RoleForm):
 
 
 class TokenForm(TablerForm):
-    """A new token of one's own, with a role that is no more than one's own."""
+    """A new token of the current user, with at most the user's role."""
 
     name = forms.CharField(
         label=_("Name"),

@@ -1,4 +1,4 @@
-"""What the console knows of a person beside Django's account, and of a token beside knox's hash."""
+"""Tables beside Django's users and knox's tokens: profiles, token facts, open sessions."""
 
 from django.conf import settings
 from django.db import models
@@ -10,13 +10,13 @@ TOKEN_NAME_CHARS_MAX = 64
 
 
 class Profile(models.Model):
-    """One for each account, made together with it."""
+    """Role and time zone of an account; created with the account."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="profile"
     )
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
-    #: A name such as Asia/Shanghai; empty for the console's own.
+    #: IANA name such as Asia/Shanghai; empty for the console's time zone.
     time_zone = models.CharField(max_length=64, blank=True)
 
     class Meta:
@@ -28,7 +28,7 @@ class Profile(models.Model):
 
 
 class TokenFacts(models.Model):
-    """What is known of an API token. The token itself is kept by knox, as a hash only."""
+    """Name, role and last use of an API token. Knox stores the token, as a hash only."""
 
     token = models.OneToOneField(
         "knox.AuthToken", models.CASCADE, primary_key=True, related_name="facts"
@@ -46,8 +46,10 @@ class TokenFacts(models.Model):
 
 
 class SignIn(models.Model):
-    """A session that somebody opened, so that it can be shown and ended. Django's own table does
-    not say whose a session is."""
+    """An open session of a user, for the list of sessions and for ending a session.
+
+    Django's session table has no user column.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins")
     session_key = models.CharField(max_length=40, unique=True)

@@ -1,4 +1,4 @@
-"""Who is signed in where. A row for each session, so that an administrator can end it."""
+"""Open sessions: one row per session, so that an administrator can end the session."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def note_sign_out(request: HttpRequest, **_: Any) -> None:
 
 
 def note_session(request: HttpRequest, user: Any) -> None:
-    """The session of this request is the user's; also after its key has changed."""
+    """Record the session of the request for the user; also after a change of the session key."""
     SignIn.objects.update_or_create(
         session_key=request.session.session_key,
         defaults={
@@ -41,13 +41,13 @@ def note_session(request: HttpRequest, user: Any) -> None:
 
 
 def sessions_of(user: User) -> Any:
-    """The open sessions of a user, newest first."""
+    """Return the open sessions of a user, newest first."""
     open_keys = Session.objects.filter(expire_date__gte=timezone.now()).values("session_key")
     return SignIn.objects.filter(user=user, session_key__in=open_keys)
 
 
 def end(sign_ins: Any) -> int:
-    """End sessions; returns how many."""
+    """End sessions; return the number of ended sessions."""
     keys = list(sign_ins.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     SignIn.objects.filter(session_key__in=keys).delete()

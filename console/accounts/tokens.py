@@ -1,4 +1,4 @@
-"""Pages about one's own account: API tokens, and the time zone."""
+"""Pages of the user's own account: API tokens and time zone."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -18,8 +18,7 @@ from console.gateway import GatewayError
 
 @needs(Need.READ)
 class TokensPage(Page):
-    """The tokens that somebody made for their scripts. A new one is shown in the answer to the
-    form that made it, and nowhere else."""
+    """The user's API tokens. A new token is shown only in the response to the form."""
 
     template = "accounts/tokens.html"
     actions = {"post": "token.create"}
@@ -77,7 +76,7 @@ class TokensPage(Page):
 
 @needs(Need.READ)
 class ZonePage(Page):
-    """In which zone this person reads times. A look of the pages, so it is not audited."""
+    """The user's time zone for display. Display settings are not audited."""
 
     template = "accounts/zone.html"
 

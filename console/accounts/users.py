@@ -1,4 +1,4 @@
-"""Pages for administrators: who has an account, with which role, signed in where."""
+"""Pages for administrators: accounts, roles, sessions, tokens."""
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -67,7 +67,7 @@ class UserCreatePage(Page):
 
 @needs(Need.ADMIN)
 class UserPage(Page):
-    """One account: role, password, on or off, sessions, tokens."""
+    """One account: role, password, status, sessions, tokens."""
 
     template = "accounts/user.html"
     actions = {"post": "user.update"}
@@ -87,7 +87,7 @@ class UserPage(Page):
         )
 
     def post(self, request: HttpRequest, number: int) -> HttpResponseBase:
-        """Which button was pressed says what to do."""
+        """Run the action of the pressed button."""
         user = user_of(number)
         acts = {
             "role": self.change_role,
@@ -145,7 +145,7 @@ class UserPage(Page):
 
 
 def shown_once(page: Page, request: HttpRequest, user: User, password: str) -> HttpResponse:
-    """A page with a new password. It is in no other answer, and no cache keeps this one."""
+    """Show a new password once; the response is not cacheable."""
     page.template = "accounts/password_once.html"  # type: ignore[misc]
     response = page.show(
         title=user.get_username(),

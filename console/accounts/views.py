@@ -1,4 +1,4 @@
-"""Pages of a person's account."""
+"""Sign-in, password and theme."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ THEME_COOKIE_AGE_S = 365 * 24 * 3600
 
 @needs(Need.OPEN)
 class SignInPage(LoginView):
-    """Sign in; after several wrong passwords the account rests for a while (see AXES_*)."""
+    """Sign in; several wrong passwords lock the account for some minutes (see AXES_*)."""
 
     template_name = "accounts/login.html"
     http_method_names = ["get", "head", "options", "post"]
@@ -34,7 +34,7 @@ class SignInPage(LoginView):
 
 
 def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-    """Too many wrong passwords for one name from one address."""
+    """Answer 429 after too many wrong passwords for one name from one network address."""
     if request.resolver_match and "classic" in request.resolver_match.app_names:
         reason = _("Too many wrong passwords; wait some minutes.")
         return JsonResponse({"status": -1, "data": None, "errMsg": reason}, status=429)
@@ -60,7 +60,7 @@ class PasswordPage(PasswordChangeView):
     def form_valid(self, form: Any) -> HttpResponse:
         with audited(self.request, "user.password", target=self.request.user.get_username()):
             response = super().form_valid(form)
-            note_session(self.request, self.request.user)  # its key is another now
+            note_session(self.request, self.request.user)  # the session key has changed
         messages.success(self.request, _("Your password is changed."))
         return response
 
@@ -68,7 +68,7 @@ class PasswordPage(PasswordChangeView):
 @needs(Need.OPEN)
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Keep the theme in a cookie, so that the server can draw it from the first byte."""
+    """Store the theme in a cookie, so that the server renders pages in the theme without a flash."""
     chosen = request.POST.get("theme", "")
     response = HttpResponseRedirect(_next(request))
     if chosen in THEMES:
@@ -84,7 +84,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
 
 
 def _next(request: HttpRequest) -> str:
-    """Where the form asked to go, when that is on this site."""
+    """Return the form's `next` URL when the URL is on this site, else the start page."""
     target = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
         return target

@@ -1,4 +1,4 @@
-"""Times are shown in the zone that the reader chose, else in the console's."""
+"""Time zone of displayed times: the user's zone, else the console's zone."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,12 +10,12 @@ from django.utils import timezone
 
 @cache
 def zone_names() -> tuple[str, ...]:
-    """What may be chosen, in order; old aliases without a region are left out."""
+    """Return the selectable zones in order, without old aliases that have no region."""
     return ("UTC", *sorted(name for name in available_timezones() if "/" in name))
 
 
 class TimeZones:
-    """Middleware: the zone of whoever is signed in holds for their request."""
+    """Middleware: activates the signed-in user's time zone for the request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,1 +1,1 @@
-"""What every REST resource shares: base classes, errors, paging, the OpenAPI document."""
+"""Base of all REST resources: base classes, errors, pagination, the OpenAPI document."""

@@ -1,4 +1,4 @@
-"""The API's own table: answers that are kept for a repeated request."""
+"""Django app of the API, with the table of responses stored for repeated requests."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The try-it page: Swagger UI from the vendored sidecar, under the same content policy."""
+"""API documentation page: the vendored Swagger UI; the content policy allows inline styles."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from rest_framework.response import Response
 from console.frame.access import Need, needs
 from console.frame.content_policy import CONTENT_POLICY
 
-#: Swagger UI writes style attributes; no other page needs that.
+#: Swagger UI writes style attributes; no other page needs 'unsafe-inline'.
 DOCS_POLICY = f"{CONTENT_POLICY}; style-src 'self' 'unsafe-inline'"
 
 
 @needs(Need.OPEN)
 class DocsPage(SpectacularSwaggerSplitView):  # type: ignore[misc,unused-ignore]
-    """Shows nothing of a cluster by itself: trying a call out needs a session or a token."""
+    """Shows no data of a cluster; a test request needs a session or a token."""
 
     template_name = "api/docs.html"
 

@@ -1,7 +1,7 @@
-"""An example for every operation of the OpenAPI document, made from its schema.
+"""Examples for all operations of the OpenAPI document, generated from the schemas.
 
-What a resource says itself (`OpenApiExample`) stays. Names are those of the demo, so that an
-example can be tried as it is.
+What a resource says itself (`OpenApiExample`) stays. Names come from the demo, so that users can
+run the examples unchanged.
 """
 
 from typing import Any
@@ -57,7 +57,9 @@ TIME_MS = 1_769_860_800_000
 def add_examples(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
-    """Hook: give an example to each parameter, request body and good answer that has none."""
+    """Postprocessing hook: add missing examples of path parameters, request bodies and 2xx
+    responses.
+    """
     schemas = result.get("components", {}).get("schemas", {})
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -84,7 +86,7 @@ def _of_parameter(parameter: dict[str, Any], schemas: dict[str, Any]) -> None:
 def example_of(
     schema: dict[str, Any], schemas: dict[str, Any], name: str = "", depth: int = 0
 ) -> Any:
-    """A value that the schema allows, and that looks like one of its name."""
+    """Return a valid value of the schema that is plausible for the field's name."""
     for key in ("example", "default"):
         if key in schema:
             return schema[key]

@@ -1,4 +1,4 @@
-"""Parameters of changes: try it out first, and confirm what would hurt."""
+"""Query parameters of changes: dry run and confirmation."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,17 +13,19 @@ from rest_framework.request import Request
 from console.gateway.changes import FieldChange
 
 DRY_RUN = OpenApiParameter(
-    "dry_run", OpenApiTypes.BOOL, description="Tell what would change, and change nothing."
+    "dry_run", OpenApiTypes.BOOL, description="Preview the changes without applying them."
 )
 CONFIRM = OpenApiParameter(
     "confirm",
     OpenApiTypes.STR,
-    description="Its name once more; needed when clients are connected.",
+    description="The name again; required while clients are connected.",
 )
 
 
 def read_flag(request: Request, name: str) -> bool:
-    """`true` or `false`; anything else is a mistake that must not change something."""
+    """Read `true` or `false`; raise ValidationError for other values, so a typing error changes
+    nothing.
+    """
     text = request.query_params.get(name)
     if text in {None, "", "false", "0"}:
         return False
@@ -33,5 +35,5 @@ def read_flag(request: Request, name: str) -> bool:
 
 
 def dry_run_body(name: str, lines: Sequence[FieldChange]) -> dict[str, Any]:
-    """The answer to a dry run: the difference, broker by broker and setting by setting."""
+    """Return the response of a dry run: the differences per broker and setting."""
     return {"name": name, "dry_run": True, "changes": [asdict(line) for line in lines]}

@@ -1,9 +1,10 @@
-"""`Idempotency-Key`: a write that is sent twice is done once.
+"""`Idempotency-Key`: a repeated write is carried out once.
 
-The first request with a key is carried out, and its answer is kept for KEPT_HOURS hours; a repeated
-one gets that answer, with `Idempotency-Replayed: true`. Another request under the same key is 422.
-While the first is under way it is 409; also when the console ended on the way, since nobody knows
-then what became of it. An answer of 500 and above is not kept, so that the request can be repeated.
+The first request with a key is carried out, and the response is stored for KEPT_HOURS hours. A
+repeated request gets the stored response with `Idempotency-Replayed: true`. A different request
+with the same key gets 422. A repeated request gets 409 while the first request is in progress, and
+also when the console stopped before the response: the result is unknown. Responses of 500 and above
+are not stored, so that clients can repeat the request.
 """
 
 import hashlib
@@ -54,7 +55,7 @@ class TooManyKeys(APIException):
 
 
 class Replay(APIException):
-    """Not an error: the answer is there already. `problem_response` gives it out."""
+    """Not an error: a stored response exists. `problem_response` returns the stored response."""
 
     def __init__(self, kept: KeptAnswer) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class Replay(APIException):
 
 
 class IdempotentWrites(APIView):
-    """A resource whose writes may carry a key. Access is decided before the key is looked at."""
+    """A resource whose writes may carry a key. Access is checked before the key."""
 
     claimed: KeptAnswer | None = None
 
@@ -90,7 +91,7 @@ class IdempotentWrites(APIView):
 
 
 def claim(request: Request, key: str) -> KeptAnswer:
-    """The place for the answer of this request; raises Replay when it is there already."""
+    """Reserve the row for the response; raise Replay when the row already has a response."""
     if not USABLE_KEY.fullmatch(key):
         raise ValidationError({HEADER: [_("Expected 1 to 255 visible ASCII characters.")]})
     now, digest, user_id = timezone.now(), digest_of(request), request.user.pk or 0
@@ -110,7 +111,7 @@ def claim(request: Request, key: str) -> KeptAnswer:
 
 
 def keep(kept: KeptAnswer, response: Response) -> None:
-    """Write the answer down, or free the key when the request may be repeated."""
+    """Store the response, or release the key when clients may repeat the request."""
     if response.status_code >= 500:
         kept.delete()
         return

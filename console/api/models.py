@@ -1,4 +1,4 @@
-"""Answers of writes that came with an `Idempotency-Key`."""
+"""Stored responses of writes with an `Idempotency-Key`."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -7,16 +7,19 @@ KEY_CHARS_MAX = 255
 
 
 class KeptAnswer(models.Model):
-    """One request of one account under one key. Without a status it is under way."""
+    """One request of one account with one key.
+
+    `status` is null while the request is in progress.
+    """
 
     user_id = models.BigIntegerField()
     key = models.CharField(max_length=KEY_CHARS_MAX)
-    #: A digest of method, address and body: the same key with another request is a mistake.
+    #: Digest of method, URL and body, to detect a key that is reused for a different request.
     request = models.CharField(max_length=64)
     at = models.DateTimeField(db_index=True)
     status = models.PositiveSmallIntegerField(null=True)
     headers = models.JSONField(default=dict)
-    #: JSON as it was sent; null when it was too long to keep.
+    #: JSON text of the response; null for a text over BODY_CHARS_MAX.
     body = models.TextField(null=True)  # noqa: DJ001 -- an empty body is not a missing one
 
     class Meta:

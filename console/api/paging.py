@@ -1,8 +1,8 @@
-"""Cursors for lists that change while they are read.
+"""Cursor pagination for lists that change between requests.
 
-`?ordering=-lag&limit=50` gives the first rows and `next_cursor`; `&cursor=…` goes on after the last
-row that was given, by its value and name, so a row that stays where it is appears exactly once
-however many come and go before it.
+`?ordering=-lag&limit=50` gives the first rows and `next_cursor`; `&cursor=…` continues after the
+last returned row, identified by sort value and name. A row with an unchanged sort value appears
+exactly once, also when other rows appear or vanish between requests.
 """
 
 import base64
@@ -27,7 +27,7 @@ LIMIT_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Slice(Generic[R]):
-    """Some rows of a list, how many match in all, and where to go on."""
+    """Rows of one page, the number of matching rows, and the cursor of the next page."""
 
     rows: list[R]
     total: int
@@ -37,7 +37,9 @@ class Slice(Generic[R]):
 def cut(
     params: Mapping[str, str], columns: Columns[R], rows: Sequence[R], *, default: str = "name"
 ) -> Slice[R]:
-    """Order rows and cut what `ordering`, `limit` and `cursor` ask for; 400 when one is wrong."""
+    """Sort the rows and return the page of `ordering`, `limit` and `cursor`; 400 for an invalid
+    value.
+    """
     ordering = params.get("ordering") or default
     if columns.sortable(ordering.removeprefix("-")) is None:
         known = ", ".join(columns.orderings)
@@ -63,14 +65,16 @@ def read_limit(text: str | None, most: int = LIMIT_MAX) -> int:
 
 
 def write_cursor(query: TableQuery[R], row: R) -> str:
-    """The place after `row`: the ordering, the row's value in it, and its name."""
+    """Return the cursor after `row`: the ordering, the row's sort value and the row's name."""
     place = [query.ordering, _value(query, row), row.name]
     text = json.dumps(place, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(text: str | None, ordering: str) -> tuple[Any, str] | None:
-    """The value and name to go on after; 400 when it is not a cursor of this ordering."""
+    """Return sort value and name of the last returned row; 400 for a cursor of a different
+    ordering.
+    """
     if not text:
         return None
     try:
@@ -87,7 +91,7 @@ def read_cursor(text: str | None, ordering: str) -> tuple[Any, str] | None:
 
 
 def _start(query: TableQuery[R], ordered: Sequence[R], after: tuple[Any, str]) -> int:
-    """Index of the first row that comes after the place of a cursor."""
+    """Return the index of the first row after a cursor."""
     value, name = after
     low, high = 0, len(ordered)
     while low < high:
@@ -114,7 +118,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def list_parameters(columns: Columns[Any], *more: OpenApiParameter) -> list[OpenApiParameter]:
-    """The query parameters of a list, for its OpenAPI description."""
+    """Return the query parameters of a list, for the OpenAPI document."""
     return [
         OpenApiParameter("q", OpenApiTypes.STR, description="Words that the name must hold."),
         *more,

@@ -1,4 +1,4 @@
-"""How request bodies are read: JSON of a bounded size and depth."""
+"""Parser of request bodies: JSON of bounded size and depth."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -17,7 +17,7 @@ class TooLarge(APIException):
 
 
 class BoundedJSONParser(JSONParser):
-    """Django bounds forms by itself, but not what is read from the stream."""
+    """Limits the size of JSON bodies; Django limits only forms."""
 
     def parse(
         self,

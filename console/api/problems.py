@@ -1,10 +1,10 @@
-"""Errors of the API: one shape for all, `application/problem+json` (RFC 9457).
+"""Errors of the API, all in `application/problem+json` (RFC 9457).
 
     {"type": "urn:gantry:problem:not-found", "title": "Not found", "status": 404,
      "detail": "No broker of the cluster has a topic “x”.", "instance": "/api/v1/…",
      "hint": "…", "errors": {"read_queues": ["…"]}, "failures": [{"broker": …}]}
 
-`hint`, `errors` (of single fields) and `failures` (of single brokers) are there when they apply.
+`hint`, `errors` (of single fields) and `failures` (of single brokers) are optional.
 """
 
 from dataclasses import asdict
@@ -25,7 +25,7 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler; None lets Django treat the error as a fault of the console."""
+    """Exception handler of DRF; None passes the error to Django, which answers 500."""
     if isinstance(error, Replay):
         return error.response()
     if isinstance(error, Http404):
@@ -85,7 +85,7 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
     return headers
 
 
-#: Statuses that any resource may answer with.
+#: Error statuses of every resource.
 COMMON_STATUSES = (
     status.HTTP_400_BAD_REQUEST,
     status.HTTP_401_UNAUTHORIZED,

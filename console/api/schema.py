@@ -1,4 +1,4 @@
-"""The OpenAPI document: operations grouped by area, and the one shape of errors for all of them."""
+"""The OpenAPI document: operations grouped by area, with the common error responses."""
 
 import re
 from typing import Any
@@ -11,18 +11,18 @@ _AREA = re.compile(r"/api/v1/(?:clusters/\{cluster\}/?)?([^/{]*)")
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "What went wrong (RFC 9457).",
+    "description": "The problem (RFC 9457).",
     "required": ["type", "title", "status", "detail"],
     "properties": {
         "type": {"type": "string", "example": "urn:gantry:problem:cluster-unreachable"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "The cause, in one sentence."},
-        "hint": {"type": "string", "description": "What to do, or which setting to change."},
+        "hint": {"type": "string", "description": "Remedy, or the setting to change."},
         "instance": {"type": "string"},
         "errors": {
             "type": "object",
-            "description": "What is wrong with single fields.",
+            "description": "Problems of single fields.",
             "additionalProperties": {},
         },
         "failures": {"type": "array", "items": {"$ref": "#/components/schemas/Failure"}},
@@ -30,16 +30,16 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 }
 MEANINGS = {
     400: "The request cannot be used.",
-    401: "Nobody is signed in.",
-    403: "The account may not do this.",
-    404: "There is no such thing in the cluster.",
-    405: "The method is not offered here.",
-    406: "No such format: answers are JSON.",
-    409: "The name is taken, the state forbids it, or a request with the same key is under way.",
-    412: "It was changed since it was read (If-Match).",
+    401: "Authentication is required.",
+    403: "The role of the account does not allow the request.",
+    404: "The cluster has no object of this name.",
+    405: "The resource does not support the method.",
+    406: "Unknown format: responses are JSON.",
+    409: "The name is taken, the state forbids the change, or the key is in use.",
+    412: "The object changed after the client read the ETag (If-Match).",
     413: "The body is larger than the console accepts.",
     415: "The body is not JSON.",
-    422: "The Idempotency-Key was used for another request.",
+    422: "The Idempotency-Key was used for a different request.",
     502: "The cluster refused.",
     503: "The cluster cannot be reached.",
     504: "The cluster did not answer in time.",
@@ -59,7 +59,7 @@ VERBS = {"get": "get", "post": "create", "put": "replace", "patch": "update", "d
 
 
 class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
-    """Groups operations by the area in their address, and names them after their resource.
+    """Groups operations by the area in the URL, and names operations after the resource class.
 
     `TopicList` gives `list_topics` and `create_topic`; `TopicOne` gives `get_topic`, …
     """
@@ -80,7 +80,7 @@ class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
 def add_problems(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
-    """Hook: describe the errors that every operation may answer with."""
+    """Postprocessing hook: add the error responses of every operation."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas["Problem"] = PROBLEM_SCHEMA
     for operations in result["paths"].values():

@@ -1,4 +1,4 @@
-"""Serializers that resources of every area share."""
+"""Serializers shared by the resources of all areas."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """A broker whose part is missing from the answer."""
+    """A broker missing from the answer, with the reason."""
 
     broker = serializers.CharField()
     addr = serializers.CharField()
@@ -15,16 +15,16 @@ class FailureSerializer(serializers.Serializer[Any]):
 
 
 class AnsweredSerializer(serializers.Serializer[Any]):
-    """What every answer about a cluster tells about itself."""
+    """Common fields of answers of a cluster."""
 
     asked_at_ms = serializers.IntegerField(
-        help_text="When the cluster was asked; an answer may be a few seconds old."
+        help_text="Time of the request to the cluster; an answer may be a few seconds old."
     )
     failures = FailureSerializer(many=True)
 
 
 class OutcomeSerializer(serializers.Serializer[Any]):
-    """How one broker took a change; `error` is null where it was done."""
+    """Result of a change on one broker; `error` is null on success."""
 
     broker = serializers.CharField()
     addr = serializers.CharField()
@@ -32,14 +32,14 @@ class OutcomeSerializer(serializers.Serializer[Any]):
 
 
 class OutcomesSerializer(serializers.Serializer[Any]):
-    """One outcome per broker. With any error among them the status is 207."""
+    """One outcome per broker. The status is 207 when an outcome has an error."""
 
     name = serializers.CharField()
     outcomes = OutcomeSerializer(many=True)
 
 
 class BodySerializer(serializers.Serializer[Any]):
-    """A request body; a field it does not know is an error, not a silent nothing."""
+    """A request body; an unknown field is an error."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):

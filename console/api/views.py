@@ -1,4 +1,4 @@
-"""The base of all resources about a cluster.
+"""Base class of all resources of a cluster.
 
     class TopicList(ClusterResource):
         @extend_schema(parameters=list_parameters(COLUMNS), responses=TopicPageSerializer)
@@ -6,9 +6,9 @@
             answer = self.cluster.ask(topic_rows)
             return self.listed(request, TopicRowSerializer, COLUMNS, answer)
 
-A resource that reads takes a viewer; POST, PUT, PATCH and DELETE take an operator, unless `@needs`
-says otherwise (see `console.frame.access`), and are done once per `Idempotency-Key`. Errors of the
-gateway become problems with their own status.
+GET needs the role viewer; POST, PUT, PATCH and DELETE need the role operator, unless `@needs`
+declares a different need (see `console.frame.access`). Writes are carried out once per
+`Idempotency-Key`. A gateway error becomes a problem+json response with the status of the error.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The `ETag` of the state you have seen; 412 when it is another by now.",
+    description="The `ETag` of the state the client has read; 412 when the state has changed.",
 )
 
 
 class ClusterResource(IdempotentWrites):
-    """A resource about one cluster: `self.cluster` answers its questions."""
+    """A resource of one cluster; `self.cluster` is the gateway to the cluster."""
 
     cluster: Cluster
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)  # first of all: who is it, and may they
+        super().initial(request, *args, **kwargs)  # first: authentication and access
         self.cluster = gateway.cluster(kwargs["cluster"])
 
     def answered(
@@ -51,7 +51,7 @@ class ClusterResource(IdempotentWrites):
         *,
         etag: str | None = None,
     ) -> Response:
-        """One object, with when it was asked for and what is missing from it."""
+        """Respond with one object, the time of the answer and the missing brokers."""
         told = told_with(answer)
         names = serializer().fields.keys() - told.keys()
         value = {name: getattr(answer.value, name) for name in names}
@@ -66,7 +66,7 @@ class ClusterResource(IdempotentWrites):
         answer: Answer[Any],
         rows: Sequence[Any] | None = None,
     ) -> Response:
-        """One slice of a list; `rows` are those left after the resource's own filters."""
+        """Respond with one page of a list; `rows` are the rows that pass the resource's filters."""
         params = request.query_params
         found = TableQuery.read(params, columns, default="name").matching(
             answer.value if rows is None else rows
@@ -89,7 +89,7 @@ class ClusterResource(IdempotentWrites):
         done: int = status.HTTP_200_OK,
         location: str | None = None,
     ) -> Response:
-        """How a change went, broker by broker: `done` when all took it, else 207."""
+        """Respond with the outcome per broker: status `done` when all brokers succeeded, else 207."""
         whole = all(outcome.error is None for outcome in outcomes)
         return Response(
             {"name": name, "outcomes": [asdict(outcome) for outcome in outcomes]},
@@ -106,6 +106,6 @@ def told_with(answer: Answer[Any]) -> dict[str, Any]:
 
 
 def expected_etag(request: Request) -> str | None:
-    """The state the caller has seen, from `If-Match`; None when any state will do."""
+    """Return the etag of `If-Match`; None when the caller accepts any state."""
     wanted = request.headers.get("If-Match", "").strip()
     return None if wanted in {"", "*"} else wanted.removeprefix("W/").strip('"')

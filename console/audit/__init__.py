@@ -1,15 +1,15 @@
-"""The audit list: who changed what, from where, and how it went.
+"""The audit log: user, action, target, source and result of each change.
 
     from console.audit.recording import audited
 
     with audited(request, "topic.delete", cluster=name, target=topic, before=config) as entry:
         outcomes = self.cluster.do(delete_topic, topic)
-        entry.outcomes(outcomes)          # a result per broker or item, where there are several
+        entry.outcomes(outcomes)          # optional: results per broker or item
         entry.after = {...}
 
-The row is there before the act, as “begun”; after it the row gets its true result, once. An
-exception makes it “failed” with the reason, and goes on. Jobs say `audited_as(user, …)`. A request
-that `console.frame.access` refuses leaves a row too (`denials.py`). Nothing edits a row; the oldest
-rows go by age and number (`retention.py`). Open `audited` outside of a transaction: a rollback of
-the act would remove the row.
+The row is written before the action with the result “begun”, and completed once after the action.
+An exception sets the result “failed” with the reason and propagates. Jobs use `audited_as(user,
+…)`. A request denied by `console.frame.access` is recorded too (`denials.py`). No code edits a
+completed row; retention removes the oldest rows by age and number (`retention.py`). Open `audited`
+outside of a transaction: a rollback of the action would remove the row.
 """

@@ -1,4 +1,4 @@
-"""REST resources of the audit list: to read only, there are no others."""
+"""Read-only REST resources of the audit log."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from console.frame.access import Need, needs
 
 
 class AuditRowSerializer(serializers.Serializer[Any]):
-    """One act. `finished_at` is null while it runs, and for what was cut off."""
+    """One action. `finished_at` is null for running and interrupted actions."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -31,7 +31,7 @@ class AuditRowSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(help_text="Name of the API token; empty for a session.")
     via = serializers.ChoiceField(choices=Via.choices)
     source = serializers.CharField(  # type: ignore[assignment]
-        help_text="Address the request came from."
+        help_text="Network address of the client."
     )
     request_id = serializers.CharField()
     action = serializers.CharField()
@@ -51,7 +51,7 @@ class AuditPageSerializer(serializers.Serializer[Any]):
 
 
 MEANINGS = {
-    **dict.fromkeys(EXACT, "Exactly this."),
+    **dict.fromkeys(EXACT, "Exact value."),
     "target": "Part of the target's name.",
     "since": "A time in ISO 8601, or milliseconds since 1970.",
     "until": "Likewise.",
@@ -76,7 +76,7 @@ class AuditList(APIView):
         responses=AuditPageSerializer,
     )
     def get(self, request: Request) -> Response:
-        """What was changed, by whom and how it went, newest first."""
+        """List audited actions with user and result, newest first."""
         params = request.query_params
         limit = read_limit(params.get("limit"))
         cursor = params.get("cursor", "")
@@ -102,7 +102,7 @@ class AuditList(APIView):
 class AuditOne(APIView):
     @extend_schema(responses=AuditRowSerializer)
     def get(self, request: Request, number: int) -> Response:
-        """One row."""
+        """Get one audit row."""
         row = AuditRow.objects.filter(pk=number).first() if number < NUMBER_MAX else None
         if row is None:
             raise Http404

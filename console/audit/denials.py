@@ -1,4 +1,4 @@
-"""Audit rows of refused requests: receives the signal `console.frame.access.access_denied`."""
+"""Audit rows of denied requests: receives the signal `console.frame.access.access_denied`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from console.audit.recording import facts_of, write_row
 from console.frame.access import Need
 
-#: Parts of an address that name what a request is about; the last one that is there counts.
+#: URL arguments that name the target of a request; the last match wins.
 TARGETS = ("broker", "topic", "group", "client", "number", "offset_msg_id", "user", "name")
 
 
 def record_denial(request: HttpRequest, need: Need, **_signal: Any) -> None:
-    """Keep a row of a refused request, under the action that the request asked for."""
+    """Record a denied request under the requested action."""
     match = request.resolver_match
     arguments: Mapping[str, Any] = match.kwargs if match else {}
     named = [str(arguments[part]) for part in TARGETS if part in arguments]
@@ -28,7 +28,7 @@ def record_denial(request: HttpRequest, need: Need, **_signal: Any) -> None:
 
 
 def action_of(request: HttpRequest) -> str:
-    """The name of the act: what the view says in `actions`, else its method and its route."""
+    """Return the name of the action: `actions` of the view, else method and route name."""
     match = request.resolver_match
     method = (request.method or "").lower()
     if match is None:

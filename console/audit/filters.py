@@ -1,4 +1,4 @@
-"""Which rows somebody wants to see: the same words for page, export and API."""
+"""Filter of audit rows, with the same parameters for page, export and API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.models import AuditRow, Result
 
-#: Exact words; `target` and `q` are looked for inside.
+#: Fields matched exactly; `target` is a substring search.
 EXACT = ("username", "cluster", "action", "result", "via", "request_id")
 TEXT_CHARS_MAX = 255
 EPOCH_MS_MAX = 4_102_444_800_000  # 2100-01-01
@@ -20,14 +20,14 @@ EPOCH_MS_MAX = 4_102_444_800_000  # 2100-01-01
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """What was asked for, as it was written, and the rows that pass."""
+    """Filter parameters as entered, and the query set of matching rows."""
 
     given: dict[str, str]
     rows: Any
 
     @classmethod
     def read(cls, params: Mapping[str, str]) -> "AuditFilter":
-        """Raises ValidationError, by field, for what cannot be meant."""
+        """Parse the parameters; raises ValidationError with the messages by field."""
         names = (*EXACT, "target", "since", "until")
         given = {name: params.get(name, "").strip()[:TEXT_CHARS_MAX] for name in names}
         given = {name: text.replace("\x00", "") for name, text in given.items() if text}
@@ -45,7 +45,7 @@ class AuditFilter:
 
 
 def read_moment(field: str, text: str) -> datetime:
-    """ISO 8601, or milliseconds since 1970; without a zone it is the reader's."""
+    """Parse ISO 8601 or milliseconds since 1970; a time without a zone is in the user's time zone."""
     if text.isascii() and text.isdigit() and len(text) <= 13 and int(text) <= EPOCH_MS_MAX:
         return datetime.fromtimestamp(int(text) / 1000, UTC)
     try:

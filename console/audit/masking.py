@@ -1,4 +1,4 @@
-"""What of a state may be written down: no secrets, and never more than a bounded size."""
+"""Masking of audited states: secrets are replaced, and the size is bounded."""
 
 import json
 import re
@@ -19,7 +19,7 @@ SECRET_NAMES = re.compile(
 
 
 def masked(value: Any, depth: int = 0) -> Any:
-    """Plain JSON of a state, with what is in fields of secret names replaced."""
+    """Return plain JSON of a state, with the values of secret fields replaced."""
     if depth > DEPTH_MAX:
         return "…"
     if isinstance(value, msgspec.Struct):
@@ -39,12 +39,14 @@ def masked(value: Any, depth: int = 0) -> Any:
 
 
 def _is_secret(name: str, value: Any) -> bool:
-    """A switch or an empty value tells nothing, so it may be shown."""
+    """Return True for a secret field name, except for empty and boolean values, which reveal no
+    secret.
+    """
     return value not in (None, "", True, False) and bool(SECRET_NAMES.search(name))
 
 
 def kept(value: Any) -> Any:
-    """What goes into the row: masked, without NUL, and cut when it is too long."""
+    """Return the stored form of a state: masked, without NUL, truncated to STATE_CHARS_MAX."""
     if value is None:
         return None
     plain = masked(value)

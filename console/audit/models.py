@@ -13,7 +13,7 @@ USERNAME_CHARS_MAX = 150
 
 
 class Result(models.TextChoices):
-    """How an act went. One that stays “begun” was cut off: the console ended on the way."""
+    """Result of an action. A row that stays “begun” was interrupted: the console stopped."""
 
     BEGUN = "begun", _("begun")
     DONE = "done", _("done")
@@ -30,21 +30,24 @@ class Via(models.TextChoices):
 
 
 class RowsStay(TypeError):
-    """Somebody tried to change or remove rows of the audit list."""
+    """Code tried to change or remove rows of the audit log."""
 
 
 class ReadOnlyRows(models.QuerySet["AuditRow"]):
-    """Rows to read: whatever would change them raises RowsStay."""
+    """Read-only query set: every method that would change rows raises RowsStay."""
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise RowsStay("rows of the audit list are not edited or deleted")
+        raise RowsStay("rows of the audit log are read-only; retention.py removes old rows")
 
     update = delete = _refuse
     bulk_update = bulk_create = update_or_create = get_or_create = _refuse
 
 
 class AuditRow(models.Model):
-    """One act. The user is named, not referred to: the row outlives the account."""
+    """One action.
+
+    The row holds the user's name, not a foreign key: the row outlives the account.
+    """
 
     at = models.DateTimeField(db_index=True)
     finished_at = models.DateTimeField(null=True)
@@ -64,7 +67,7 @@ class AuditRow(models.Model):
     reason = models.TextField(blank=True)
 
     objects = ReadOnlyRows.as_manager()
-    #: For `recording.py` and `retention.py`; a test holds everything else away from it.
+    #: Writable manager for `recording.py` and `retention.py` only; a test enforces the restriction.
     house = models.Manager["AuditRow"]()
 
     class Meta:
@@ -85,11 +88,11 @@ class AuditRow(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise RowsStay("rows of the audit list are not edited")
+            raise RowsStay("rows of the audit log are not edited")
         super().save(*args, **kwargs)
 
     def delete(self, *_: Any, **__: Any) -> NoReturn:
-        raise RowsStay("rows of the audit list are not deleted")
+        raise RowsStay("rows of the audit log are not deleted")
 
     @property
     def at_ms(self) -> int:

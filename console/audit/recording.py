@@ -1,4 +1,4 @@
-"""Writing rows: begun before the act, completed once after it."""
+"""Writing of audit rows: begun before the action, completed once after the action."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -14,20 +14,23 @@ from rest_framework.request import Request
 from console.audit import models
 from console.audit.masking import kept
 from console.audit.models import TARGET_CHARS_MAX, AuditRow
-from console.audit.retention import make_room
+from console.audit.retention import prune_after_insert
 from console.frame.access import role_of
 
 log = logging.getLogger(__name__)
 
 OUTCOMES_KEPT_MAX = 200
 REASON_CHARS_MAX = 2_000
-#: Words with which an outcome per item says that it did not succeed.
+#: Values of `result` that mark an item's outcome as failed.
 FAILED_WORDS = frozenset({"failed", "error", "refused", "denied"})
 API_PREFIX = "/api/"
 
 
 class Entry:
-    """The row of an act under way. What it needs to know is set on it while the act runs."""
+    """The audit row of a running action.
+
+    Callers set `target`, `after` and outcomes during the action.
+    """
 
     def __init__(self, pk: int) -> None:
         self.pk = pk
@@ -38,7 +41,9 @@ class Entry:
         self._outcomes: dict[str, Any] | None = None
 
     def outcomes(self, outcomes: Iterable[Any]) -> None:
-        """A result per broker or item: each has an `error` (None is good), or a `result` word."""
+        """Record the results per broker or item: with an `error` (None on success) or a `result`
+        word.
+        """
         every = [kept(each) for each in outcomes]
         failed = [each for each in every if _failed(each)]
         first = sorted(every, key=lambda each: not _failed(each))[:OUTCOMES_KEPT_MAX]
@@ -48,11 +53,11 @@ class Entry:
             self._reason = str(failed[0].get("error") or failed[0].get("reason") or "")
 
     def failed(self, reason: object) -> None:
-        """The act did not succeed, though nothing was raised."""
+        """Mark the action as failed without an exception."""
         self._result, self._reason = "failed", str(reason)
 
     def complete(self) -> None:
-        """Write the result, once. The act is over: a database that fails now cannot undo it."""
+        """Write the result once. A database error is only logged: the action is already done."""
         changes: dict[str, Any] = {
             "finished_at": timezone.now(),
             "after": kept(self.after),
@@ -77,8 +82,10 @@ def audited(
     target: str = "",
     before: Any = None,
 ) -> Iterator[Entry]:
-    """Do something on behalf of a request, and keep a row of it. The act is not done when the row
-    cannot be written."""
+    """Run an action of a request and record an audit row.
+
+    A row that cannot be written prevents the action.
+    """
     facts = facts_of(request)
     with _running(action, cluster=cluster, target=target, before=before, **facts) as entry:
         yield entry
@@ -93,7 +100,7 @@ def audited_as(
     target: str = "",
     before: Any = None,
 ) -> Iterator[Entry]:
-    """The same for a job, which acts for the user who started it; None is the schedule."""
+    """Like `audited`, for a job on behalf of the user who started the job; None means the schedule."""
     facts = {**facts_of_user(user), "via": "job"}
     with _running(action, cluster=cluster, target=target, before=before, **facts) as entry:
         yield entry
@@ -114,7 +121,7 @@ def _running(action: str, **facts: Any) -> Iterator[Entry]:
 def write_row(
     action: str, result: str, *, target: str = "", before: Any = None, **facts: Any
 ) -> int:
-    """Add a row; returns its number. The oldest make room now and then."""
+    """Add a row and return the row's number; retention runs every ROWS_BETWEEN_PRUNES rows."""
     row = models.AuditRow(
         at=timezone.now(),
         action=plain(action)[: models.ACTION_CHARS_MAX],
@@ -124,12 +131,12 @@ def write_row(
         **facts,
     )
     row.save(force_insert=True)
-    make_room(row.pk)
+    prune_after_insert(row.pk)
     return int(row.pk)
 
 
 def facts_of(request: HttpRequest | Request) -> dict[str, Any]:
-    """Who asks, in which role, with which token, from where, and by which request."""
+    """Return user, role, token, channel, source address and request id of a request."""
     meta = request.META
     return {
         **facts_of_user(request.user),
@@ -159,5 +166,5 @@ def _failed(outcome: Any) -> bool:
 
 
 def plain(text: object) -> str:
-    """Text that every database can keep."""
+    """Return text that every database accepts: no NUL, no lone surrogates."""
     return str(text).replace("\x00", "�").encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
-"""How long rows stay: AUDIT_DAYS days, and never more than AUDIT_ROWS_MAX of them.
+"""Retention of audit rows: AUDIT_DAYS days, and at most AUDIT_ROWS_MAX rows.
 
-Denied attempts are counted apart, so that somebody who is refused a million times cannot push out
-what others did.
+Denied requests have a separate limit, so that a flood of denied requests does not displace the rows
+of actions.
 """
 
 import logging
@@ -16,10 +16,10 @@ from console.audit.models import AuditRow, Result
 
 log = logging.getLogger(__name__)
 
-#: Every so many rows the oldest are looked at, also where no scheduler runs.
-ROWS_BETWEEN_LOOKS = 500
+#: Interval between prunes, rows; also prunes without a scheduler.
+ROWS_BETWEEN_PRUNES = 500
 DENIED_ROWS_MAX = 20_000
-#: Rows deleted by one statement, so that nobody waits long for the table.
+#: Rows per DELETE statement, so that the table is locked only briefly.
 ROWS_AT_ONCE = 5_000
 
 
@@ -28,14 +28,14 @@ def prune_on_schedule() -> None:
     prune()
 
 
-def make_room(pk: int) -> None:
-    """After a row was added: now and then remove the oldest."""
-    if pk % ROWS_BETWEEN_LOOKS == 0:
+def prune_after_insert(pk: int) -> None:
+    """Prune after every ROWS_BETWEEN_PRUNES added rows."""
+    if pk % ROWS_BETWEEN_PRUNES == 0:
         prune()
 
 
 def prune(now: datetime | None = None) -> int:
-    """Remove rows that are too old or too many; returns how many."""
+    """Remove rows beyond the age and number limits; return the number of removed rows."""
     oldest = (now or timezone.now()) - timedelta(days=settings.AUDIT_DAYS)
     acts = AuditRow.house.exclude(result=Result.DENIED)
     denials = AuditRow.house.filter(result=Result.DENIED)
@@ -43,12 +43,12 @@ def prune(now: datetime | None = None) -> int:
     removed += _remove(_beyond(acts, settings.AUDIT_ROWS_MAX))
     removed += _remove(_beyond(denials, DENIED_ROWS_MAX))
     if removed:
-        log.info("%d old rows of the audit list were removed", removed)
+        log.info("removed %d old rows of the audit log", removed)
     return removed
 
 
 def _beyond(rows: Any, most: int) -> Any:
-    """The rows after the newest `most`."""
+    """Return the rows beyond the newest `most` rows."""
     last = list(rows.order_by("-pk").values_list("pk", flat=True)[most : most + 1])
     return rows.filter(pk__lte=last[0]) if last else rows.none()
 

@@ -1,4 +1,4 @@
-"""Pages of the audit list: the rows that pass a filter, and their export."""
+"""Pages of the audit log: filtered rows and export."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ NUMBER_MAX = 10**CURSOR_DIGITS_MAX
 
 
 class AuditForm(TablerForm):
-    """The filter, above the rows."""
+    """The filter form above the rows."""
 
     username = forms.CharField(label=gettext_lazy("User"), required=False)
     cluster = forms.CharField(label=gettext_lazy("Cluster"), required=False)
@@ -60,7 +60,7 @@ class AuditForm(TablerForm):
 
 @needs(Need.ADMIN)
 class AuditPage(Page):
-    """Rows, newest first; the address holds the filter and the place."""
+    """Rows, newest first; the URL holds filter and cursor."""
 
     template = "audit/list.html"
 
@@ -93,7 +93,7 @@ class AuditPage(Page):
 
 @needs(Need.ADMIN)
 class AuditRowPage(Page):
-    """One row with everything that was kept of it."""
+    """One audit row with all fields."""
 
     template = "audit/row.html"
 
@@ -119,7 +119,7 @@ class AuditRowPage(Page):
 
 @needs(Need.ADMIN)
 def export(request: HttpRequest, form: str) -> StreamingHttpResponse:
-    """The rows that pass the filter as CSV or as one JSON object per line."""
+    """Export the filtered rows as CSV or JSON Lines."""
     if form not in EXPORTS:
         raise Http404
     try:
@@ -136,7 +136,7 @@ def export(request: HttpRequest, form: str) -> StreamingHttpResponse:
 
 
 def row_dict(row: AuditRow) -> dict[str, Any]:
-    """A row in plain values, times in ISO 8601."""
+    """Return a row as plain values, times in ISO 8601."""
     found = {name: getattr(row, name) for name in FIELDS}
     for name in ("at", "finished_at"):
         found[name] = found[name].isoformat(timespec="milliseconds") if found[name] else None
@@ -149,7 +149,7 @@ def json_lines(rows: Any) -> Iterator[str]:
 
 
 def csv_lines(rows: Any) -> Iterator[str]:
-    """A spreadsheet must not take what a user typed for a formula."""
+    """Yield CSV lines. Cells are escaped, so that a spreadsheet runs no formula from user input."""
     buffer = StringIO()
     writer = csv.writer(buffer)
     writer.writerow(FIELDS)

@@ -114,7 +114,7 @@ class TableQuery(Generic[R]):
         return [row for _value, row in known] + [row for value, row in valued if value is None]
 
     def page(self, rows: Sequence[R]) -> "TablePage[R]":
-        """Sort the rows and return the requested page, or the last page when the list is shorter."""
+        """Sort the rows and return the requested page, or the last page of a shorter list."""
         pages = max(1, ceil(len(rows) / self.size))
         number = min(self.number, pages)
         start = (number - 1) * self.size

@@ -46,7 +46,7 @@ class SameOrigin:
 
 
 def is_own_origin(origin: str, host: str) -> bool:
-    """Return True for an absent origin, the own host, and the origins of CONSOLE_TRUSTED_ORIGINS."""
+    """Return True for no origin, the own host, and the origins of CONSOLE_TRUSTED_ORIGINS."""
     if not origin or origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     parts = urlsplit(origin)

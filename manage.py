@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The console's command line. `up` and `demo` start everything and need no Django for that."""
+"""The console's command line. `up` and `demo` start all programs without importing Django."""
 
 import os
 import sys

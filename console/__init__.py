@@ -2,12 +2,12 @@
 
 Where things live:
 
-    settings.py, environment.py     what an operator may change
-    areas.py                        how an area (topics, groups, …) plugs in; how to add one
-    access.py                       who may do what: the one place that decides
-    gateway/                        the only door to clusters
-    pages.py, tables.py, forms.py   what every page shares
-    api/                            what every REST resource shares
-    live/                           what every feed shares
-    <area>/                         one Django app per area: views, api, urls, templates, locale
+    settings.py, environment.py     settings of the operator
+    frame/areas.py                  plug-in mechanism of areas (topics, groups, …)
+    frame/access.py                 access control
+    gateway/                        the only access to clusters
+    frame/                          base of all pages: classes, tables, forms, templates
+    api/                            base of all REST resources
+    web/                            middleware, health, static files, live feeds
+    areas/<area>/, services/<area>/ one Django app per area: views, api, urls, templates, locale
 """

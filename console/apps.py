@@ -9,5 +9,5 @@ class ConsoleConfig(AppConfig):
     name = "console"
 
     def ready(self) -> None:
-        # Tasks called from a page must find the Celery application with its broker.
+        # Load the Celery application, so that tasks called from pages use the configured broker.
         import_module("console.celery")

@@ -1,4 +1,4 @@
-"""The ASGI application: static files, pages and REST calls, WebSockets, and the process's end."""
+"""The ASGI application: static files, pages, REST resources, WebSockets and shutdown."""
 
 import os
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-_django = get_asgi_application()  # loads the apps, so what needs them is imported below
+_django = get_asgi_application()  # loads the apps; modules with models are imported below
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter  # noqa: E402
@@ -22,7 +22,7 @@ from console.web.sub_path import SubPath  # noqa: E402
 
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Stop sampling and following, and close the connections to clusters when the server stops."""
+    """At shutdown, stop samplers and message tails and close the connections to clusters."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.shutdown":

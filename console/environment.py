@@ -1,7 +1,7 @@
-"""What the environment says about this console, read once and checked as a whole.
+"""Settings from environment variables, read once and validated together.
 
-`settings.py` holds what Django wants; this module holds the rules. Every mistake is reported at
-once, with the variable, its value and what was expected.
+`settings.py` holds Django's settings; this module holds the validation. All errors are reported
+together, each with variable, value and expected format.
 """
 
 import os
@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-
 PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
-# Numbers of the jobs and of analytics: least, most, default.
+# Numeric settings of jobs and analytics: minimum, maximum, default.
 NUMBERS = {
     "INGEST_MINUTES": (0, 24 * 60, 10),
     "COMPACT_HOURS": (0, 24 * 31, 24),
@@ -40,7 +40,7 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 
 class EnvironmentProblem(ValueError):
-    """Variables of the environment cannot be used; the text names each with its value."""
+    """Invalid environment variables; the text names each variable with the value."""
 
 
 MARKS = "CONSOLE_CLUSTER_MARKS"
@@ -50,7 +50,7 @@ MARK_ENDS: tuple[list[str], ...] = ([], ["production"])
 
 @dataclass(frozen=True, slots=True)
 class ClusterMark:
-    """How a cluster is told from others at a glance."""
+    """Colour mark of a cluster, and the production badge."""
 
     color: str
     production: bool = False
@@ -115,7 +115,7 @@ class _Reader:
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
         value = self.text(name)
         if value and not value.startswith(schemes):
-            # The value may hold a password, so only its scheme is repeated.
+            # The value may contain a password; the message repeats only the scheme.
             self.complain(name, value.partition(":")[0] + ":…", "one of " + ", ".join(schemes))
         return value
 
@@ -124,7 +124,7 @@ class _Reader:
 
 
 def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
-    """Read and check everything; raises EnvironmentProblem with all mistakes together."""
+    """Read and validate all variables; EnvironmentProblem lists all errors."""
     read = _Reader(environ)
     clusters, clusters_from = _clusters(read)
     cluster_marks = _marks(read, clusters)
@@ -169,7 +169,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]:
-    """`{name: mark}` from `name=colour[+production];…`."""
+    """Parse `name=colour[+production];…` into `{name: mark}`."""
     marks: dict[str, ClusterMark] = {}
     for entry in filter(None, (part.strip() for part in read.text(MARKS).split(";"))):
         name, _, words = entry.partition("=")
@@ -182,7 +182,7 @@ def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]
 
 
 def _clusters(read: _Reader) -> tuple[dict[str, str], str]:
-    """`{name: "host:port;host:port"}` and the variable they came from."""
+    """Return `{name: "host:port;host:port"}` and the name of the source variable."""
     listed = read.text("CONSOLE_CLUSTERS")
     if not listed:
         addresses = read.text("NAMESRV_ADDR") or NAMESRV_DEFAULT
@@ -200,7 +200,7 @@ def _clusters(read: _Reader) -> tuple[dict[str, str], str]:
 
 
 def _addresses(read: _Reader, variable: str, text: str) -> str:
-    """Check name server addresses and join them the way RocketMQ writes them."""
+    """Validate name server addresses and join the addresses with `;` like RocketMQ."""
     addresses = [part for part in re.split(r"[,;\s]+", text) if part]
     for address in addresses:
         match = ADDRESS.fullmatch(address)
@@ -212,10 +212,10 @@ def _addresses(read: _Reader, variable: str, text: str) -> str:
 
 
 def _kept_secret(home: Path) -> str:
-    """The secret key of this home folder, made on first use.
+    """Return the secret key of the home folder; create the key on first use.
 
-    Console, worker and scheduler may start together: the file is linked into place whole, the
-    first one wins, and the others read what it wrote.
+    Console, worker and scheduler may start together: a complete file is linked into place, the
+    first link succeeds, and the other processes read the file.
     """
     path = home / "secret_key"
     try:

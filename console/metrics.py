@@ -1,4 +1,4 @@
-"""The console's own metrics, as Prometheus reads them at /metrics."""
+"""Prometheus metrics of the console, served at /metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
@@ -30,12 +30,12 @@ viewers = Gauge(
 )
 feed_drops = Counter(
     "gantry_console_feed_drops_total",
-    "Samples a live feed could not take because the cluster did not answer.",
+    "Samples that a live feed skipped because the cluster did not answer.",
     ["cluster", "feed"],
     registry=REGISTRY,
 )
 
 
 def observe_question(cluster: str, question: str, outcome: str, seconds: float) -> None:
-    """Record how long a cluster took to answer a question or a command."""
+    """Record the response time of a cluster for a question or a command."""
     _questions.labels(cluster, question, outcome).observe(seconds)

@@ -1,4 +1,4 @@
-"""Django's settings. What an operator may change comes from the environment; see `environment.py`.
+"""Django's settings. Settings of the operator come from the environment; see `environment.py`.
 
 Variables: NAMESRV_ADDR or CONSOLE_CLUSTERS, GANTRY_HOME, DATABASE_URL, REDIS_URL, SECRET_KEY,
 SPARK_MASTER, CONSOLE_INGEST_MINUTES, CONSOLE_COMPACT_HOURS, CONSOLE_LAKE_DAYS,
@@ -41,7 +41,7 @@ JOB_FILES_MB = ENVIRONMENT.job_files_mb
 ANALYTICS_MEMORY_MB = ENVIRONMENT.analytics_memory_mb
 ANALYTICS_THREADS = ENVIRONMENT.analytics_threads
 ANALYTICS_SECONDS = ENVIRONMENT.analytics_seconds
-# Kinds of jobs on schedule: minutes between two; 0 leaves them to the button.
+# Interval of scheduled jobs by kind, minutes; 0 means start by button only.
 JOB_MINUTES = {"ingest": ENVIRONMENT.ingest_minutes, "compact": ENVIRONMENT.compact_hours * 60}
 AUDIT_DAYS = ENVIRONMENT.audit_days
 AUDIT_ROWS_MAX = 200_000
@@ -140,12 +140,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": dj_database_url.parse(
         ENVIRONMENT.database_url or f"sqlite:///{GANTRY_HOME / 'console.sqlite3'}",
-        conn_max_age=0,  # under ASGI each request has a thread of its own, which ends with it
+        conn_max_age=0,  # under ASGI each request runs in a new thread, which ends with the request
     )
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # Console, worker and scheduler write to one file: readers must not wait for a writer, and a
-    # writer takes the lock when its transaction begins instead of failing half-way.
+    # Console, worker and scheduler share one file: with WAL, readers do not wait for a writer, and
+    # IMMEDIATE takes the write lock at the start of a transaction instead of failing half-way.
     DATABASES["default"]["OPTIONS"] = {
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
         "transaction_mode": "IMMEDIATE",
@@ -251,11 +251,11 @@ SPECTACULAR_SETTINGS = {
 
 # ---- Live feeds and background jobs -------------------------------------------------------------
 
-# "local" carries what one process tells its own viewers (live rates), so it never needs Redis;
-# "default" carries what another process says (progress of jobs).
+# "local" carries live rates within one process and needs no Redis; "default" carries job progress
+# between processes.
 _memory_layer = {
     "BACKEND": "channels.layers.InMemoryChannelLayer",
-    # A slow browser misses samples; one that stays open for a month still gets them.
+    # A full queue of a slow browser drops samples; a page open for a month still gets samples.
     "CONFIG": {"capacity": 20, "group_expiry": 30 * 24 * 3600},
 }
 CHANNEL_LAYERS = {
@@ -277,7 +277,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 20}
-# A job that a sleeping scheduler missed is not made up for: the next one reads everything anyway.
+# Missed runs expire and are not repeated: the next run reads all data anyway.
 CELERY_BEAT_SCHEDULE = {
     "reap-lost-jobs": {
         "task": "console.jobs.reap_lost",

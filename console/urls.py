@@ -1,4 +1,4 @@
-"""Addresses. Areas bring their own (see `areas.py`); here is only what is not about one of them."""
+"""URLs outside of areas; each area has URL modules (see `frame/areas.py`)."""
 
 from django.urls import include, path
 from django.views.decorators.cache import never_cache

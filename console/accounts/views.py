@@ -68,7 +68,7 @@ class PasswordPage(PasswordChangeView):
 @needs(Need.OPEN)
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Store the theme in a cookie, so that the server renders pages in the theme without a flash."""
+    """Store the theme in a cookie, so that the server renders each page in the theme."""
     chosen = request.POST.get("theme", "")
     response = HttpResponseRedirect(_next(request))
     if chosen in THEMES:

@@ -89,7 +89,7 @@ class ClusterResource(IdempotentWrites):
         done: int = status.HTTP_200_OK,
         location: str | None = None,
     ) -> Response:
-        """Respond with the outcome per broker: status `done` when all brokers succeeded, else 207."""
+        """Respond with one outcome per broker: status `done` when all succeeded, else 207."""
         whole = all(outcome.error is None for outcome in outcomes)
         return Response(
             {"name": name, "outcomes": [asdict(outcome) for outcome in outcomes]},

@@ -45,7 +45,7 @@ class AuditFilter:
 
 
 def read_moment(field: str, text: str) -> datetime:
-    """Parse ISO 8601 or milliseconds since 1970; a time without a zone is in the user's time zone."""
+    """Parse ISO 8601 or milliseconds since 1970; times without a zone are in the user's zone."""
     if text.isascii() and text.isdigit() and len(text) <= 13 and int(text) <= EPOCH_MS_MAX:
         return datetime.fromtimestamp(int(text) / 1000, UTC)
     try:

@@ -41,9 +41,7 @@ class Entry:
         self._outcomes: dict[str, Any] | None = None
 
     def outcomes(self, outcomes: Iterable[Any]) -> None:
-        """Record the results per broker or item: with an `error` (None on success) or a `result`
-        word.
-        """
+        """Record results per broker or item, with `error` (None on success) or `result`."""
         every = [kept(each) for each in outcomes]
         failed = [each for each in every if _failed(each)]
         first = sorted(every, key=lambda each: not _failed(each))[:OUTCOMES_KEPT_MAX]
@@ -100,7 +98,7 @@ def audited_as(
     target: str = "",
     before: Any = None,
 ) -> Iterator[Entry]:
-    """Like `audited`, for a job on behalf of the user who started the job; None means the schedule."""
+    """Like `audited`, for a job; `user` started the job, None means the schedule."""
     facts = {**facts_of_user(user), "via": "job"}
     with _running(action, cluster=cluster, target=target, before=before, **facts) as entry:
         yield entry

@@ -1,4 +1,4 @@
-"""`python -m console.demo HOST:PORT`: runs the shop against a cluster until it is stopped."""
+"""`python -m console.demo HOST:PORT`: runs the shop on a cluster until SIGINT or SIGTERM."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ async def declare(namesrv_addr: str) -> None:
 
 
 def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
-    # With each failure a consumer says how often it wants to retry; the broker goes by that.
+    # A consumer sends the retry limit with each failed message; the broker applies the limit.
     settings = ConsumerSettings(max_reconsume_times=subscriber.retries_max)
     consumer = PushConsumer(subscriber.group, namesrv_addr, [TraceHook()], settings=settings)
     for topic, expression in subscriber.subscriptions.items():
@@ -58,7 +58,7 @@ def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
         await asyncio.sleep(random.uniform(*subscriber.work_s))
         for message in messages:
             if subscriber is shop.ACCOUNTING:
-                # What it raises is what the console shows of it.
+                # The console shows the exception as cause of the dead letter.
                 shop.book(message.decompressed_body(), now_ms())
         return ConsumeStatus.CONSUME_SUCCESS
 
@@ -67,7 +67,7 @@ def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
 
 
 async def send_until(stopping: asyncio.Event, producer: Producer) -> None:
-    """Send the shop's messages at their pace; a cluster that is away for a while is waited for."""
+    """Send the shop's messages at MESSAGES_PER_SECOND; continue after failed sends."""
     sent = failed = 0
     reported = time.monotonic()
     for message in shop.messages(random.Random(), now_ms):

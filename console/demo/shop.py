@@ -1,4 +1,4 @@
-"""The shop: topics, groups, messages, and what its accounting cannot book. Pure.
+"""The sample shop: topics, groups, messages, and payments that fail. Pure.
 
 orders    ─▶ fulfilment (tags paid and shipped)   ─┐
 payments  ─▶ accounting (fails for a lost card)    ├─▶ audit (everything)
@@ -20,17 +20,17 @@ ORDER_TAGS: Final = ("created", "paid", "shipped")
 REGIONS: Final = ("north", "south", "east", "west")
 MESSAGES_PER_SECOND: Final = 6
 LOST_CARD_EVERY: Final = 25  # payments
-# Longer than all retries take, so that the payment dies; later it can be sent again with success.
+# Longer than all retries, so that the payment is dead-lettered; a later resend succeeds.
 LOST_FOR_MS: Final = 120_000
 
 
 class LostCardError(Exception):
-    """Accounting cannot book this payment before the card is found again."""
+    """Accounting cannot book the payment until the card is found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """One consumer group and what it wants."""
+    """One consumer group with subscriptions."""
 
     group: str
     subscriptions: dict[str, str]
@@ -60,7 +60,7 @@ def groups() -> list[SubscriptionGroupConfig]:
 
 
 def messages(source: random.Random, now_ms: Callable[[], int]) -> Iterator[Message]:
-    """An endless day in the shop: each order is created, paid and shipped."""
+    """Yield endless messages of orders; each order is created, paid and shipped."""
     payments = 0
     for number in range(1, 1_000_000_000):
         order = f"ORDER-{number:06d}"
@@ -81,7 +81,7 @@ def shop_message(topic: str, tag: str, order: str, content: dict[str, object]) -
 
 
 def book(body: bytes, now_ms: int) -> float:
-    """What accounting does with a payment; raises LostCardError for those it refuses."""
+    """Book a payment; raise LostCardError for a lost card."""
     payment = json.loads(body)
     if payment["card"] == "lost" and now_ms < payment["at"] + LOST_FOR_MS:
         raise LostCardError(f"{payment['order']}: the card was reported lost")

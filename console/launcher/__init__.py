@@ -1,6 +1,6 @@
-"""Starts, watches and stops the processes of one Gantry on one machine: `manage.py up`.
+"""`manage.py up`: starts, supervises and stops the processes of Gantry on one machine.
 
-`main` reads the options and claims the home folder, `services` lists the programs, `supervisor`
-runs them in order, `child` is one running program. Nothing here imports Django or the broker, so
-that a start costs no more than the programs themselves.
+`main` reads the options and locks the home folder, `services` lists the programs, `supervisor` runs
+the programs in order, `child` is one running program. The launcher imports neither Django nor the
+broker, so that the launcher adds little to the start time.
 """

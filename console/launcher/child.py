@@ -1,9 +1,10 @@
-"""One running program: its process, its output, its end.
+"""One running program: process, output, exit.
 
-Each program leads a session of its own: Ctrl-C at the terminal reaches only `up`, which stops the
-programs in order, and what a program left behind can be killed by its group. Should `up` itself
-be killed, the kernel sends every program SIGTERM (prctl PR_SET_PDEATHSIG; Linux only). It does so
-once for each thread of `up`, and programs take a second SIGTERM for impatience, so `up` has none.
+Each program leads a new session: Ctrl-C at the terminal reaches only `up`, which stops the programs
+in order, and a process group allows killing the descendants of a program. When `up` is killed, the
+kernel sends every program SIGTERM (prctl PR_SET_PDEATHSIG; Linux only). The kernel sends SIGTERM at
+the exit of each thread of `up`, and programs treat a second SIGTERM as a request to stop at once,
+so `up` starts no threads.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from console.launcher.service import Service
 PR_SET_PDEATHSIG = 1
 PROBE_INTERVAL_S = 0.05
 READ_BYTES = 64 * 1024
-OUTPUT_GRACE_S = 1.0  # for the last lines of a program that ended
+OUTPUT_GRACE_S = 1.0  # time to read the last output of a terminated program
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -48,7 +49,8 @@ class Child:
     async def start(self) -> None:
         """Start the program; raises OSError when it cannot be executed."""
         self._log.begin(awaited=self.service.ready_line, on_seen=self._seen.set)
-        # A pipe of our own: with asyncio's, Process.wait() also waits for whoever holds the pipe.
+        # os.pipe() instead of asyncio's PIPE: with PIPE, Process.wait() waits until all holders
+        # close the pipe.
         read_end, write_end = os.pipe()
         reader = os.fdopen(read_end, "rb", buffering=0)
         try:
@@ -72,9 +74,9 @@ class Child:
         )
 
     async def until_ready(self) -> bool:
-        """Wait until the program is ready (True) or has ended without being so (False).
+        """Wait until the program is ready (True) or has exited before (False).
 
-        Raises TimeoutError when neither comes within the service's time.
+        Raises TimeoutError when neither happens within the service's `ready_timeout_s`.
         """
         async with asyncio.timeout(self.service.ready_timeout_s):
             if self.service.once:
@@ -91,16 +93,19 @@ class Child:
         return self.service.ready_line is None or self._seen.is_set()
 
     async def wait(self) -> int:
-        """Wait for the program's end and its last output; return its code (negative: a signal)."""
+        """Wait for the program's exit and last output; return the code (negative: a signal)."""
         code = await self._running.wait()
-        self.kill()  # what it started may have outlived it
+        self.kill()  # descendants may have outlived the program
         if self._output is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._output, OUTPUT_GRACE_S)
         return code
 
     async def stop(self) -> bool:
-        """Ask the program to end and wait; kill it after its grace. False when it was killed."""
+        """Send SIGTERM and wait; send SIGKILL after `stop_grace_s`.
+
+        Return False after a SIGKILL.
+        """
         with suppress(ProcessLookupError):
             self._running.terminate()
         try:
@@ -132,9 +137,9 @@ class Child:
 
 
 def watch_without_threads() -> None:
-    """Let the running loop learn of the end of programs from the kernel.
+    """Let the running event loop watch child processes through pidfds.
 
-    Python 3.11 would use a thread for each program; later ones do this by themselves.
+    Python 3.11 defaults to one thread per process; later versions default to pidfds.
     """
     if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
         watcher = asyncio.PidfdChildWatcher()
@@ -143,16 +148,18 @@ def watch_without_threads() -> None:
 
 
 def dies_with_parent() -> Callable[[], None] | None:
-    """Return what a new process must do so that it ends with this one, or None off Linux."""
+    """Return a preexec_fn that ties a new process to this process; None on other systems than
+    Linux.
+    """
     if not sys.platform.startswith("linux"):
         return None
-    # Loaded here and not in the new process, where only system calls are safe.
+    # Load libc before the fork: after the fork only system calls are safe.
     prctl = ctypes.CDLL(None).prctl
     parent = os.getpid()
 
     def arrange() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent died before prctl()
             os._exit(1)
 
     return arrange

@@ -1,11 +1,11 @@
-"""The one exception with which `up` refuses to go on."""
+"""The exception that ends `up`."""
 
 EXIT_NOT_STARTED = 1
 EXIT_USAGE = 2
 
 
 class StartError(Exception):
-    """What went wrong and what to change, as sentences for the person at the terminal."""
+    """Cause and remedy, as sentences for the terminal."""
 
     def __init__(self, message: str, exit_code: int = EXIT_NOT_STARTED) -> None:
         super().__init__(message)

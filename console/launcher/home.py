@@ -1,13 +1,13 @@
-"""The home folder of a Gantry: its layout, its lock, and the settings file it starts with.
+"""The home folder of Gantry: layout, lock, and the initial settings file.
 
 conf/broker.conf     the broker's settings, for the operator to edit
 store/               the broker's message store
 namesrv/             the name server's key-value settings
 valkey/              the embedded Valkey's data
-lake/                what the trace jobs wrote
+lake/                output of the trace jobs
 logs/                one bounded log per program
-run/                 what only matters while running
-console.sqlite3, secret_key   the console's
+run/                 lock, stamp of the set-up step, Valkey's settings
+console.sqlite3, secret_key   database and secret key of the console
 """
 
 import fcntl
@@ -30,17 +30,17 @@ brokerName=broker-a
 flushDiskType=ASYNC_FLUSH
 autoCreateTopicEnable=true
 traceTopicEnable=true
-# A broker refuses sends that waited 200 ms (SYSTEM_BUSY). Here everything shares one machine, which
-# stands still for longer than that when a Spark job begins.
+# By default, a broker refuses sends that waited 200 ms (SYSTEM_BUSY). With all programs on one
+# machine, the start of a Spark job delays sends longer.
 waitTimeMillsInSendQueue=2000
 """
 
 
 @contextmanager
 def claimed_home(home: Path) -> Iterator[Path]:
-    """Make the folder ready and hold its lock; raises StartError when another `up` holds it.
+    """Create the folder and hold the lock; raises StartError when another `up` holds the lock.
 
-    The kernel frees the lock when this process ends, however it ends.
+    The kernel releases the lock at the exit of this process, also after a crash.
     """
     try:
         for name in FOLDERS:
@@ -75,7 +75,7 @@ def take_lock(lock: int, home: Path) -> None:
 
 
 def write_broker_conf(home: Path) -> None:
-    """Write the first settings file; an existing one belongs to the operator."""
+    """Write the initial settings file; keep an existing file, which belongs to the operator."""
     path = home / "conf" / "broker.conf"
     if not path.exists():
         path.write_text(BROKER_CONF, encoding="utf-8")

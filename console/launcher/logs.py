@@ -1,4 +1,4 @@
-"""One program's output: a bounded log file, its last lines, and what is worth showing at once."""
+"""Output of one program: a bounded log file, the last lines, and relayed important lines."""
 
 import re
 from collections import deque
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 LOG_BYTES_MAX = 10 * 1024 * 1024
-LOG_FILES_OLD = 3  # kept beside the current one as name.log.1 … name.log.3
-LINE_BYTES_MAX = 8 * 1024  # a longer line is cut into several
+LOG_FILES_OLD = 3  # rotated files, name.log.1 … name.log.3
+LINE_BYTES_MAX = 8 * 1024  # a longer line is split
 LAST_LINES = 12
 
 
 class ProgramLog:
-    """Takes a program's output as bytes in any pieces; the file never grows beyond its bound.
+    """Receives a program's output in chunks of any size; a file never exceeds LOG_BYTES_MAX.
 
-    `path` None keeps the output off the disk: the set-up step prints a password.
+    `path` None writes no file: the output of the set-up step contains a password.
     """
 
     def __init__(
@@ -34,7 +34,9 @@ class ProgramLog:
         return list(self._last)
 
     def begin(self, *, awaited: re.Pattern[str] | None, on_seen: Callable[[], None]) -> None:
-        """A new run of the program begins; `on_seen` is called at its first line with `awaited`."""
+        """Reset for a new run of the program; `on_seen` is called at the first line that matches
+        `awaited`.
+        """
         self._last.clear()
         self._partial = b""
         self._awaited = None if awaited is None else (awaited, on_seen)
@@ -49,7 +51,7 @@ class ProgramLog:
             self._take(line)
 
     def end(self) -> None:
-        """The program ended; an unfinished last line counts as a line."""
+        """Process an incomplete last line after the program's exit."""
         if self._partial:
             self._take(self._partial)
             self._partial = b""
@@ -81,12 +83,12 @@ class ProgramLog:
         try:
             self._file.write(data)
         except OSError:
-            return  # a full disk must not stop the programs; the last lines are still shown
+            return  # a full disk must not stop the programs; the terminal still gets the last lines
         self._size += len(data)
 
 
 def rotate(path: Path) -> None:
-    """Shift name.log to name.log.1 and so on; the oldest is overwritten."""
+    """Rename name.log to name.log.1 and so on; the oldest file is overwritten."""
     for number in range(LOG_FILES_OLD, 0, -1):
         older = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
         if older.exists():

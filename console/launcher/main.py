@@ -1,4 +1,4 @@
-"""`manage.py up` and `manage.py demo`: everything a newcomer needs, with one command."""
+"""Entry point of `manage.py up` and `manage.py demo`."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ async def run(options: Options) -> None:
 
 
 def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[str]:
-    """One line per listener, where the data is, and what will be missing."""
+    """Return the start-up lines: one per listener and folder, and notices of missing functions."""
     host = bracketed(options.host)
     lines = [
         f"Gantry {project_version()} on Python {platform.python_version()}",

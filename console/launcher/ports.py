@@ -1,7 +1,8 @@
-"""Finds and checks the ports of a Gantry before anything starts.
+"""Choice and check of all ports before the first program starts.
 
-Checking first costs a millisecond and turns "a child died" into "port 9876 is taken, use
---namesrv-port". A port may still be taken in the moment after; the child then says so itself.
+The check costs a millisecond and turns "a child died" into "port 9876 is taken, use
+--namesrv-port". A port can still be taken between check and start; the program then reports the
+error.
 """
 
 import errno
@@ -13,7 +14,7 @@ import psutil
 from console.launcher.errors import EXIT_USAGE, StartError
 from console.launcher.options import BROKER_PORT, NAMESRV_PORT, Options
 
-VIP_DISTANCE = 2  # RocketMQ's second broker port is two below the first
+VIP_DISTANCE = 2  # the VIP port of a RocketMQ broker is listenPort - 2
 NAMESRV_HTTP_PORT = 5558
 BROKER_HTTP_PORT = 5557
 FREE_PORT_TRIES = 50
@@ -21,7 +22,7 @@ FREE_PORT_TRIES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Every port of one Gantry, none of them 0."""
+    """All ports of one start, none is 0."""
 
     namesrv: int
     namesrv_http: int
@@ -36,10 +37,10 @@ class Ports:
 
 
 def choose_ports(options: Options) -> Ports:
-    """Check the asked ports and find the free ones; raises StartError naming port and option.
+    """Check the requested ports and choose free ports for 0; StartError names port and option.
 
-    The HTTP side ports are the well-known ones beside a well-known main port, and any free ones
-    otherwise, so that a second Gantry on the machine needs three options and not five.
+    The HTTP side ports are the default ports when the main port is the default port, else free
+    ports, so that a second Gantry on a machine needs three options and not five.
     """
     chosen: set[int] = set()
 
@@ -66,7 +67,7 @@ def choose_ports(options: Options) -> Ports:
 
 
 def settle_broker(options: Options, chosen: set[int]) -> int:
-    """The broker takes two ports; both must be free."""
+    """Choose the broker's port; the VIP port must be free too."""
     if options.broker_port:
         require_free(options.host, options.broker_port, "--broker-port")
         vip = options.broker_port - VIP_DISTANCE
@@ -83,14 +84,14 @@ def settle_broker(options: Options, chosen: set[int]) -> int:
 
 
 def settle_side_port(host: str, wanted: int, chosen: set[int]) -> int:
-    """Nobody asks for a side port by option, so a taken one is simply replaced."""
+    """Choose a side port. A taken port is replaced, because no option sets side ports."""
     port = wanted if wanted and is_free(host, wanted) else free_port(host, avoid=chosen)
     chosen.add(port)
     return port
 
 
 def free_port(host: str, *, avoid: set[int]) -> int:
-    """Ask the kernel for a free port."""
+    """Return a free port from the kernel."""
     for _ in range(FREE_PORT_TRIES):
         with bound(host, 0) as probe:
             port = int(probe.getsockname()[1])
@@ -100,7 +101,7 @@ def free_port(host: str, *, avoid: set[int]) -> int:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Tell whether a server could listen there now."""
+    """Return True when a server can listen on the port now."""
     try:
         bound(host, port).close()
     except (OSError, OverflowError):
@@ -112,7 +113,7 @@ def bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     probe = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # As servers do: a port whose last connections are still closing counts as free.
+        # As servers do: a port with connections in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
     except BaseException:
@@ -142,7 +143,7 @@ def port_taken(host: str, port: int, option: str, role: str, problem: Exception)
 
 
 def holder_of(port: int) -> str | None:
-    """Name the program that listens on a port, when this user may know."""
+    """Return the process that listens on a port; None without the permission to list processes."""
     try:
         for each in psutil.net_connections(kind="tcp"):
             if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid:

@@ -1,7 +1,7 @@
-"""The set-up step: the console's tables and its first admin.
+"""The set-up step: the console's tables and the first admin.
 
-`python -m console.launcher.prepare` does it with Django. `up` starts that only when `is_needed`
-says so, since loading Django for nothing would cost every start a second.
+`python -m console.launcher.prepare` runs the step with Django. `up` runs the step only when
+`is_needed` returns True, because loading Django takes a second.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def is_needed(home: Path) -> bool:
-    """Tell whether tables or admin may be missing.
+    """Return True when tables or admin may be missing.
 
-    A database elsewhere, or a password given for the admin, cannot be judged from here.
+    With DATABASE_URL or GANTRY_ADMIN_PASSWORD, only Django can tell, so the result is True.
     """
     if os.environ.get("DATABASE_URL") or os.environ.get("GANTRY_ADMIN_PASSWORD"):
         return True
@@ -30,7 +30,9 @@ def is_needed(home: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Identify all migrations: our own by their text, the libraries' by the locked versions."""
+    """Return a digest of all migrations: the project's by content, the libraries' by locked
+    version.
+    """
     digest = hashlib.sha256()
     for path in sorted(PROJECT_ROOT.glob("console/**/migrations/*.py")):
         digest.update(path.relative_to(PROJECT_ROOT).as_posix().encode())
@@ -40,7 +42,7 @@ def fingerprint() -> str:
 
 
 def main() -> int:
-    """Prepare the database of DJANGO_SETTINGS_MODULE; 2 when settings or database are wrong."""
+    """Prepare the database of DJANGO_SETTINGS_MODULE; return 2 for wrong settings or database."""
     import django
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import CommandError, call_command

@@ -1,4 +1,4 @@
-"""Ways to ask a program on this machine whether it is ready."""
+"""Readiness probes of programs on this machine."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ ANSWER_BYTES_MAX = 4096
 
 
 def http_ready(host: str, port: int, path: str = "/readyz") -> Probe:
-    """Ready when the path answers 200."""
+    """Return a probe that is true when the path answers 200."""
     request = f"GET {path} HTTP/1.1\r\nHost: {bracketed(host)}:{port}\r\nConnection: close\r\n\r\n"
 
     async def ask() -> bool:
@@ -21,7 +21,7 @@ def http_ready(host: str, port: int, path: str = "/readyz") -> Probe:
 
 
 def redis_ready(port: int, password: str) -> Probe:
-    """Ready when a Redis or Valkey answers a ping; while it loads its data it refuses."""
+    """Return a probe that is true when Redis or Valkey answers PING; PING fails during loading."""
 
     async def ask() -> bool:
         request = f"AUTH {password}\r\nPING\r\nQUIT\r\n"
@@ -31,7 +31,7 @@ def redis_ready(port: int, password: str) -> Probe:
 
 
 async def exchange(host: str, port: int, request: bytes) -> bytes:
-    """Send one request and return what comes back until the peer closes; empty when it fails."""
+    """Send one request and return the response until the peer closes; empty on failure."""
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(host, port)
@@ -52,5 +52,5 @@ async def read_answer(reader: asyncio.StreamReader) -> bytes:
 
 
 def bracketed(host: str) -> str:
-    """Write an address as it stands before a port: IPv6 needs brackets."""
+    """Return an address as written before a port: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

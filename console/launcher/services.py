@@ -1,4 +1,4 @@
-"""The programs of one Gantry: what each is started with, when it is ready, what it waits for.
+"""The programs of Gantry: command, environment, readiness probe and dependencies of each.
 
 valkey ─────────────┐
 set-up (if needed) ─┼─▶ console, worker, scheduler
@@ -19,25 +19,25 @@ from console.launcher.ports import Ports
 from console.launcher.probes import bracketed, http_ready, redis_ready
 from console.launcher.service import EVERYTHING, Service
 
-# Programs of a lower rank stop first, so that nobody is left talking to nobody.
+# Programs of a lower rank stop first: clients stop before servers.
 RANK_DEMO, RANK_JOBS, RANK_CONSOLE, RANK_BROKER, RANK_NAMESRV, RANK_VALKEY = range(6)
 
-BROKER_READY_TIMEOUT_S = 900.0  # after a power cut it checks gigabytes of messages
+BROKER_READY_TIMEOUT_S = 900.0  # recovery after a power cut checks gigabytes of messages
 SET_UP_TIMEOUT_S = 300.0
 BROKER_STOP_GRACE_S = 30.0
-WORKER_STOP_GRACE_S = 30.0  # a job under way gets ten seconds to end, and its JVM ten more
+WORKER_STOP_GRACE_S = 30.0  # a running job gets ten seconds to stop, and the job's JVM ten more
 CONSOLE_DRAIN_S = 3
 WORKER_THREADS = 4
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
-# Its warnings are advice on kernel settings.
+# Valkey's warnings are advice on kernel settings and not relayed.
 VALKEY_IMPORTANT = re.compile(r"Fatal|FATAL|Failed|Can't|error", re.A)
-LIVE_OFF = "Pages work, but background jobs, trace analytics and their progress are off."
+LIVE_OFF = "Pages work, but background jobs, job progress and trace analytics are off."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisPlan:
-    """Where Redis is: `server` runs an embedded one; `url` None means there is none."""
+    """Source of Redis: `server` is the binary of an embedded server; `url` None means no Redis."""
 
     url: str | None
     server: Path | None = None
@@ -46,7 +46,7 @@ class RedisPlan:
 
 
 def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
-    """Take REDIS_URL when given, else the embedded server, else say what is missing."""
+    """Use REDIS_URL, else the embedded server, else return a notice of the missing functions."""
     if url := environ.get("REDIS_URL"):
         if problem := redis.why_unreachable(url):
             return RedisPlan(
@@ -69,7 +69,7 @@ def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
 
 
 class Plan:
-    """Builds the services from what `up` was asked for and what the machine has."""
+    """Builds the services from options, ports and the available Redis."""
 
     def __init__(self, options: Options, ports: Ports, redis_plan: RedisPlan) -> None:
         self._options = options
@@ -80,7 +80,7 @@ class Plan:
         self.namesrv_addr = f"{bracketed(self._near_host)}:{ports.namesrv}"
 
     def services(self, *, set_up: bool) -> list[Service]:
-        """Return every program to run; `set_up` when the console's database has to be prepared."""
+        """Return all programs to run; `set_up` adds the preparation of the console's database."""
         services = [self._namesrv(), self._broker()]
         if self._redis.server is not None:
             services.append(self._valkey(self._redis.server))
@@ -178,20 +178,23 @@ class Plan:
             probe=http_ready(self._near_host, self._ports.console, "/livez"),
             after=after,
             needed=True,
-            hint="Without the console there is nothing to look at.",
+            hint="Without the console there are no pages and no REST API.",
             stop_rank=RANK_CONSOLE,
         )
 
     def _worker(self, after: tuple[str, ...]) -> Service:
         threads = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
-        alone = ("--without-gossip", "--without-mingle")  # there is no other worker to talk to
+        alone = (
+            "--without-gossip",
+            "--without-mingle",
+        )  # a single worker needs no peer communication
         return Service(
             name="worker",
             command=celery("worker", "--loglevel", "INFO", *threads, *alone),
             env=self._console_env(),
             ready_line=re.compile(r"\bready\.$"),
             after=after,
-            when_off="Background jobs wait in their queue until it is back.",
+            when_off="Background jobs wait in the queue until the worker runs again.",
             stop_rank=RANK_JOBS,
             stop_grace_s=WORKER_STOP_GRACE_S,
         )
@@ -203,7 +206,7 @@ class Plan:
             env=self._console_env(),
             ready_line=re.compile(r"\bbeat: Starting"),
             after=after,
-            when_off="Jobs run by their button only, not on their schedule.",
+            when_off="Jobs run by button only, not on schedule.",
             stop_rank=RANK_JOBS,
         )
 
@@ -224,7 +227,7 @@ class Plan:
             "NAMESRV_ADDR": self.namesrv_addr,
             "CONSOLE_PORT": str(self._ports.console),
             "REDIS_URL": self._redis.url or "",
-            # Given to the set-up step alone.
+            # Passed to the set-up step only.
             "GANTRY_ADMIN_PASSWORD": "",
         }
 

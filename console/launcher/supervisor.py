@@ -1,8 +1,8 @@
-"""Runs the programs of a Gantry: starts them in order, restarts what dies, stops all.
+"""Runs all programs: starts in order, restarts after crashes, stops in order.
 
-One task per service (`_keep`) owns that service's child. What they share: `_settled`, set when a
-service is ready or known to be off; `_ready`, the names that may be built upon; `_failure`, the
-first reason to end everything; and the request to stop.
+One task per service (`_keep`) owns the service's child. Shared state of the tasks: `_settled`, an
+event per service, set when the service is ready or off; `_ready`, the names of ready services;
+`_failure`, the first fatal error; `_stop`, the request to stop.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from console.launcher.service import Service
 from console.launcher.terminal import Relay, Say
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PATIENCE_S = 15.0  # after so long, and again, a start says what it waits for
+WAITING_REPORT_INTERVAL_S = 15.0  # interval of reports about services that are not ready
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """How often a program that dies is started again, and how long after."""
+    """Limits and delays of restarts after a crash."""
 
     restarts_max: int = 5
     delay_first_s: float = 1.0
     delay_max_s: float = 30.0
-    steady_after_s: float = 60.0  # having run so long, its earlier deaths are forgotten
+    steady_after_s: float = 60.0  # an uptime that resets the number of restarts
 
     def delay_s(self, restarts: int) -> float:
         return float(min(self.delay_first_s * 2**restarts, self.delay_max_s))
 
 
 class Supervisor:
-    """Create with all services, then `run` once, inside an event loop of the main thread."""
+    """Supervises all services; call `run` once, in the event loop of the main thread."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Supervisor:
         return ProgramLog(path, relay, important=service.important)
 
     def request_stop(self) -> None:
-        """Stop everything in order; asked again, kill everything now."""
+        """Stop all programs in order; kill all programs at the second call."""
         if not self._stop.is_set():
             self._say("Stopping; Ctrl-C again to stop at once.")
             self._stop.set()
@@ -73,10 +73,10 @@ class Supervisor:
             child.kill()
 
     async def run(self, on_ready: Callable[[frozenset[str]], None]) -> None:
-        """Run until a stop is requested; `on_ready` gets the names of what is up.
+        """Run until a stop is requested; `on_ready` gets the names of the ready services.
 
-        Raises StartError when a needed program cannot be started or kept. Whatever happens, no
-        program is left when this returns.
+        Raises StartError when a needed program does not start or keeps crashing. No program is left
+        running on return, also after an error.
         """
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
@@ -110,7 +110,9 @@ class Supervisor:
         try:
             while not settled.done() and not stop.done():
                 await asyncio.wait(
-                    (settled, stop), timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+                    (settled, stop),
+                    timeout=WAITING_REPORT_INTERVAL_S,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
                 if not settled.done() and not stop.done():
                     self._say_what_is_missing()
@@ -127,7 +129,7 @@ class Supervisor:
                 self._say(f"Waiting for {name}" + (f", which says: {last[0]}" if last else "."))
 
     async def _keep(self, service: Service) -> None:
-        """Own one service from its start to the end of `run`."""
+        """Run one service until the end of `run`."""
         try:
             for name in service.after:
                 await self._settled[name].wait()
@@ -136,7 +138,7 @@ class Supervisor:
                     return
             await self._run_and_restart(service, self._logs[service.name])
         except Exception:
-            self._stop.set()  # `run` raises it, once all programs are stopped
+            self._stop.set()  # `run` raises the error after all programs have stopped
             raise
         finally:
             self._settled[service.name].set()
@@ -162,7 +164,7 @@ class Supervisor:
             restarts += 1
 
     async def _run_once(self, service: Service, log: ProgramLog) -> str | None:
-        """Run the program to its end and say how it ended; None when a one-time step is done."""
+        """Run the program until exit; return the ending, None for a completed one-time step."""
         child = Child(service, log)
         try:
             await child.start()
@@ -186,7 +188,7 @@ class Supervisor:
     def _give_up(self, service: Service, reason: str) -> None:
         self._ready.discard(service.name)
         if self._failure is not None:
-            return  # what follows from the first failure is no news
+            return  # report only the first failure, not the consequences
         if service.needed:
             self._failure = StartError(f"{reason}\n{service.hint}".rstrip())
             self._stop.set()
@@ -217,7 +219,7 @@ def ending(code: int) -> str:
 
 
 def describe_end(service: Service, ended: str, log: ProgramLog) -> str:
-    """The program's end and its last words, for the terminal."""
+    """Return ending and last lines of a program, for the terminal."""
     lines = [f"[{service.name}] {ended}."]
     if log.last_lines and not service.private_output:
         lines.append("Its last lines:")

@@ -1,18 +1,18 @@
-"""What `up` says to the person at the terminal: whole lines, at once, from one place."""
+"""Terminal output of `up`: whole lines, flushed at once."""
 
 import os
 import sys
 import time
 from collections.abc import Callable
 
-RELAYED_LINES_PER_MINUTE = 20  # of one program; the rest is in its log only
+RELAYED_LINES_PER_MINUTE = 20  # limit per program; the log has all lines
 MINUTE_S = 60.0
 
 Say = Callable[[str], None]
 
 
 def say(line: str) -> None:
-    """Print one line now. A reader that went away must not stop the programs."""
+    """Print and flush one line. A closed pipe must not stop the programs."""
     try:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
@@ -21,7 +21,7 @@ def say(line: str) -> None:
 
 
 class Relay:
-    """Passes a program's important lines on, prefixed with its name and bounded per minute."""
+    """Prints a program's important lines with the program's name, limited per minute."""
 
     def __init__(self, name: str, say: Say, monotonic: Callable[[], float] = time.monotonic):
         self._name = name
@@ -38,4 +38,4 @@ class Relay:
         if self._count <= RELAYED_LINES_PER_MINUTE:
             self._say(f"[{self._name}] {line}")
         elif self._count == RELAYED_LINES_PER_MINUTE + 1:
-            self._say(f"[{self._name}] … more of these in its log")
+            self._say(f"[{self._name}] … more lines in the log")

@@ -1,4 +1,7 @@
-"""`manage.py create_token USER`: print a token for the REST API. Only its hash is kept."""
+"""`manage.py create_token USER`: print a token for the REST API.
+
+The database stores only the hash.
+"""
 
 from typing import Any
 
@@ -21,11 +24,11 @@ class Command(BaseCommand):
             "--days",
             type=int,
             default=TOKEN_DAYS_DEFAULT,
-            help=f"how long it works, 1 to {TOKEN_DAYS_MAX} (default %(default)s)",
+            help=f"days until the token expires, 1 to {TOKEN_DAYS_MAX} (default %(default)s)",
         )
 
-        parser.add_argument("--role", choices=Role.values, help="the user's own role if absent")
-        parser.add_argument("--name", default="command line", help="what the token is for")
+        parser.add_argument("--role", choices=Role.values, help="default: the user's role")
+        parser.add_argument("--name", default="command line", help="purpose of the token")
 
     def handle(self, *args: Any, **options: Any) -> None:
         days = options["days"]
@@ -38,7 +41,7 @@ class Command(BaseCommand):
             names = ", ".join(get_user_model().objects.values_list("username", flat=True)[:20])
             raise CommandError(f"no user named {options['user']!r}; there are: {names or 'none'}")
         if not user.is_active:
-            raise CommandError(f"the user {user.get_username()} is switched off")
+            raise CommandError(f"the user {user.get_username()} is disabled")
         own = role_of(user) or Role.VIEWER
         role = Role(options["role"]) if options["role"] else own
         try:

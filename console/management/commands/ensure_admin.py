@@ -1,4 +1,4 @@
-"""`manage.py ensure_admin`: make the first administrator, and print the password once."""
+"""`manage.py ensure_admin`: create the first administrator and print the password once."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ PASSWORD_BYTES = 12
 
 class Command(BaseCommand):
     help = (
-        "Create the user “admin” when there is no administrator yet. The password comes from "
+        "Create the user “admin” when no administrator exists. The password comes from "
         f"{PASSWORD_VARIABLE}, which also changes that of an existing “admin”; without it one is "
         "generated and printed this once."
     )
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         given = os.environ.get(PASSWORD_VARIABLE, "")
         admin = users.objects.filter(username="admin").first()
         if admin is None and users.objects.filter(profile__role=Role.ADMINISTRATOR).exists():
-            return  # somebody made other administrators and removed this one
+            return  # other administrators exist, and “admin” was removed
         if admin is None:
             password = given or secrets.token_urlsafe(PASSWORD_BYTES)
             users.objects.create_superuser("admin", password=password)

@@ -1,9 +1,9 @@
-"""`manage.py translate`: collect the texts to translate, and compile what is translated.
+"""`manage.py translate`: collect texts into catalogues and compile the catalogues.
 
-Shared texts are in `console/locale`; an area that has a `locale` folder keeps its own there. After
-the command, fill the empty `msgstr` in each `django.po`, look at those marked fuzzy, and run it
-again. Both files are committed; a test holds them complete and in step with the source. It needs
-GNU gettext (`xgettext`, `msgmerge`, `msgfmt`).
+Shared texts are in `console/locale`; texts of an area with a `locale` folder are in the area's
+folder. After the command, fill the empty `msgstr` in each `django.po`, check entries marked fuzzy,
+and run the command again. `.po` and `.mo` files are committed; a test checks completeness. The
+command needs GNU gettext (`xgettext`, `msgmerge`, `msgfmt`).
 """
 
 import re
@@ -32,7 +32,7 @@ CONSOLE = settings.BASE_DIR / "console"
 
 
 def locale_roots() -> list[Path]:
-    """Folders with a `locale` of their own: the console first, then its areas."""
+    """Return the folders with a `locale` folder: the console first, then the areas."""
     own = [Path(area.path) for area in areas()]
     return [CONSOLE, *(path for path in own if (path / "locale").is_dir())]
 
@@ -62,7 +62,7 @@ class Command(BaseCommand):
                 verbosity=0,
             )
         path = root / "locale" / LOCALE / "LC_MESSAGES" / "django.po"
-        # gettext's own header names a time and a person; ours stays the same from run to run.
+        # gettext's header contains time and person; a constant header keeps diffs small.
         _header, _blank, texts = path.read_text(encoding="utf-8").partition("\n\n")
         texts = texts.replace('\nmsgstr[1] ""', "")  # Chinese has one form for all numbers
         path.write_text("\n".join(HEADER) + "\n\n" + texts, encoding="utf-8")

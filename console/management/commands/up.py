@@ -1,4 +1,4 @@
-"""`manage.py up`: listed here for `manage.py help`; the work is the launcher's."""
+"""`manage.py up` in the list of `manage.py help`; console.launcher does the work."""
 
 import sys
 

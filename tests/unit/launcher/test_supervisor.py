@@ -251,7 +251,7 @@ async def test_important_lines_are_shown_and_all_are_logged(tmp_path: Path) -> N
 async def test_a_long_start_says_what_it_waits_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(supervisor, "WAITING_REPORT_INTERVAL_S", 0.05)
     slow = script("print('checking the log', flush=True)\n" + SLEEPER.replace("up", "never"))
     run = Run(tmp_path, sleeper("broker", command=slow))
     await eventually(lambda: "Waiting for broker, which says: " in run.text, "a word of patience")

@@ -78,7 +78,7 @@ def give_up(traffic: Traffic, group: str, topic: str, sent: Sequence[SendResult]
 
 
 class Dead:
-    """A group with dead letters from one topic."""
+    """Create a group with dead letters of one topic."""
 
     def __init__(self, traffic: Traffic, count: int = 3) -> None:
         self.traffic = traffic

@@ -1,6 +1,5 @@
-"""Every address of the console, with every role and with nobody signed in, against the matrix.
-
-The addresses are taken from the URL configuration, so one that is added is tested too.
+"""Every URL of the console, with every role and without sign-in, against the access matrix. The
+URLs come from the URL configuration, so new URLs are tested too.
 """
 
 import tomllib
@@ -21,7 +20,7 @@ from tests.support.routes import ABSENT, METHODS, PRESENT, Route, routes
 MATRIX_FILE = Path(__file__).with_name("access_matrix.toml")
 ANYONE = "anyone"
 LEVELS = [ANYONE, *(role.value for role in Role)]
-#: Writes that leave no row: how the pages look to one browser or person, and signing in and out.
+#: Writes without audit row: display settings, sign-in and sign-out.
 NOT_AUDITED = {
     "accounts:login",
     "accounts:logout",
@@ -31,7 +30,7 @@ NOT_AUDITED = {
     "classic:login/login.do",
     "classic:login/logout.do",
 }
-#: POST because the question is long; nothing changes.
+#: POST because of the long parameters; no state changes.
 ONLY_ASKS = {
     "api-messages-test-filter",
     "classic:message/queryMessagePageByTopic.query",
@@ -76,7 +75,7 @@ def people(db: None) -> dict[str, User]:
 
 
 def call(route: Route, method: str, user: User | None) -> Any:
-    """What is read is there; what would be changed is not, so that nothing is."""
+    """Return URL arguments: existing objects for reads, missing objects for writes."""
     by_token = route.is_api or route.is_classic
     client = Api(user).client if user is not None and by_token else browser(user)
     path = route.path(PRESENT if method == "get" else ABSENT)
@@ -152,7 +151,7 @@ def sends_to_sign_in(route: Route, method: str) -> None:
 
 
 def test_whatever_changes_something_writes_an_audit_row() -> None:
-    """Each handler of a write opens a row, itself or in a function it calls."""
+    """Each write handler opens an audit row, directly or in a called function."""
     silent = []
     for route in ROUTES:
         owner = getattr(route.view, "view_class", None) or getattr(route.view, "cls", None)

@@ -1,4 +1,4 @@
-"""Analytics through the page and the resources: no lake, a good one, a broken one."""
+"""Analytics by page and resources: without a lake, with a valid lake, with a broken lake."""
 
 import io
 from datetime import UTC, datetime, timedelta

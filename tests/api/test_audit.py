@@ -1,4 +1,4 @@
-"""The audit list: every change and every refusal leaves a true row, which nothing can alter."""
+"""The audit log: every change and every denied request leaves a correct, immutable row."""
 
 import csv
 import json

@@ -20,7 +20,7 @@ KEY = "fileReservedTime"
 
 @pytest.fixture
 def second(local: Cluster, tmp_path: Path) -> Iterator[str]:
-    """Another broker of the cluster, set alike but for one key."""
+    """A second broker of the cluster with one different setting."""
     broker = Program("core_broker", tmp_path)
     broker.start(
         {

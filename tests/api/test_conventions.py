@@ -1,4 +1,4 @@
-"""What holds for every resource: the document, problems, keys against doing things twice."""
+"""Conventions of all resources: the OpenAPI document, problems, idempotency keys."""
 
 import json
 from datetime import timedelta
@@ -49,7 +49,7 @@ def test_the_document_is_valid_openapi_3_with_a_name_for_every_operation(
 
 
 def test_the_document_is_generated_without_a_warning() -> None:
-    # Such as two bodies of one name, of which readers would see only one.
+    # For example two schemas of the same name, of which the document would contain one.
     GENERATOR_STATS.reset()
     with GENERATOR_STATS.silence():
         SchemaGenerator().get_schema(public=True)

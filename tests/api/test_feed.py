@@ -1,4 +1,4 @@
-"""The live feed of the overview: who may listen, what it says, and what happens in trouble."""
+"""The live feed of the overview: access, samples, and outages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

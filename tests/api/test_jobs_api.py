@@ -32,7 +32,7 @@ def _spark_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def counting() -> Iterator[str]:
-    """A kind of jobs of another area: it pauses, continues, and is not started by hand."""
+    """A job kind of another area: pauses, continues, has no manual start."""
     kinds.register(
         "count",
         lambda job, control: Done(),
@@ -49,7 +49,7 @@ def counting() -> Iterator[str]:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A task queue that takes every job and runs none; holds their numbers."""
+    """A task queue that records job numbers and runs no job."""
     taken: list[int] = []
     monkeypatch.setattr(tasks, "redis_problem", lambda: None)
     monkeypatch.setattr(

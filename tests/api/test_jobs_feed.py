@@ -47,7 +47,7 @@ async def test_nobody_listens_without_signing_in(transactional_db: None, local: 
 async def test_only_jobs_of_the_cluster_are_told(listener: User) -> None:
     async with await listening(listener) as socket:
         hearing = asyncio.create_task(socket.hear())
-        while not hearing.done():  # it may not have joined the group yet
+        while not hearing.done():  # the feed may not have joined the group yet
             for job in (job_of("other", 6), job_of("local", 7)):
                 await sync_to_async(announce)(job)
             await asyncio.wait([hearing], timeout=0.02)

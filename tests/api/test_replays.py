@@ -28,7 +28,7 @@ LETTERS = 7
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A task queue that takes every job and runs none; holds their numbers."""
+    """A task queue that records job numbers and runs no job."""
     taken: list[int] = []
     monkeypatch.setattr(tasks, "redis_problem", lambda: None)
     monkeypatch.setattr(
@@ -50,7 +50,7 @@ def start(api: Api, dead: Dead, **wish: Any) -> dict[str, Any]:
 
 
 def run(number: int) -> list[dict[str, Any]]:
-    """Run a job to its end in this process; returns what live pages were told."""
+    """Run a job in this process; return the messages of the live feed."""
     told: list[dict[str, Any]] = []
     runner.run(number, notify=lambda job: told.append(job.brief()))
     return told
@@ -137,13 +137,13 @@ def test_another_worker_goes_on_and_sends_nothing_twice(
     cluster = gateway.cluster("local")
     wanted, plan = filter_of("local", dead.group, {}), plan_of({})
     replays.step(cluster, replay, wanted, plan, most=2)
-    # A step whose letters went out, but whose worker died before the replay moved on …
+    # A step with resent dead letters, whose worker died before the replay was advanced …
     died = Replay.objects.get(pk=begun["id"])
     replays.step(cluster, died, wanted, plan, most=2)
     Replay.objects.filter(pk=begun["id"]).update(
         pieces=replay.pieces, looked_at=2, matched=2, sent=2
     )
-    # … and one letter that was on its way at that moment.
+    # … and one dead letter in flight at the crash.
     on_its_way = Resend.objects.order_by("-id")[0]
     Resend.objects.filter(pk=on_its_way.pk).update(result=SENDING)
     Job.objects.filter(pk=begun["job"]).update(state=State.FAILED)

@@ -1,6 +1,6 @@
-"""Hundreds of hostile calls, made from the OpenAPI document: none of them makes the console fail.
+"""Hundreds of hostile calls, generated from the OpenAPI document: no call makes the console fail.
 
-The calls are those of one seed, so a failure repeats. To look elsewhere, and further:
+The calls come from a fixed seed, so failures are reproducible. For more calls:
 `SCHEMA_SEED=7 SCHEMA_EXAMPLES=20 pytest tests/api/test_schemathesis.py`.
 """
 
@@ -21,7 +21,7 @@ from tests.support.cluster import Cluster
 
 SEED = int(os.environ.get("SCHEMA_SEED", "1"))
 EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "1"))
-#: What the cluster could not do is no fault of the console.
+#: Errors of the cluster are not errors of the console.
 FAULTS_OF_CLUSTERS = {502, 503, 504}
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
@@ -42,7 +42,7 @@ def test_no_call_makes_the_console_fail(staff: User, local: Cluster) -> None:
 
 
 def bombard(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> list[str]:
-    """Call one operation with values that fit its schema, or do not; returns what it did wrong."""
+    """Call one operation with valid or invalid values; return the violations of the schema."""
     faults = []
 
     @seed(SEED)
@@ -64,7 +64,7 @@ def bombard(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> li
             if kind != "application/problem+json":
                 faults.append(f"{answer.status_code} is {kind}: {case.as_curl_command()}")
 
-    # Where an operation takes nothing, nothing about its call can be wrong.
+    # Operations without parameters have no invalid calls.
     with suppress(Unsatisfiable):
         attack()
     return faults

@@ -1,4 +1,4 @@
-"""No answer holds a secret: every GET, as administrator, is searched for those that were put in."""
+"""No response contains a secret: every GET as administrator is searched for planted secrets."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ AUDITED = "value-of-a-secret-4711"
 
 @pytest.fixture
 def secrets(staff: User, operator: User, settings: Settings) -> list[str]:
-    """Everything that must not be seen again once it was shown or configured."""
+    """Secrets that must not appear after the first display or after configuration."""
     settings.REDIS_URL = f"redis://:{REDIS_PASSWORD}@127.0.0.1:1/0"
     password = reset_password(operator)
     operator.refresh_from_db()

@@ -1,4 +1,4 @@
-"""The journey of one message, as page and resource, from traces that real clients write."""
+"""The journey of one message, as page and resource, from traces of real clients."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ SENT_MS = 1_800_000_000_000
 
 @pytest.fixture
 def topic(traffic: Traffic) -> str:
-    """A topic; the trace topic is there too."""
+    """Create a topic and the trace topic."""
     store(traffic, Message(TRACE_TOPIC, b"no record", keys=("nobody",)))
     wait_for_topic(traffic, TRACE_TOPIC)
     return routed_topic(traffic, "traced")
@@ -129,7 +129,7 @@ def test_a_dead_letter_shows_each_attempt_and_its_second_life(
 
 
 def journey_of(api: Api, msg_id: str, outcome: str) -> dict[str, Any]:
-    """The journey as soon as it has the outcome."""
+    """Return the journey; wait for the outcome."""
     journey: dict[str, Any] = api.get(f"/traces/{msg_id}")
     timeline = journey["timeline"]
     return journey if timeline is not None and timeline["outcome"] == outcome else {}

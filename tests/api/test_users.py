@@ -1,4 +1,4 @@
-"""Users, their sessions and API tokens: what administrators do, and what is shown once."""
+"""Users, sessions and API tokens: administration, and secrets shown once."""
 
 import re
 from datetime import timedelta
@@ -31,7 +31,7 @@ def with_token(text: str) -> Client:
 
 
 def shown(answer: Any) -> str:
-    """What a page shows between <code> and </code>."""
+    """Return the text between <code> and </code>."""
     found = re.search(r"<code[^>]*>([^<…]{16,})</code>", answer.content.decode())
     assert found is not None, answer.content.decode()
     return found[1]

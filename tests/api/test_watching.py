@@ -1,4 +1,4 @@
-"""What watches the console: probes that name the failed check, metrics that parse, the board."""
+"""Monitoring of the console: probes with the failed check, valid metrics, the dashboard."""
 
 import json
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.must_beat(29)
 
 @pytest.fixture
 def alone(settings: Settings) -> None:
-    """A console that needs no Redis."""
+    """A console without Redis."""
     settings.REDIS_URL = ""
 
 

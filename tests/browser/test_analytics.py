@@ -1,4 +1,4 @@
-"""The analytics pages in a browser, over a lake whose content is known."""
+"""The analytics pages in a browser, over a lake with known content."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def console(
 
 @pytest.fixture
 def seen(console: str, chromium: Browser) -> Iterator[Page]:
-    """A signed-in page; it fails the test when the page's own scripts fail."""
+    """A signed-in page. Errors of the page's scripts fail the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB")
     context.set_default_timeout(PAGE_TIMEOUT_MS)
     page = context.new_page()

@@ -1,4 +1,4 @@
-"""The main job in a browser: see traffic, find a dead letter, send it again, see it consumed."""
+"""The main task in a browser: watch traffic, find a dead letter, resend, see the consumption."""
 
 import re
 import uuid
@@ -81,7 +81,7 @@ def test_what_was_sent_again_is_marked_and_skipped(page: Page, gantry: Gantry) -
 
 
 def follow(page: Page, text: str) -> None:
-    """Reload until there is a link with the text, and follow it."""
+    """Reload until the page has a link with the text, and click the link."""
     wait_for_link(page, text)
     page.get_by_role("link", name=text, exact=True).click()
 

@@ -53,7 +53,7 @@ async def send(gantry: Gantry, messages: Iterable[Message]) -> None:
 
 
 async def flood(gantry: Gantry, topic: str) -> None:
-    """FLOOD_RATE messages a second, for some seconds."""
+    """Send FLOOD_RATE messages per second for some seconds."""
     async with Producer("flood", gantry.namesrv_addr) as producer:
         for _tenth in range(FLOOD_SECONDS * 10):
             batch = [Message(topic, b"flood")] * (FLOOD_RATE // 10)

@@ -1,4 +1,4 @@
-"""From traces to figures in a browser: start the job by its button, watch it, read the chart."""
+"""From traces to charts in a browser: start the job by button, watch the job, read the chart."""
 
 import uuid
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 JOB_TIMEOUT_S = 300
 MESSAGES = 30
-#: The traffic sends one message of its own to make its topic.
+#: The traffic sends one extra message to create the topic.
 TRACED = MESSAGES + 1
 
 
@@ -30,7 +30,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
         for count in range(MESSAGES):
             traffic.send(b"measure me", f"key-{count}")
         wait_until(lambda: len(traffic.accepted) == TRACED, "every message to be consumed")
-    # The end of the traffic has written all its trace records.
+    # The end of the traffic flushes all trace records.
 
     page.goto(gantry.page())
     page.get_by_role("link", name="Jobs").click()
@@ -58,7 +58,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
 
 
 def watch(page: Page) -> list[tuple[str, float]]:
-    """What the page of the job shows from now to the job's end, without a reload."""
+    """Return the states that the job's page shows until the end of the job, without a reload."""
     seen: list[tuple[str, float]] = []
 
     def is_over() -> bool:
@@ -79,7 +79,7 @@ def watch(page: Page) -> list[tuple[str, float]]:
 
 
 def is_drawn(page: Page) -> bool:
-    """Whether the chart holds pixels in the colour of its upper line, that of what was consumed."""
+    """Return True when the chart has pixels in the colour of the consumed-messages line."""
     found: bool = page.evaluate(
         """() => {
             const canvas = document.querySelector("#throughput-chart canvas");

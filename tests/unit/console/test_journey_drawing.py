@@ -1,4 +1,4 @@
-"""A journey as bars and steps: everything is on the drawing, and nothing beside it."""
+"""A journey as bars and steps: all events are inside the drawing."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -30,8 +30,8 @@ def row(
         (None, row(100, 1000), 9.0),
         (row(100, 1000), row(150, 3000), 25.0),
         (row(100, 1000), row(100, 3000), 0.0),
-        (row(100, 1000), row(40, 3000), 9.0),  # the broker started anew
-        (row(100, 1000), row(120, 1000), 9.0),  # the same look
+        (row(100, 1000), row(40, 3000), 9.0),  # the broker restarted
+        (row(100, 1000), row(120, 1000), 9.0),  # the same sample
         (row(None, 1000), row(150, 3000), 9.0),
         (row(100, 1000), row(None, 3000), 9.0),
         (None, row(None, 1000, rate=None), None),

@@ -1,4 +1,4 @@
-"""Who may do what, whose sockets are let in, and pages without inline code."""
+"""Access control, WebSocket origins, and templates without inline code."""
 
 import re
 from pathlib import Path

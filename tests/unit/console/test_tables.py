@@ -76,7 +76,7 @@ def test_heads_lead_to_the_other_direction() -> None:
 
 
 def walk(rows: list[Row], ordering: str, limit: int) -> list[str]:
-    """All names by cursor."""
+    """Return all names by cursor."""
     seen: list[str] = []
     cursor = ""
     while True:

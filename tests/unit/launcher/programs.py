@@ -1,4 +1,4 @@
-"""Small real programs for the supervisor to run, and a way to wait for what it says."""
+"""Small real programs for the supervisor, and waits for terminal output."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ DEADLINE_S = 20.0
 POLL_S = 0.02
 AT_ONCE = RestartPolicy(restarts_max=2, delay_first_s=0.01, delay_max_s=0.01)
 
-# Prints its line, then waits for the end of the world or SIGTERM.
+# Prints a line, then waits for SIGTERM.
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
 STUBBORN = (
     "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -37,7 +37,7 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; a zombie that nobody collects does not."""
+    """Return True for a running process, False for a zombie."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -45,7 +45,7 @@ def is_alive(pid: int) -> bool:
 
 
 class Run:
-    """A supervisor under test: what it said, when it was ready, how it ended."""
+    """A supervisor under test with terminal output, readiness and result."""
 
     def __init__(self, tmp_path: Path, *services: Service, policy: RestartPolicy = AT_ONCE):
         self.said: list[str] = []

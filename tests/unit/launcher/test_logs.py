@@ -76,7 +76,7 @@ def test_a_flood_is_cut_off_for_the_minute() -> None:
     for number in range(100):
         relay(f"line {number}")
     assert len(said) == RELAYED_LINES_PER_MINUTE + 1
-    assert said[-1] == "[broker] … more of these in its log"
+    assert said[-1] == "[broker] … more lines in the log"
     now = 61.0
     relay("later")
     assert said[-1] == "[broker] later"

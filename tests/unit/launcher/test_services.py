@@ -1,4 +1,4 @@
-"""Which programs are planned, with what, and in which order."""
+"""The planned programs: commands, environment and order."""
 
 from dataclasses import replace
 from pathlib import Path

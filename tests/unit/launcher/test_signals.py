@@ -1,4 +1,4 @@
-"""A supervisor in a process of its own: what signals do to it and to its programs."""
+"""Signals to a supervisor in a separate process, and the effect on the programs."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ say("stopped")
 async def supervised(
     folder: Path, source: str = SLEEPER, grace_s: float = 10
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    """Run PROGRAM until it is ready; give its process and the pid of the program it runs."""
+    """Run PROGRAM until ready; yield the supervisor's process and the pid of the program."""
     program = PROGRAM.format(source=source, folder=str(folder), grace_s=grace_s)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program), cwd=ROOT, stdout=asyncio.subprocess.PIPE

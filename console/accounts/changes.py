@@ -99,16 +99,18 @@ def issue_token(
     """
     most = role_of(user)
     if most is None:
-        raise NotAllowedNow(_("The account is switched off."))
+        raise NotAllowedNow(_("The account is disabled."))
     if role.within(most.within(within or most)) is not role:
         raise Unusable(
-            format_lazy(_("A token of yours may be {role} at most."), role=(within or most).label)
+            format_lazy(
+                _("The role of the token can be {role} at most."), role=(within or most).label
+            )
         )
     AuthToken.objects.filter(user=user, expiry__lt=timezone.now()).delete()
     if AuthToken.objects.filter(user=user).count() >= TOKENS_PER_USER_MAX:
         raise NotAllowedNow(
             format_lazy(_("An account has {count} tokens at most."), count=TOKENS_PER_USER_MAX),
-            hint=_("Revoke one that is no longer used."),
+            hint=_("Revoke an unused token."),
         )
     with transaction.atomic():
         token, text = AuthToken.objects.create(user, expiry=timedelta(days=days))

@@ -51,11 +51,11 @@ class TokenForm(TablerForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=TOKEN_NAME_CHARS_MAX,
-        help_text=_("What it is for, so that you know later which one to revoke."),
+        help_text=_("Purpose of the token, to identify the token later."),
     )
     role = forms.ChoiceField(label=_("Role"))
     days = forms.IntegerField(
-        label=_("Works for, days"),
+        label=_("Valid for, days"),
         min_value=1,
         max_value=TOKEN_DAYS_MAX,
         initial=TOKEN_DAYS_DEFAULT,
@@ -76,5 +76,5 @@ class ZoneForm(TablerForm):
         super().__init__(*args, **kwargs)
         field = self.fields["time_zone"]
         assert isinstance(field, forms.ChoiceField)
-        own = _("As the console: %(zone)s") % {"zone": console_zone}
+        own = _("Console default: %(zone)s") % {"zone": console_zone}
         field.choices = [("", own), *((name, name) for name in zone_names())]

@@ -117,7 +117,7 @@ class UserPage(Page):
         action = "user.enable" if active else "user.disable"
         with audited(request, action, target=user.get_username()):
             changes.set_active(user, active)
-        said = _("The account is switched on.") if active else _("The account is switched off.")
+        said = _("The account is enabled.") if active else _("The account is disabled.")
         messages.success(request, said)
 
     def reset(self, request: HttpRequest, user: User) -> HttpResponse:

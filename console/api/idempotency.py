@@ -50,7 +50,7 @@ class UnderWay(APIException):
 
 class TooManyKeys(APIException):
     status_code = 503
-    default_detail = _("Too many answers are kept at the moment. Repeat the request later.")
+    default_detail = _("Too many idempotency keys are stored. Repeat the request later.")
     wait = 60
 
 

@@ -46,6 +46,6 @@ class BodySerializer(serializers.Serializer[Any]):
             unknown = sorted(str(key) for key in set(data) - set(self.fields))
             if unknown:
                 known = ", ".join(self.fields)
-                message = _("No such field; known are: %(known)s") % {"known": known}
+                message = _("Unknown field; known fields: %(known)s") % {"known": known}
                 raise serializers.ValidationError({key: [message] for key in unknown})
         return super().to_internal_value(data)

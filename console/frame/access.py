@@ -62,7 +62,7 @@ class Role(models.TextChoices):
 
 
 _MEANINGS = {
-    Role.VIEWER: gettext_lazy("May look at everything, and change nothing."),
+    Role.VIEWER: gettext_lazy("Read-only access to everything."),
     Role.OPERATOR: gettext_lazy(
         "May also send messages, resend dead letters, reset offsets, run jobs, create and edit "
         "topics and groups."
@@ -158,7 +158,7 @@ def why_not(user: AbstractBaseUser | AnonymousUser, need: Need) -> str:
     """Return one sentence with the required role and the user's role."""
     role = role_of(user) or Role.VIEWER
     return _(
-        "This takes the role %(least)s; yours is %(role)s. An administrator can change it."
+        "Required role: %(least)s; your role: %(role)s. An administrator can change roles."
     ) % {
         "least": _LEAST[need].label,
         "role": role.label,

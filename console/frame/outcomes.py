@@ -15,6 +15,8 @@ def tell_outcomes(request: HttpRequest, outcomes: Sequence[BrokerOutcome], done:
         messages.success(request, done)
         return
     took = ", ".join(outcome.broker for outcome in outcomes if outcome.error is None) or "—"
-    messages.warning(request, _("Only in part: %(brokers)s took the change.") % {"brokers": took})
+    messages.warning(
+        request, _("Partly done: only %(brokers)s applied the change.") % {"brokers": took}
+    )
     for outcome in failed:
         messages.error(request, f"{outcome.broker} ({outcome.addr}): {outcome.error}")

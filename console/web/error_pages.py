@@ -47,12 +47,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path_info.startswith(API_PREFIX):
-        return api_problem(request, "not-found", 404, _("Nothing is at this address."))
+        return api_problem(request, "not-found", 404, _("This page does not exist."))
     return render(request, "errors/not_found.html", {"title": _("No such page")}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    reason = _("The request cannot be used: %(problem)s") % {"problem": exception}
+    reason = _("Invalid request: %(problem)s") % {"problem": exception}
     if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "bad-request", 400, reason)
     return render(

@@ -40,7 +40,7 @@
     const step = series.step_ms / 1000;
     for (const { box, lines } of charts) {
       box.dataset.stepS = step;
-      // A point between two gaps is no line, so points are drawn too.
+      // A point between two gaps has no line, so points are drawn too.
       const drawn = lines.map((line) => ({ ...line, points: true }));
       gantry.timeChart(box, drawn).set([
         known.map((point) => point.at_ms / 1000),

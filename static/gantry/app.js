@@ -1,11 +1,11 @@
-// What every page shares: times that stay current, copy buttons, menus, keys, notes of trouble.
-// Pages are complete without this; it only makes them more comfortable.
+// Shared by all pages: relative times, copy buttons, menus, keyboard, network errors.
+// Pages are complete without scripts.
 (() => {
   const text = document.body.dataset;
   const UNITS_MS = [1000, 60_000, 3_600_000, 86_400_000];
   const unitTexts = text.textUnits.split("|");
 
-  // Times: <time data-ms="…"> says how long ago that was, by the server's clock.
+  // Times: <time data-ms="…"> shows the elapsed time by the server's clock.
   const serverAhead = Number(text.nowMs) - Date.now();
 
   function ago(ms) {
@@ -35,7 +35,7 @@
     setTimeout(() => line.remove(), 4000);
   }
 
-  // Copy buttons exist in the page but are hidden until this runs.
+  // Copy buttons are hidden without scripts.
   function showCopyButtons() {
     for (const button of document.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
   }
@@ -44,7 +44,7 @@
     try {
       await navigator.clipboard.writeText(value);
     } catch {
-      // No clipboard without HTTPS: select the text in a field of its own instead.
+      // No clipboard API without HTTPS: copy from a temporary text field.
       const field = document.createElement("textarea");
       field.value = value;
       field.className = "visually-hidden";
@@ -82,13 +82,13 @@
     }
   });
 
-  // A part that could not be fetched at all leaves the old one in place and says so.
+  // After a network error, htmx keeps the old fragment; show the error.
   let lastFailure = 0;
   document.addEventListener("htmx:error", () => {
     if (Date.now() - lastFailure > 10_000) note(text.textFailed);
     lastFailure = Date.now();
   });
-  // A table wider than its place is scrolled with the keyboard, too.
+  // A table wider than the container is scrollable by keyboard.
   const reachWideTables = () => {
     for (const place of document.querySelectorAll(".table-wrap")) {
       const scrolls =

@@ -1,10 +1,10 @@
 // Time series with uPlot, in the page's colours and language. `gantry.timeChart(box, series)`:
 // `series` is [{label, color: "--css-variable", fill: true, points: true}]; `set(data)` takes
-// uPlot's columns, seconds first, null for a gap. The box may give `data-top`, the end of the
-// scale, and `data-step-s`: from a minute between points on, times are told with their day.
+// uPlot's columns, seconds first, null for a gap. The box may set `data-top`, the maximum of the
+// scale, and `data-step-s`: with 60 s or more between points, times include the day.
 (() => {
   const LEGEND_PX = 54;
-  const SPAN_S_MIN = 120; // a chart of three samples would show drama where there is none
+  const SPAN_S_MIN = 120; // a shorter span would exaggerate noise
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function axis(more) {
@@ -68,7 +68,7 @@
       plot = new uPlot(options(box, series, box.dataset.unit || ""), data, box);
     }
 
-    // While nobody points at the chart, its legend tells the newest values.
+    // Without a cursor over the chart, the legend shows the newest values.
     function tellNewest() {
       if (plot.cursor.left < 0) plot.setLegend({ idx: data[0].length - 1 });
     }

@@ -1,5 +1,5 @@
-// Keeps the jobs on a page current: each word from the feed, or a poll while the feed is down,
-// asks for the part of the page again. Without scripts the page shows the moment it was loaded.
+// Refreshes the jobs of a page: each message of the feed, or a poll while the feed is down,
+// reloads the fragment. Without scripts, the page shows the state at load time.
 (() => {
   const frame = document.querySelector("[data-jobs-feed]");
   if (!frame) return;
@@ -16,7 +16,7 @@
   const part = () => document.getElementById("jobs-part");
   const isActive = () => part()?.dataset.active === "yes";
 
-  // At once when the last time is long enough ago, else once at the end of that time.
+  // Immediately after a long enough interval, else once at the end of the interval.
   const refresh = () => {
     if (waiting || document.hidden) return;
     const rest = Math.max(0, refreshedAt + REFRESH_MS_MIN - Date.now());
@@ -34,7 +34,7 @@
     socket.addEventListener("open", () => {
       reconnectMs = 1000;
       lost.hidden = true;
-      refresh(); // what happened before the socket was open
+      refresh(); // changes before the socket was open
     });
     socket.addEventListener("message", (event) => {
       const { redis } = JSON.parse(event.data);

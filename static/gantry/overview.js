@@ -53,7 +53,7 @@
     const last = columns[0].at(-1);
     if (last === undefined) push(at - 1, null, null); // uPlot cannot scale a single point
     if (last !== undefined && at <= last) return;
-    if (last !== undefined && at - last > GAP_S) push(last + 1, null, null); // a gap is no line
+    if (last !== undefined && at - last > GAP_S) push(last + 1, null, null); // a gap breaks the line
     push(at, sample.in_rate, sample.out_rate);
     while (columns[0][0] < at - SHOWN_S) for (const column of columns) column.shift();
   }
@@ -110,7 +110,7 @@
     socket.onmessage = (event) => heard(JSON.parse(event.data));
     socket.onclose = (event) => {
       if (event.code === 4401) {
-        location.reload(); // the session ended: the server leads to the sign-in page
+        location.reload(); // the session ended: the server redirects to the sign-in page
         return;
       }
       say("lost");

@@ -1,5 +1,5 @@
-// The search box of every page. Ctrl-K or the button in the top bar opens it; arrows choose, Enter
-// goes there, Esc closes. The dialog keeps the focus inside by itself.
+// The search box of every page. Ctrl-K or the button in the top bar opens the box; arrows select,
+// Enter opens, Esc closes. The <dialog> element traps the focus.
 (() => {
   const palette = document.getElementById("palette");
   if (!palette) return;
@@ -103,6 +103,6 @@
   });
   list.addEventListener("click", (event) => go(event.target.closest('[role="option"]')));
   palette.addEventListener("click", (event) => {
-    if (event.target === palette) palette.close(); // beside the box
+    if (event.target === palette) palette.close(); // a click outside of the box
   });
 })();

@@ -1,4 +1,4 @@
-// Runs before the page is drawn, so that the automatic theme does not flash.
+// Runs before the first paint, so that the automatic theme does not flash.
 (() => {
   const root = document.documentElement;
   root.classList.add("scripted");

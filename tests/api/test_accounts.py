@@ -144,5 +144,5 @@ def test_a_token_for_nobody_is_refused_with_the_names_there_are(staff: User) -> 
         run("create_token", "staff", "--days=0")
     staff.is_active = False
     staff.save()
-    with pytest.raises(CommandError, match="switched off"):
+    with pytest.raises(CommandError, match="disabled"):
         run("create_token", "staff")

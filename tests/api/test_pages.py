@@ -372,4 +372,4 @@ def test_every_answer_carries_the_policies(page: Client) -> None:
 
 
 def test_an_address_that_does_not_exist_has_a_page_of_its_own(page: Client) -> None:
-    assert "Nothing is at this address" in html(page, "/nothing/here/", 404)
+    assert "This page does not exist" in html(page, "/nothing/here/", 404)

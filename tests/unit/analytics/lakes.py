@@ -1,4 +1,4 @@
-"""Small lakes made by hand, for tests of the queries."""
+"""Small lakes for tests of the queries."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def schema_of(name: str) -> pa.Schema:
 
 
 def minute(at: int, topic: str | None, group: str | None = None, **counts: int) -> dict[str, Any]:
-    """A row of `minute`, so many minutes after BEGIN_MS."""
+    """A row of `minute`, `at` minutes after BEGIN_MS."""
     return {
         "minute_ms": BEGIN_MS + at * 60_000,
         "topic": topic,
@@ -74,10 +74,10 @@ def slow(at: int, msg_id: str, latency_ms: int, topic: str = "orders") -> dict[s
 
 
 def never(at: int, msg_id: str, topic: str = "orders") -> dict[str, Any]:
-    """A row of `slow` about a message that its group never had."""
+    """A row of `slow` for a message never consumed by the group."""
     gone = dict.fromkeys(("start_ms", "latency_ms", "duration_ms", "success"))
-    told = {"reason": "never_consumed", "at_ms": BEGIN_MS + at * 60_000, "attempts": 0}
-    return {**slow(at, msg_id, 0, topic), **gone, **told, "stored_ms": told["at_ms"]}
+    fields = {"reason": "never_consumed", "at_ms": BEGIN_MS + at * 60_000, "attempts": 0}
+    return {**slow(at, msg_id, 0, topic), **gone, **fields, "stored_ms": fields["at_ms"]}
 
 
 def edge(
@@ -100,7 +100,7 @@ def edge(
 
 
 def make_lake(root: Path, **datasets: list[dict[str, Any]]) -> Lake:
-    """A lake with one committed run that holds these rows."""
+    """A lake with the rows in a single committed run."""
     lake = Lake(root)
     parts: dict[str, dict[int, list[int]]] = {}
     for name, rows in datasets.items():

@@ -1,4 +1,4 @@
-"""Sums of days: the same answers from fewer files, and none that do not fit."""
+"""Day rollups: equal query results from fewer files, and no use of invalid rollups."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from trace.lake import HOUR_MS, Lake
 
 MONTH = Scope(on_grid(BEGIN_MS - 20 * DAY_MS, BEGIN_MS + 10 * DAY_MS))
 WEEK = Scope(on_grid(BEGIN_MS - 2 * DAY_MS, BEGIN_MS + 5 * DAY_MS))
-#: Begins in the middle of a day that has something before it, and ends in one with more after it.
+#: Begins and ends in the middle of days with data before the begin and after the end.
 CUT = Scope(on_grid(BEGIN_MS - 20 * HOUR_MS, BEGIN_MS - 20 * HOUR_MS + 7 * DAY_MS))
 END = Scope(on_grid(BEGIN_MS + 20 * HOUR_MS - 7 * DAY_MS, BEGIN_MS + 20 * HOUR_MS))
 
@@ -39,8 +39,8 @@ def lake(settings: Settings, tmp_path: Path) -> Lake:
     )
 
 
-def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
-    """Everything the lake says about a scope, and how many files that took."""
+def query_results(lake: Lake, scope: Scope) -> tuple[object, int]:
+    """The results of all queries for a scope, and the number of files read."""
     with reading(lake, lake.snapshot()) as reader:
         said = (
             queries.overview(reader, scope),
@@ -53,10 +53,10 @@ def answers(lake: Lake, scope: Scope) -> tuple[object, int]:
 
 
 @pytest.mark.parametrize("scope", [MONTH, WEEK, CUT, END], ids=["month", "week", "cut", "end"])
-def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None:
-    before, many = answers(lake, scope)
+def test_rollups_give_equal_results_from_fewer_files(lake: Lake, scope: Scope) -> None:
+    before, many = query_results(lake, scope)
     assert write_day_rollups("local", lambda: None) == 4
-    after, few = answers(lake, scope)
+    after, few = query_results(lake, scope)
     assert after == before
     assert few < many / 10
     assert write_day_rollups("local", lambda: None) == 0
@@ -64,25 +64,25 @@ def test_sums_answer_the_same_from_fewer_files(lake: Lake, scope: Scope) -> None
 
 @pytest.mark.parametrize("begin_minutes", [-600, -607, -650])
 def test_whole_hours_of_a_day_are_read_as_sums(lake: Lake, begin_minutes: int) -> None:
-    """Only the minutes at both ends are read, and neither they nor the hours count twice."""
+    """Only the minutes at both ends are read, and no row counts twice."""
     begin_ms = BEGIN_MS + begin_minutes * 60_000
     scope = Scope(on_grid(begin_ms, begin_ms + 20 * HOUR_MS))
-    before, many = answers(lake, scope)
+    before, many = query_results(lake, scope)
     write_day_rollups("local", lambda: None)
-    after, few = answers(lake, scope)
+    after, few = query_results(lake, scope)
     assert after == before
     assert few < many - 30
 
 
 def test_minutes_are_read_where_a_chart_shows_minutes(lake: Lake) -> None:
     scope = Scope(on_grid(BEGIN_MS, BEGIN_MS + HOUR_MS))
-    before, files = answers(lake, scope)
+    before, files = query_results(lake, scope)
     write_day_rollups("local", lambda: None)
-    assert answers(lake, scope) == (before, files)
+    assert query_results(lake, scope) == (before, files)
     assert files == 7
 
 
-def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:
+def test_rollups_of_a_rewritten_hour_are_not_used(lake: Lake) -> None:
     write_day_rollups("local", lambda: None)
     old = lake.snapshot()
     again = make_lake(lake.root.parent / "again", minute=[minute(0, "orders", sends=1)], latency=[])
@@ -96,10 +96,10 @@ def test_sums_of_an_hour_made_again_are_not_used(lake: Lake) -> None:
         sends = queries.overview(reader, MONTH).total.counts.sends
     assert sends == sum(hour + 100 for hour in range(-30, 40)) - 99
     assert write_day_rollups("local", lambda: None) == 1
-    assert answers(lake, MONTH)[1] < 40
+    assert query_results(lake, MONTH)[1] < 40
 
 
-def test_old_sums_go_when_nobody_can_be_reading_them(lake: Lake) -> None:
+def test_invalid_rollups_are_deleted_after_a_while(lake: Lake) -> None:
     write_day_rollups("local", lambda: None)
     stray = lake.root / "days" / "minute" / "6" / "2020-01-01-0000.parquet"
     stray.write_bytes(b"")
@@ -111,7 +111,7 @@ def test_old_sums_go_when_nobody_can_be_reading_them(lake: Lake) -> None:
     assert write_day_rollups("local", lambda: None) == 0
 
 
-def test_a_day_that_cannot_be_read_is_left_to_its_minutes(lake: Lake) -> None:
+def test_an_unreadable_day_is_read_from_minutes(lake: Lake) -> None:
     [folder] = lake.folders("minute", lake.snapshot().parts["minute"], [BEGIN_MS // HOUR_MS])
     (folder / "part-0.parquet").write_bytes(b"half")
     assert write_day_rollups("local", lambda: None) == 4

@@ -1,4 +1,4 @@
-"""The heat map and the dependency graph: what is drawn, and where."""
+"""Layout of the heat map and of the topology graph."""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -41,7 +41,7 @@ def test_cells_stand_where_time_and_band_meet() -> None:
     assert (drawn.most, drawn.bands[-1].total) == (5, 5)
 
 
-def test_nothing_gives_no_bands() -> None:
+def test_no_counts_give_no_bands() -> None:
     assert heat_map(range(1), []).bands == []
 
 
@@ -73,36 +73,36 @@ def test_shades_grow_and_none_is_invisible(one: int, other: int) -> None:
 
 
 def test_producers_topics_and_groups_stand_in_three_columns() -> None:
-    found = graph_of([edge("shop", "orders", None, 10), edge(None, "orders", "billing", 9)])
-    assert {(node.kind, node.name) for node in found.nodes} == {
+    graph = graph_of([edge("shop", "orders", None, 10), edge(None, "orders", "billing", 9)])
+    assert {(node.kind, node.name) for node in graph.nodes} == {
         ("producer", "shop"),
         ("topic", "orders"),
         ("group", "billing"),
     }
-    assert len(found.lines) == 2
-    assert found.left_out == 0
+    assert len(graph.lines) == 2
+    assert graph.left_out == 0
 
 
 def test_the_same_name_as_topic_and_group_is_two_nodes() -> None:
     assert len(graph_of([edge("a", "a", None), edge(None, "a", "a")]).nodes) == 3
 
 
-def test_only_the_busiest_are_drawn_and_none_stands_alone() -> None:
+def test_only_the_busiest_nodes_are_drawn_with_their_edges() -> None:
     edges = [edge(f"p{n}", f"t{n}", None, 1000 - n) for n in range(100)]
-    found = graph_of(edges)
-    assert len(found.nodes) == NODES_MAX
-    assert found.left_out == 200 - NODES_MAX
-    ends = {end for line in found.lines for end in ends_of(line.edge)}
-    assert ends == {(node.column, node.name) for node in found.nodes}
-    assert ("p0" in {node.name for node in found.nodes}) is True
+    graph = graph_of(edges)
+    assert len(graph.nodes) == NODES_MAX
+    assert graph.left_out == 200 - NODES_MAX
+    ends = {end for line in graph.lines for end in ends_of(line.edge)}
+    assert ends == {(node.column, node.name) for node in graph.nodes}
+    assert ("p0" in {node.name for node in graph.nodes}) is True
 
 
 def test_nodes_of_a_column_do_not_overlap() -> None:
-    found = graph_of([edge(f"p{n % 5}", f"t{n % 9}", None, n + 1) for n in range(45)])
+    graph = graph_of([edge(f"p{n % 5}", f"t{n % 9}", None, n + 1) for n in range(45)])
     for column in range(3):
-        heights = sorted(node.y for node in found.nodes if node.column == column)
+        heights = sorted(node.y for node in graph.nodes if node.column == column)
         assert all(b - a == ROW_HEIGHT for a, b in pairwise(heights))
-        assert all(height < found.height for height in heights)
+        assert all(height < graph.height for height in heights)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_nodes_of_a_column_do_not_overlap() -> None:
         ({"attempts": 0}, "dim"),
     ],
 )
-def test_lines_say_how_well_it_goes(more: dict[str, int], tone: str) -> None:
+def test_lines_show_the_health_of_edges(more: dict[str, int], tone: str) -> None:
     [line] = graph_of([edge("a", "b", None, 100, **more)]).lines
     assert line.tone == tone
 
 
-def test_nothing_gives_no_drawing() -> None:
+def test_no_edges_give_no_drawing() -> None:
     assert graph_of([]).lines == []

@@ -1,4 +1,4 @@
-"""The analytics queries on small lakes whose answers are known."""
+"""The analytics queries on small lakes with known results."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -52,8 +52,8 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def reader(lake: Lake) -> Iterator[LakeReader]:
-    with reading(lake, lake.snapshot()) as made:
-        yield made
+    with reading(lake, lake.snapshot()) as lake_reader:
+        yield lake_reader
 
 
 def totals(reader: LakeReader, scope: Scope) -> Aggregates:
@@ -120,24 +120,26 @@ def test_the_slowest_come_first_and_only_those_of_the_range(reader: LakeReader) 
 def test_kinds_of_messages(lake: Lake) -> None:
     order = {**minute(0, "orders", sends=3), "msg_type": 4}
     unknown = {**minute(0, None, "billing", attempts=1), "msg_type": None}
-    made = make_lake(lake.root.parent / "kinds", minute=[order, minute(0, "a", sends=9), unknown])
-    with reading(made, made.snapshot()) as reader:
-        found = {entry.name: entry.counts for entry in queries.overview(reader, HOUR).kinds}
-        assert list(found) == ["normal", "order", None]
-        assert found["order"].sends == 3
+    typed_lake = make_lake(
+        lake.root.parent / "kinds", minute=[order, minute(0, "a", sends=9), unknown]
+    )
+    with reading(typed_lake, typed_lake.snapshot()) as reader:
+        counts = {entry.name: entry.counts for entry in queries.overview(reader, HOUR).kinds}
+        assert list(counts) == ["normal", "order", None]
+        assert counts["order"].sends == 3
         only = Scope(HOUR.range, kind="order")
         assert totals(reader, only).counts.sends == 3
 
 
 def test_never_consumed_messages_come_newest_first(reader: LakeReader) -> None:
-    found = queries.slowest(reader, HOUR, never_consumed=True)
-    assert [row.msg_id for row in found] == ["O", "M", "N"]
-    assert (found[0].latency_ms, found[0].start_ms, found[0].kind) == (None, None, "normal")
+    missed = queries.slowest(reader, HOUR, never_consumed=True)
+    assert [row.msg_id for row in missed] == ["O", "M", "N"]
+    assert (missed[0].latency_ms, missed[0].start_ms, missed[0].kind) == (None, None, "normal")
     assert len(queries.slowest(reader, HOUR, limit=2)) == 2
 
 
 def test_edges_are_added_up_per_pair(reader: LakeReader) -> None:
-    found = {
+    by_pair = {
         (
             edge.producer_group if not edge.is_consuming else "",
             edge.topic,
@@ -145,10 +147,10 @@ def test_edges_are_added_up_per_pair(reader: LakeReader) -> None:
         ): edge
         for edge in queries.edges(reader, HOUR)
     }
-    assert found["shop", "orders", None].failure_rate == 10 / 90
-    assert found["", "orders", "billing"].messages == 65
-    assert found["", None, "billing"].messages == 1
-    assert len(found) == 4
+    assert by_pair["shop", "orders", None].failure_rate == 10 / 90
+    assert by_pair["", "orders", "billing"].messages == 65
+    assert by_pair["", None, "billing"].messages == 1
+    assert len(by_pair) == 4
     billing = queries.edges(reader, Scope(HOUR.range, consumer_group="billing"))
     assert {edge.topic for edge in billing} == {"orders", None}
     mail = queries.edges(reader, Scope(HOUR.range, topic="mail"))
@@ -165,15 +167,15 @@ def test_the_funnel_goes_from_sent_to_succeeded(reader: LakeReader) -> None:
 
 
 def test_bands_by_point(reader: LakeReader) -> None:
-    found = queries.bands(reader, HOUR, "latency")
-    assert sorted((point - BEGIN_MS, count) for point, _band, count in found) == [
+    bands = queries.bands(reader, HOUR, "latency")
+    assert sorted((point - BEGIN_MS, count) for point, _band, count in bands) == [
         (0, 94),
         (60_000, 4),
         (120_000, 2),
     ]
 
 
-def test_a_file_that_vanished_is_asked_for_in_the_newest_snapshot(lake: Lake) -> None:
+def test_after_a_vanished_file_the_newest_snapshot_is_read(lake: Lake) -> None:
     old = lake.snapshot()
     hour = BEGIN_MS // HOUR_MS
     before, after = (lake.dataset("minute") / part_path(hour, run) for run in (1, 2))
@@ -192,7 +194,7 @@ def test_a_range_without_data_is_empty_not_an_error(reader: LakeReader) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 no parquet PAR1", b"PAR1" + b"\0" * 500])
-def test_a_broken_file_is_left_out_and_named(lake: Lake, content: bytes) -> None:
+def test_a_broken_file_is_skipped_and_named(lake: Lake, content: bytes) -> None:
     folder = lake.dataset("minute") / part_path(BEGIN_MS // HOUR_MS, 1)
     (folder / "part-1.parquet").write_bytes(content)
     with reading(lake, lake.snapshot()) as reader:
@@ -219,7 +221,7 @@ def test_a_file_with_other_columns_is_left_out(lake: Lake) -> None:
         assert len(reader.broken) == 1
 
 
-def test_a_folder_that_is_gone_is_named(lake: Lake) -> None:
+def test_a_missing_folder_is_named(lake: Lake) -> None:
     folder = lake.dataset("minute") / part_path(BEGIN_MS // HOUR_MS, 1)
     (folder / "part-0.parquet").unlink()
     with reading(lake, lake.snapshot()) as reader:
@@ -236,7 +238,7 @@ def test_folders_that_do_not_count_are_not_read(lake: Lake) -> None:
         assert totals(reader, HOUR).counts.sends == 107
 
 
-def test_a_question_that_takes_too_long_is_stopped(reader: LakeReader, settings: Settings) -> None:
+def test_a_slow_query_is_interrupted(reader: LakeReader, settings: Settings) -> None:
     settings.ANALYTICS_SECONDS = 0.1
     endless = (
         "SELECT count(*) FROM range(10000000000) AS a(i), {files} WHERE i % 7 = minute_ms % 5 + 9"
@@ -245,7 +247,7 @@ def test_a_question_that_takes_too_long_is_stopped(reader: LakeReader, settings:
         reader.rows(endless, "minute", HOUR.range)
 
 
-def test_only_so_many_questions_at_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_queries_are_limited(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duck, "READER_WAIT_S", 0.01)
     with ExitStack() as open_ones:
         for _ in range(duck.READERS_MAX):

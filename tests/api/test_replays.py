@@ -13,6 +13,7 @@ from console.areas.deadletters.requests import filter_of, plan_of
 from console.gateway import gateway
 from console.services.jobs import runner, tasks
 from console.services.jobs.models import Job
+from console.services.jobs.presentation import change_of
 from console.services.jobs.states import State
 from core_broker.message.model import MessageExt
 from tests.api.conftest import Api
@@ -52,7 +53,7 @@ def start(api: Api, dead: Dead, **wish: Any) -> dict[str, Any]:
 def run(number: int) -> list[dict[str, Any]]:
     """Run a job in this process; return the messages of the live feed."""
     told: list[dict[str, Any]] = []
-    runner.run(number, notify=lambda job: told.append(job.brief()))
+    runner.run(number, notify=lambda job: told.append(change_of(job)))
     return told
 
 

@@ -1,1 +1,1 @@
-"""Dead letters: which groups have any, what failed, and sending it again with a ledger."""
+"""Dead letters: groups, causes of failure, and resends recorded in a ledger."""

@@ -1,4 +1,4 @@
-"""REST resources of dead letters: groups that have any, their letters, what is done with them."""
+"""REST resources of dead letters: groups, messages, resend, discard, restore."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -33,12 +33,12 @@ from console.gateway.groups.members import clients_of
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX
 
 FILTER_PARAMETERS = [
-    OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Stored then or later."),
-    OpenApiParameter("end_ms", OpenApiTypes.INT, description="Stored then or before."),
-    OpenApiParameter("key", OpenApiTypes.STR, description="One of its keys, or its message id."),
+    OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Stored at this time or later."),
+    OpenApiParameter("end_ms", OpenApiTypes.INT, description="Stored at this time or earlier."),
+    OpenApiParameter("key", OpenApiTypes.STR, description="A message key or the message id."),
     OpenApiParameter("tag", OpenApiTypes.STR),
-    OpenApiParameter("topic", OpenApiTypes.STR, description="The topic it came from."),
-    OpenApiParameter("text", OpenApiTypes.STR, description="Held by its body or a property."),
+    OpenApiParameter("topic", OpenApiTypes.STR, description="Original topic."),
+    OpenApiParameter("text", OpenApiTypes.STR, description="Text in the body or a property."),
     OpenApiParameter(
         "state", OpenApiTypes.STR, enum=[each.value for each in states.DeadLetterState]
     ),
@@ -46,7 +46,7 @@ FILTER_PARAMETERS = [
 
 
 def read_filter(params: Any) -> dict[str, Any]:
-    """The filter of a query string; 400 for one that makes no sense."""
+    """The filter of a query string; 400 for an invalid one."""
     given = {each.name: params[each.name] for each in FILTER_PARAMETERS if params.get(each.name)}
     asked = serializers.FilterSerializer(data=given)
     asked.is_valid(raise_exception=True)
@@ -56,7 +56,7 @@ def read_filter(params: Any) -> dict[str, Any]:
 def group_row(
     held: DeadLetterGroup, handled: int, clients: Any, reason: DeadLetterCause | None
 ) -> Any:
-    """One group with what the ledger and its consumers add."""
+    """One group with data of the ledger and of the group's consumers."""
     members = clients.get(held.group)
     fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
     return {
@@ -74,7 +74,7 @@ def dealt_with(cluster: Cluster, held: Iterable[DeadLetterGroup]) -> Counter[str
 class DeadLetterGroupList(ClusterResource):
     @extend_schema(responses=serializers.DeadLetterGroupsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Every group that has dead letters, most first."""
+        """All groups with dead letters, highest count first."""
         answer = self.cluster.ask(questions.groups_with_dead_letters)
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names).value
@@ -91,7 +91,7 @@ class DeadLetterGroupList(ClusterResource):
 class DeadLetterGroupOne(ClusterResource):
     @extend_schema(responses=serializers.DeadLetterGroupAnswerSerializer)
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """How many dead letters a group has; 404 when it has none."""
+        """The number of dead letters of a group; 404 for a group without dead letters."""
         answer = self.cluster.ask(questions.summary, group)
         if answer.value is None:
             raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
@@ -111,7 +111,7 @@ class DeadLetterList(ClusterResource):
         responses=serializers.DeadLetterPageSerializer,
     )
     def get(self, request: Request, cluster: str, group: str) -> Response:
-        """The dead letters of a group that match, newest first."""
+        """The matching dead letters of a group, newest first."""
         params = request.query_params
         limit = read_limit(params.get("limit"), PAGE_MESSAGES_MAX)
         wanted = filter_of(self.cluster.name, group, read_filter(params))
@@ -139,7 +139,7 @@ class DeadLetterExport(ClusterResource):
         responses={(200, each.partition(";")[0]): OpenApiTypes.BINARY for each in FORMATS.values()},
     )
     def get(self, request: Request, cluster: str, group: str) -> HttpResponseBase:
-        """The dead letters that match as a file, at most 10,000, newest first."""
+        """The matching dead letters as a file: at most 10,000, newest first."""
         kind = request.query_params.get("format") or "jsonl"
         if kind not in FORMATS:
             known = ", ".join(FORMATS)
@@ -148,7 +148,7 @@ class DeadLetterExport(ClusterResource):
         return export_response(self.cluster, group, wanted, kind)
 
     def perform_content_negotiation(self, request: Any, force: bool = False) -> Any:
-        """`format` is the file's here, not that of the answer."""
+        """The parameter `format` names the file format, not the renderer of the response."""
         return self.get_renderers()[0], self.get_renderers()[0].media_type
 
 
@@ -157,7 +157,7 @@ class DeadLetterResend(ClusterResource):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Look, and send nothing.")
+            OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Preview: send nothing.")
         ],
         request=serializers.ResendRequestSerializer,
         responses={
@@ -166,12 +166,12 @@ class DeadLetterResend(ClusterResource):
         },
         examples=[
             OpenApiExample(
-                "One dead letter to its group",
+                "Resend one dead letter to the retry topic of its group",
                 value={"ids": ["7F00000100002A9F0000000000000BAC"], "target": "retry"},
                 request_only=True,
             ),
             OpenApiExample(
-                "Whatever matches, to another topic, with another tag",
+                "Resend all matching dead letters to another topic, with another tag",
                 value={
                     "filter": {"tag": "lost", "state": "open"},
                     "target": "topic",
@@ -183,14 +183,14 @@ class DeadLetterResend(ClusterResource):
         ],
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
-        """Send dead letters again. 200 when all were sent, 207 when some failed or were skipped."""
+        """Resend dead letters. 200 when all were sent, 207 when some failed or were skipped."""
         asked = serializers.ResendRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wish, dry_run = asked.validated_data, read_dry_run(request)
         plan, again = plan_of(wish, dry_run=dry_run), wish["again"]
         ids = self._ids(group, wish)
         if plan.edit.body is not None and len(ids) > 1:
-            raise Unusable(_("A new body can be given to one dead letter at a time."))
+            raise Unusable(_("A new body can be set on one dead letter at a time."))
         if dry_run:
             outcomes = resend(self.cluster, group, ids, plan, by=request.user, again=again)
         else:
@@ -211,7 +211,7 @@ class DeadLetterResend(ClusterResource):
         )
 
     def _ids(self, group: str, wish: dict[str, Any]) -> list[str]:
-        """The letters that are named, or those that match; more than one call takes is an error."""
+        """Ids of the request or of its filter. Too many matches for one call are an error."""
         if ("ids" in wish) == ("filter" in wish):
             raise ValidationError({"ids": [_("Give either ids or a filter.")]})
         if "ids" in wish:
@@ -221,10 +221,10 @@ class DeadLetterResend(ClusterResource):
         if not is_whole:
             raise Unusable(
                 format_lazy(
-                    _("More dead letters match than the {most} that one call sends."),
+                    _("More dead letters match than one call resends ({most})."),
                     most=RESEND_MESSAGES_MAX,
                 ),
-                hint=_("Send them again with a replay: POST …/replays."),
+                hint=_("Use a replay instead: POST …/replays."),
             )
         return list(found)
 
@@ -240,7 +240,7 @@ class DeadLetterDiscard(ClusterResource):
         },
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
-        """Mark dead letters as dealt with; they stay where they are."""
+        """Mark dead letters as discarded. The messages stay in the dead-letter queue."""
         ids = read_ids(request)
         with audited(request, "deadletter.discard", cluster=cluster, target=group) as entry:
             outcomes = states.discard(self.cluster, group, ids, by=request.user)
@@ -260,7 +260,7 @@ class DeadLetterRestore(ClusterResource):
 
     @extend_schema(request=serializers.IdsSerializer, responses=serializers.DiscardAnswerSerializer)
     def post(self, request: Request, cluster: str, group: str) -> Response:
-        """Take the mark of discarded letters away; skipped are those that had none."""
+        """Restore discarded dead letters; `skipped` counts ids without a discard."""
         ids = read_ids(request)
         with audited(request, "deadletter.restore", cluster=cluster, target=group) as entry:
             count = states.restore(self.cluster.name, group, ids)
@@ -275,7 +275,7 @@ def read_ids(request: Request) -> list[str]:
 
 
 def read_dry_run(request: Request) -> bool:
-    """`dry_run` of the query; anything but yes and no is a mistake that must not send something."""
+    """The `dry_run` parameter. An invalid value is rejected, so that a typo resends nothing."""
     text = request.query_params.get("dry_run")
     if text in {None, "", "false", "0"}:
         return False

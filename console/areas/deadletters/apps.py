@@ -1,4 +1,4 @@
-"""The area of dead letters."""
+"""The area `deadletters`."""
 
 from django.utils.translation import gettext_lazy as _
 

@@ -1,4 +1,4 @@
-"""Trying one dead letter on one consumer: its listener's own words, and a row in the ledger."""
+"""Direct delivery of one dead letter to one consumer, recorded in the ledger."""
 
 from typing import Any
 from uuid import uuid4
@@ -22,15 +22,15 @@ from console.gateway.dead_letters.direct import DirectResult, ListenerResult, de
 from console.gateway.dead_letters.resend import Result
 
 DIRECT_ACTION = "deadletter.try"
-#: The target of such a row in the ledger.
+#: Target of a direct delivery in the ledger.
 TARGET = "consumer"
 
 
 class DirectResultSerializer(serializers.Serializer[Any]):
-    """What the listener of one consumer made of the letter. With success it has consumed it."""
+    """The result of one listener call. `success` means that the message was consumed."""
 
     verdict = serializers.ChoiceField(choices=[each.value for each in ListenerResult])
-    remark = serializers.CharField(help_text="The text of what the listener raised.")
+    remark = serializers.CharField(help_text="Text of the listener's exception.")
     client = serializers.CharField()
     took_ms = serializers.IntegerField()
 
@@ -38,7 +38,7 @@ class DirectResultSerializer(serializers.Serializer[Any]):
 def deliver_to_consumer(
     request: HttpRequest | Request, cluster: Cluster, group: str, offset_msg_id: str
 ) -> DirectResult:
-    """Hand a letter to one consumer. One that is taken counts in the ledger as sent again."""
+    """Deliver a dead letter to one consumer. The ledger records a success as a resend."""
     with audited(request, DIRECT_ACTION, cluster=cluster.name, target=group) as entry:
         result = cluster.do(deliver_directly, group, offset_msg_id)
         entry.after = {
@@ -71,7 +71,7 @@ def _record(
 
 
 class TryPage(ClusterPage):
-    """The button of a letter's page, and the answer."""
+    """Direct delivery from the page of a dead letter, and its result."""
 
     template = "deadletters/direct_result.html"
     actions = {"post": DIRECT_ACTION}
@@ -85,7 +85,7 @@ class TryPage(ClusterPage):
         self, request: HttpRequest, cluster: str, group: str, offset_msg_id: str
     ) -> HttpResponse:
         result = deliver_to_consumer(request, self.cluster, group, offset_msg_id)
-        title = _("What the consumer said")
+        title = _("Result of the direct delivery")
         return self.show(
             title=title,
             crumbs=dead_letter_crumbs(self.cluster.name, group, title),
@@ -100,7 +100,9 @@ class DeadLetterTry(ClusterResource):
 
     @extend_schema(request=None, responses=DirectResultSerializer)
     def post(self, request: Request, cluster: str, group: str, offset_msg_id: str) -> Response:
-        """Have one consumer handle a dead letter now, and tell its answer. It is a delivery: a
-        letter that is taken is done. 409 when no consumer is online."""
+        """Deliver a dead letter to one online consumer and return the result of the listener.
+
+        A successful delivery consumes the message. 409 when no consumer is online.
+        """
         result = deliver_to_consumer(request, self.cluster, group, offset_msg_id)
         return Response(DirectResultSerializer(result).data)

@@ -1,4 +1,4 @@
-"""The list of groups that have dead letters as a file; `export.py` has the letters of one group."""
+"""List export of the groups with dead letters. `message_export.py` exports the messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def found(cluster: Cluster, _asked: Asked) -> Found:
 
 
 def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
-    """The list tells why of its first groups; a file, which has time, of all."""
+    """Rows with causes for all groups; the page limits causes to the first groups."""
     for part in batched(held, GROUPS_ASKED_MAX):
         names = tuple(each.group for each in part)
         clients = cluster.ask(clients_of, names)

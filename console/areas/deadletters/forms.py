@@ -1,4 +1,4 @@
-"""What is asked about dead letters, and before they are sent again."""
+"""Forms of dead letters: filter, resend target, edit, replay."""
 
 from typing import Any
 
@@ -28,20 +28,20 @@ RATE_DEFAULT = 100
 PROPERTIES_CHARS_MAX = 32_768
 
 _TARGETS = [
-    (Target.RETRY, _("this group only (its retry topic)")),
-    (Target.ORIGIN, _("every group (the topic it came from)")),
-    (Target.TOPIC, _("another topic:")),
+    (Target.RETRY, _("Retry topic of this group")),
+    (Target.ORIGIN, _("Original topic (all groups)")),
+    (Target.TOPIC, _("Another topic:")),
 ]
 
 
 class FilterForm(TablerForm):
-    """Which dead letters; it stands in the address, so any view can be shared."""
+    """Filter of dead letters. The URL holds the filter, so a view can be shared."""
 
-    begin = MomentField(label=_("Died from"), required=False)
+    begin = MomentField(label=_("Dead-lettered from"), required=False)
     end = MomentField(label=_("to"), required=False)
     key = forms.CharField(label=_("Key or id"), max_length=SEARCH_CHARS_MAX, required=False)
     tag = forms.CharField(label=_("Tag"), max_length=TAGS_CHARS_MAX, required=False)
-    topic = forms.CharField(label=_("From topic"), max_length=TOPIC_CHARS_MAX, required=False)
+    topic = forms.CharField(label=_("Original topic"), max_length=TOPIC_CHARS_MAX, required=False)
     text = forms.CharField(
         label=_("Text in body or properties"), max_length=SEARCH_CHARS_MAX, required=False
     )
@@ -51,7 +51,7 @@ class FilterForm(TablerForm):
         choices=[
             ("", _("all")),
             (DeadLetterState.OPEN, _("open")),
-            (DeadLetterState.RESENT, _("sent again")),
+            (DeadLetterState.RESENT, _("resent")),
             (DeadLetterState.DISCARDED, _("discarded")),
         ],
     )
@@ -73,7 +73,7 @@ class FilterForm(TablerForm):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The filter of a wish."""
+        """The filter as request parameters."""
         given = self.cleaned_data
         named = {name: given.get(name) or "" for name in ("key", "tag", "topic", "text", "state")}
         return {
@@ -84,10 +84,10 @@ class FilterForm(TablerForm):
 
 
 class TargetForm(TablerForm):
-    """Where dead letters go."""
+    """Target of a resend."""
 
     target = forms.ChoiceField(
-        label=_("Send to"), choices=_TARGETS, initial=Target.RETRY, widget=forms.RadioSelect
+        label=_("Resend to"), choices=_TARGETS, initial=Target.RETRY, widget=forms.RadioSelect
     )
     to_topic = forms.CharField(
         label=_("Other topic"),
@@ -95,17 +95,17 @@ class TargetForm(TablerForm):
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    again = forms.BooleanField(label=_("Also what was sent before"), required=False, initial=False)
+    again = forms.BooleanField(label=_("Include already resent"), required=False, initial=False)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if cleaned.get("target") == Target.TOPIC and not cleaned.get("to_topic"):
-            self.add_error("to_topic", _("Which topic?"))
+            self.add_error("to_topic", _("Enter a topic."))
         return cleaned
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The plan of a wish."""
+        """The target as request parameters."""
         given = self.cleaned_data
         return {
             "target": given["target"],
@@ -115,7 +115,7 @@ class TargetForm(TablerForm):
 
 
 class ResendForm(TargetForm):
-    """Which dead letters, and where to. The ids come from the check boxes of the list."""
+    """Selected dead letters and the target. Ids come from the check boxes of the list."""
 
     def __init__(self, *args: Any, ids: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,7 +130,7 @@ class ResendForm(TargetForm):
 
 
 class EditForm(TablerForm):
-    """One dead letter as it is; what the person changes is what is sent differently."""
+    """Fields of one dead letter; changed fields become the edit of the resend."""
 
     tags = forms.CharField(label=_("Tag"), max_length=TAGS_CHARS_MAX, required=False)
     keys = forms.CharField(
@@ -144,7 +144,7 @@ class EditForm(TablerForm):
         max_length=PROPERTIES_CHARS_MAX,
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
-        help_text=_("One a line: name=value. A line that you take out takes the property away."),
+        help_text=_("One name=value per line. Delete a line to remove the property."),
     )
     body = forms.CharField(
         label=_("Body"),
@@ -166,7 +166,9 @@ class EditForm(TablerForm):
         super().__init__(*args, initial=initial, **kwargs)
         if self.text is None:
             self.fields["body"].disabled = True
-            self.fields["body"].help_text = _("It is not text; the API takes it as Base64.")
+            self.fields["body"].help_text = _(
+                "The body is binary. The API accepts a new body as Base64."
+            )
 
     def clean_properties(self) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -183,10 +185,10 @@ class EditForm(TablerForm):
 
     @property
     def edit(self) -> Edit:
-        """What differs from the dead letter."""
+        """The changed fields."""
         given, before = self.cleaned_data, own_properties(self.message)
         wanted: dict[str, str] = given["properties"]
-        # A browser sends line ends of its own.
+        # Browsers submit CRLF line ends.
         body = str(given["body"]).replace("\r\n", "\n")
         keys = tuple(str(given["keys"]).split())
         same_body = self.text is None or body == self.text.replace("\r\n", "\n")
@@ -202,10 +204,10 @@ class EditForm(TablerForm):
 
 
 class ReplayForm(TargetForm):
-    """How whatever matches is sent again."""
+    """Target and rate of a replay."""
 
     rate = forms.IntegerField(
-        label=_("Messages per second, at most"),
+        label=_("Maximum rate, messages/s"),
         min_value=1,
         max_value=RATE_MAX,
         initial=RATE_DEFAULT,
@@ -213,7 +215,7 @@ class ReplayForm(TargetForm):
 
 
 def text_body(message: MessageExt) -> str | None:
-    """The body as text; None when it is not text."""
+    """The body as text; None for a binary body."""
     try:
         body = message.decompressed_body()
     except ProtocolError:
@@ -222,27 +224,27 @@ def text_body(message: MessageExt) -> str | None:
 
 
 def own_properties(message: MessageExt) -> dict[str, str]:
-    """The properties that an application set."""
+    """Properties set by the application."""
     return {
         name: value
         for name, value in message.properties.items()
-        if name not in RESERVED_PROPERTIES and not _is_of_the_broker(name)
+        if name not in RESERVED_PROPERTIES and not _is_broker_property(name)
     }
 
 
-def _is_of_the_broker(name: str) -> bool:
+def _is_broker_property(name: str) -> bool:
     return name.startswith(("DLQ_ORIGIN_", "__")) or name in {"RESENT_FROM", "INNER_NUM"}
 
 
 def id_problem(ids: list[str]) -> forms.ValidationError | None:
-    """What is wrong with the ids of check boxes."""
+    """The error of an invalid selection; None for a valid one."""
     if not ids:
         return forms.ValidationError(_("Select at least one dead letter."))
     if len(ids) > RESEND_MESSAGES_MAX:
         return forms.ValidationError(
-            _("At most %(most)d dead letters can be sent again at once."),
+            _("At most %(most)d dead letters can be resent at once."),
             params={"most": RESEND_MESSAGES_MAX},
         )
     if any(not each or len(each) > ID_CHARS_MAX for each in ids):
-        return forms.ValidationError(_("One of the ids is not a message id."))
+        return forms.ValidationError(_("The selection contains an invalid message id."))
     return None

@@ -14,7 +14,7 @@ RESENDS_SHOWN_MAX = 100
 
 
 def resends_of_journey(cluster: str, found: Journey) -> Iterable[BrokerEvent]:
-    """An event for each successful resend of the journey's dead letters, oldest first."""
+    """Successful resends of the journey's dead letters as events, oldest first."""
     ids = list(dead_letter_ids(found).values())
     mine = Q(offset_msg_id__in=ids) | Q(msg_id=found.msg_id)
     rows = Resend.objects.filter(mine, cluster=cluster, result=Result.SENT)

@@ -1,6 +1,6 @@
-"""Sending dead letters again: one outcome per message, and a row in the ledger for each try.
+"""Resends of dead letters: one outcome per message, and one ledger row per attempt.
 
-Pages, REST resources and replays all come through here, so they cannot disagree.
+Pages, REST resources and replays share this code, so their results agree.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,24 +21,23 @@ from console.gateway.messages.stored import MessageRef
 
 Person = AbstractBaseUser | AnonymousUser | None
 
-#: A row that says “sending” for longer was left behind by a console that ended on the way.
+#: Maximum age of a row in state “sending”. An older row belongs to a console that was stopped.
 ABANDONED_AFTER = timedelta(milliseconds=2 * RESEND_DEADLINE_MS)
-#: Rows written at once, within what a database takes in one statement.
+#: Rows per INSERT, within the parameter limits of databases.
 ROWS_AT_ONCE = 100
-#: Ids that one statement asks for.
+#: Maximum ids per SELECT.
 IDS_AT_ONCE = 500
 
-# Kept in the row in English, shown in the reader's language.
+# Rows store the English text; pages translate the text.
 ABANDONED = gettext_noop(
-    "The outcome is unknown: the console ended while it was sending this, so it may have been sent."
+    "Unknown outcome: the console stopped during the resend, and the message may have been sent."
 )
 RESENT_BEFORE = _(
-    "It was sent again before. Choose “Also what was sent before” (in the API: again) to send it "
-    "once more."
+    "Already resent. Choose “Include already resent” (in the API: again) to resend the message."
 )
-IN_PROGRESS = _("Somebody is sending it at this moment.")
+IN_PROGRESS = _("Another request is resending the message.")
 DISCARDED = _(
-    "It was discarded. Restore it, or choose “Also what was sent before” (in the API: again)."
+    "Discarded. Restore the message, or choose “Include already resent” (in the API: again)."
 )
 
 
@@ -51,10 +50,10 @@ def resend(
     by: Person,
     again: bool = False,
 ) -> tuple[Outcome, ...]:
-    """Send dead letters again and write down what happened; one outcome for each id, in order.
+    """Resend dead letters and record the outcomes; returns one outcome per id, in order.
 
-    Skipped is what somebody else is sending at this moment and, unless `again` is set, what was
-    sent before or discarded. An id that is named twice, in whatever letter case, counts once.
+    Messages in another request's resend are skipped. Without `again`, resent and discarded
+    messages are skipped too. Duplicate ids, compared without letter case, count once.
     """
     wanted = list(dict.fromkeys(each.upper() for each in ids))
 
@@ -74,8 +73,10 @@ def resend_messages(
     batch: UUID,
     again: bool = False,
 ) -> tuple[Outcome, ...]:
-    """The same for letters that were read already, as part of a batch that goes on; of such a
-    batch the ledger keeps what was skipped, too."""
+    """Resend dead letters that were read already, as part of the batch of a replay.
+
+    For a batch, the ledger records skipped messages too.
+    """
     found = {each.message.offset_msg_id: each for each in refs}
 
     def send(to_send: tuple[str, ...]) -> Iterable[Outcome]:
@@ -126,24 +127,24 @@ def _resend_recorded(
 
 
 def resent_before(cluster: str, ids: Collection[str]) -> dict[str, Resend]:
-    """The latest successful resend of each of the dead letters that have one."""
+    """The latest successful resend per dead letter, by id."""
     return {row.offset_msg_id: row for row in resends_of(cluster, ids)}
 
 
 def history(cluster: str, offset_msg_id: str) -> list[Resend]:
-    """Every try to send one dead letter again, newest first."""
+    """All resend attempts of one dead letter, newest first."""
     rows = Resend.objects.filter(cluster=cluster, offset_msg_id=offset_msg_id)
     return list(rows.select_related("by"))
 
 
 def resends_of(cluster: str, ids: Collection[str]) -> list[Resend]:
-    """Every time that one of the dead letters was sent again, oldest first."""
+    """Successful resends of the dead letters, oldest first."""
     rows = Resend.objects.filter(cluster=cluster, offset_msg_id__in=ids, result=Result.SENT)
     return list(rows.order_by("at", "id").select_related("by"))
 
 
 def fail_abandoned(batch: UUID) -> int:
-    """What a batch was sending when its console ended: its outcome is unknown."""
+    """Mark rows of a batch in state “sending” as failed with an unknown outcome."""
     rows = Resend.objects.filter(batch=batch, result=SENDING)
     return rows.update(result=Result.FAILED, reason=ABANDONED)
 
@@ -153,7 +154,7 @@ def person(by: Person) -> User | None:
 
 
 def _dealt_with(cluster: str, ids: Collection[str]) -> dict[str, Any]:
-    """Why a letter is not sent unless it is wanted all the same."""
+    """Reasons to skip dead letters, by id: discarded or already resent."""
     discards = Discard.objects.filter(cluster=cluster, offset_msg_id__in=ids)
     reasons: dict[str, Any] = dict.fromkeys(
         discards.values_list("offset_msg_id", flat=True), DISCARDED
@@ -164,9 +165,10 @@ def _dealt_with(cluster: str, ids: Collection[str]) -> dict[str, Any]:
 def _claim(
     cluster: str, group: str, ids: Sequence[str], plan: Plan, by: Person, batch: UUID
 ) -> set[str]:
-    """Put a row for each letter into the ledger, except for those that are being sent already.
+    """Insert one ledger row per dead letter, except for messages in state “sending”.
 
-    Whether it was sent before must be looked up after this: until then another one may be at it.
+    Earlier resends must be queried after the insert: before the insert, a concurrent request can
+    still resend the same message.
     """
     abandoned = Resend.objects.filter(
         cluster=cluster,
@@ -216,7 +218,7 @@ def _record(batch: UUID, done: dict[str, Outcome]) -> None:
         row.reason = str(outcome.reason)
         row.msg_id, row.topic = outcome.msg_id, outcome.topic
         row.new_offset_msg_id, row.died_ms = outcome.new_offset_msg_id, outcome.died_ms
-    # Rows that are there are updated; bulk_update would take ten times as long for it.
+    # An upsert of existing rows takes a tenth of the time of bulk_update().
     Resend.objects.bulk_create(
         rows,
         batch_size=ROWS_AT_ONCE,

@@ -1,4 +1,4 @@
-"""Dead letters as a file: a JSON object a line, or a table for a spreadsheet."""
+"""Export of dead letters: JSON Lines or CSV."""
 
 import base64
 import csv
@@ -15,7 +15,7 @@ from console.gateway import Cluster
 from console.gateway.dead_letters.search import DeadLetterFilter, search
 from core_broker.errors import ProtocolError
 
-#: A file holds no more; whoever needs more filters by time.
+#: Maximum rows of a file. A time filter splits a larger export.
 EXPORT_DEAD_LETTERS_MAX: Final = 10_000
 PAGE_DEAD_LETTERS: Final = 200
 FORMATS: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
@@ -33,13 +33,16 @@ COLUMNS: Final = (
     "body_encoding",
     "properties",
 )
-#: A cell that begins so is a formula to a spreadsheet.
+#: First characters of a spreadsheet formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def exported(cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str) -> Iterator[bytes]:
-    """The file in pieces, newest letter first. The first page is read before this returns, so that
-    a group that is not there is an error and not an empty file."""
+    """Chunks of the file, newest dead letter first.
+
+    The first page is read before the function returns, so that an unknown group raises an error
+    in place of an empty file.
+    """
     first = cluster.ask(search, group, wanted, None, PAGE_DEAD_LETTERS).value
     return _pieces(cluster, group, wanted, kind, first)
 
@@ -67,7 +70,7 @@ def _pieces(
 
 
 def file_name(group: str, kind: str) -> str:
-    """A name that every system can store, whatever the group is called."""
+    """A portable file name: special characters of the group become underscores."""
     return f"dead-letters-{re.sub('[^A-Za-z0-9_-]', '_', group)[:100]}.{kind}"
 
 

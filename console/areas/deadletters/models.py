@@ -1,4 +1,4 @@
-"""The ledger of dead letters: what was sent again, what was discarded, what a replay is at."""
+"""The ledger of dead letters: resends, discards, and the progress of replays."""
 
 from datetime import datetime
 
@@ -7,25 +7,25 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-#: The result of a row whose dead letter is being sent right now.
+#: Result of a row during the resend.
 SENDING = "sending"
 
 
 class Resend(models.Model):
-    """One dead letter that somebody sends again, and what became of it.
+    """One resend of a dead letter, with the outcome.
 
-    The row is there before the letter is sent: it keeps everybody else from sending the same one
-    at the same time, and it stays when the console dies on the way. The dead letter itself stays
-    where it is, so this is what tells whether it was dealt with.
+    The row is inserted before the send. It blocks concurrent resends of the same message, and
+    survives a crash of the console. The message stays in the dead-letter queue, so the ledger is
+    the only record of the resend.
     """
 
     cluster = models.CharField(max_length=64)
     group = models.CharField(max_length=255)
-    #: Where the dead letter is stored; it names the message within its cluster.
+    #: Offset message id of the dead letter; unique in a cluster.
     offset_msg_id = models.CharField(max_length=56)
-    #: When it was stored there; None where it was not found.
+    #: Store time of the dead letter; None for an unknown message.
     died_ms = models.BigIntegerField(null=True)
-    #: What was sent again in one go, or by one replay, has one number.
+    #: Id of the request or replay.
     batch = models.UUIDField(db_index=True)
     msg_id = models.CharField(max_length=255, blank=True)
     target = models.CharField(max_length=16)
@@ -68,7 +68,7 @@ class Resend(models.Model):
 
 
 class Discard(models.Model):
-    """A dead letter that somebody marked as dealt with; taking the mark away deletes the row."""
+    """A discarded dead letter. A restore deletes the row."""
 
     cluster = models.CharField(max_length=64)
     group = models.CharField(max_length=255)
@@ -95,22 +95,22 @@ class Discard(models.Model):
 
 
 class Replay(models.Model):
-    """Sending again whatever matches, by a job: what was asked for, and how far it is.
+    """A job that resends matching dead letters: request parameters and progress.
 
-    `pieces` is what is left of each queue, as it was when the replay was made; what dies later is
-    not part of it. Pieces and counts move together, after the rows of the letters were written, so
-    a job that takes over from a lost one counts each letter once.
+    `pieces` holds the remaining offset range per queue, fixed at the creation of the replay;
+    later dead letters are excluded. Pieces and counts are saved together, after the ledger rows, so
+    that a successor of a lost job counts every message once.
     """
 
     cluster = models.CharField(max_length=64)
     group = models.CharField(max_length=255)
     batch = models.UUIDField(unique=True)
-    #: As the API takes it: filter, target, edit, again.
+    #: Request parameters of the API: filter, target, edit, again.
     wish = models.JSONField()
     #: Messages per second.
     rate = models.PositiveIntegerField()
     pieces = models.JSONField()
-    #: Letters that are to be looked at; how many of them match is known at the end.
+    #: Messages to scan. The number of matches is known at the end.
     total = models.BigIntegerField()
     looked_at = models.BigIntegerField(default=0)
     matched = models.BigIntegerField(default=0)

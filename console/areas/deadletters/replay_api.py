@@ -1,4 +1,4 @@
-"""REST resources of replays: count, start, look at, one outcome for each letter."""
+"""REST resources of replays: preview, start, status, outcomes."""
 
 from typing import Any
 
@@ -51,20 +51,22 @@ class ReplayList(ClusterResource):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Count, and send nothing.")
+            OpenApiParameter(
+                "dry_run", OpenApiTypes.BOOL, description="Preview: count matches, send nothing."
+            )
         ],
         request=serializers.ReplayRequestSerializer,
         responses={200: serializers.ReplayCountSerializer, 202: serializers.ReplaySerializer},
         examples=[
             OpenApiExample(
-                "Open letters of one tag, 50 a second",
+                "Open dead letters with a tag, 50 messages/s",
                 value={"filter": {"tag": "lost", "state": "open"}, "target": "retry", "rate": 50},
                 request_only=True,
             )
         ],
     )
     def post(self, request: Request, cluster: str, group: str) -> Response:
-        """Start a replay of whatever matches: 202 with its job. 409 while the group has one."""
+        """Start a replay of all matching dead letters: 202 with the job, 409 while one runs."""
         asked = serializers.ReplayRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wish = dict(asked.validated_data)
@@ -88,7 +90,7 @@ class ReplayList(ClusterResource):
 class ReplayOne(ClusterResource):
     @extend_schema(responses=serializers.ReplaySerializer)
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
-        """One replay with its counts: matched is the sum of sent, failed and skipped."""
+        """One replay with counts: `matched` is the sum of sent, failed and skipped."""
         replay = replay_of(self.cluster.name, group, number)
         return Response(serializers.ReplaySerializer(replay_row(replay)).data)
 
@@ -103,7 +105,7 @@ class ReplayOutcomes(ClusterResource):
         responses=serializers.ReplayOutcomesSerializer,
     )
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
-        """What became of each letter, newest first."""
+        """Outcomes of a replay, newest first."""
         rows = replays.outcomes_of(replay_of(self.cluster.name, group, number))
         params = request.query_params
         if result := params.get("result"):

@@ -1,4 +1,4 @@
-"""The page of replays: how many match, where they go, how fast; start, and what became of it."""
+"""Pages of replays: preview, target, rate, start, outcomes."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -25,7 +25,7 @@ START_ACTION = "deadletter.replay"
 
 
 class ReplayPage(ClusterPage):
-    """Before a replay: the dry run. Its filter stands in the address."""
+    """Preview of a replay. The URL holds the filter."""
 
     template = "deadletters/replay.html"
     actions = {"post": START_ACTION}
@@ -63,7 +63,7 @@ class ReplayPage(ClusterPage):
         query = {name: v for name in filter_form.fields if (v := self.request.GET.get(name))}
         rows = Replay.objects.filter(cluster=self.cluster.name, group=group).select_related("by")
         return self.show(
-            title=_("Send again whatever matches"),
+            title=_("Resend all matching"),
             crumbs=dead_letter_crumbs(self.cluster.name, group, _("Replay")),
             status=status,
             group=group,
@@ -78,7 +78,7 @@ class ReplayPage(ClusterPage):
 
 
 class OutcomesPage(ClusterPage):
-    """One replay: what was asked for, and an outcome for each letter."""
+    """One replay: request parameters and outcomes per dead letter."""
 
     template = "deadletters/replay_outcomes.html"
 
@@ -108,7 +108,7 @@ class OutcomesPage(ClusterPage):
 
 
 def conditions(form: FilterForm) -> list[tuple[Any, str]]:
-    """What the filter says, line by line."""
+    """Labels and values of the active filter fields."""
     return [
         (form.fields[name].label, value)
         for name in form.fields
@@ -117,7 +117,7 @@ def conditions(form: FilterForm) -> list[tuple[Any, str]]:
 
 
 def replay_of(cluster: str, group: str, number: int) -> Replay:
-    """One replay of a group; NoSuchReplay when there is none (any more)."""
+    """One replay of a group. Raises NotFound for an unknown or deleted replay."""
     found = Replay.objects.filter(cluster=cluster, group=group, pk=number).first()
     if found is None:
         raise replays.no_such_replay(number)

@@ -1,9 +1,9 @@
-"""Replays: dead letters that match are sent again by a job, oldest first, no faster than told.
+"""Replays: a job resends matching dead letters, oldest first, at a limited rate.
 
-A step reads some letters, sends those that match through the ledger, and then moves the row of the
-replay, all within moments. A job that takes over from one whose worker died reads the last step
-once more: what the ledger has of it is counted and not sent again, and what was on its way when the
-worker died is counted as failed with an unknown outcome.
+A step reads a chunk of dead letters, resends the matching messages through the ledger, and saves
+the progress of the replay. After the loss of a worker, the next job repeats the last step: messages
+with a ledger row are counted without a resend, and messages in state “sending” at the crash count
+as failed with an unknown outcome.
 """
 
 import math
@@ -41,9 +41,9 @@ from console.services.jobs.models import Job
 from console.services.jobs.reports import Done
 
 KIND: Final = "replay"
-#: Letters are read and sent in steps of this length.
+#: Duration of a step, seconds.
 STEP_S: Final = 0.2
-#: So many failures one after the other, and the job gives up: something is wrong with the target.
+#: Consecutive failures that end the job: the target is probably broken.
 CONSECUTIVE_FAILURES_MAX: Final = 100
 REPLAYS_KEPT: Final = 200
 RESULTS: Final = (Result.SENT.value, Result.FAILED.value, Result.SKIPPED.value)
@@ -52,10 +52,10 @@ RESULTS: Final = (Result.SENT.value, Result.FAILED.value, Result.SKIPPED.value)
 def begin(
     cluster: Cluster, group: str, wish: Mapping[str, Any], rate: int, *, by: Person
 ) -> tuple[Replay, Job]:
-    """Fix what is to be replayed, and put the job into the queue.
+    """Record the offset ranges of a replay, and enqueue the job.
 
-    Raises NotFound when there is nothing to replay, Unusable for a wish that cannot be carried out,
-    and what `tasks.start` raises.
+    Raises NotFound for a group without dead letters, Unusable for invalid parameters,
+    and the errors of `tasks.start`.
     """
     plan_of(wish)
     wanted = filter_of(cluster.name, group, wish.get("filter") or {})
@@ -82,10 +82,10 @@ def begin(
 
 
 def work(job: Job, control: Control) -> Done:
-    """Carry a replay on to its end."""
+    """Run a replay to completion."""
     replay = Replay.objects.filter(pk=job.inputs.get("replay"), cluster=job.cluster).first()
     if replay is None:
-        raise JobFailed("The replay of this job is gone.")
+        raise JobFailed("The replay of this job was deleted.")
     fail_abandoned(replay.batch)
     cluster = gateway.cluster(replay.cluster)
     wanted = filter_of(replay.cluster, replay.group, replay.wish.get("filter") or {})
@@ -101,9 +101,7 @@ def work(job: Job, control: Control) -> Done:
         consecutive_failures = count_consecutive_failures(consecutive_failures, outcomes)
         report_progress(control, replay)
         if consecutive_failures >= CONSECUTIVE_FAILURES_MAX and replay.pieces:
-            raise JobFailed(
-                f"{consecutive_failures} failed one after the other: {outcomes[-1].reason}"
-            )
+            raise JobFailed(f"{consecutive_failures} consecutive failures: {outcomes[-1].reason}")
         control.wait(pace.delay_s(len(outcomes)))
     report_progress(control, replay)
     return Done(done=replay.looked_at, outputs=counts(replay))
@@ -112,9 +110,9 @@ def work(job: Job, control: Control) -> Done:
 def step(
     cluster: Cluster, replay: Replay, wanted: DeadLetterFilter, plan: Plan, *, most: int
 ) -> list[Outcome]:
-    """Read the oldest letters that are left, send those that match, and write how far it is.
+    """Read the oldest remaining dead letters, resend the matching messages, save the progress.
 
-    Returns the outcomes of those that were sent now; those of an earlier worker are counted only.
+    Returns the outcomes of new resends. Outcomes of an earlier worker are only counted.
     """
     key, start, end = replay.pieces[0]
     refs, until = cluster.ask(read_range, replay.group, (key, start, end), most).value
@@ -140,7 +138,7 @@ def step(
 
 
 def counts(replay: Replay) -> dict[str, Any]:
-    """What came of it so far: matched is the sum of the others."""
+    """Current counts: `matched` is the sum of sent, failed and skipped."""
     return {
         "matched": replay.matched,
         "sent": replay.sent,
@@ -160,17 +158,17 @@ def count_consecutive_failures(before: int, outcomes: Iterable[Outcome]) -> int:
 
 
 class Pace:
-    """No more than `rate` a second. Time that was lost, or paused, is not made up for."""
+    """A rate limit in messages per second. Idle and paused time gives no burst credit."""
 
     def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._clock = clock
         self._due = clock()
-        #: How many are taken in one step.
+        #: Messages per step.
         self.step_size = max(1, min(REPLAY_CHUNK_MAX, math.ceil(rate * STEP_S)))
 
     def delay_s(self, done: int) -> float:
-        """How long to wait after so many more."""
+        """Delay after `done` more messages, seconds."""
         now = self._clock()
         self._due = max(self._due, now - 1.0) + done / self._rate
         return max(0.0, self._due - now)
@@ -184,18 +182,18 @@ def no_such_replay(number: int) -> NotFound:
 
 
 def outcomes_of(replay: Replay) -> Any:
-    """The rows of the ledger that a replay wrote, newest first."""
+    """Ledger rows of a replay, newest first."""
     return Resend.objects.filter(batch=replay.batch).order_by("-id")
 
 
 def job_of(replay: Replay) -> Job | None:
-    """The newest job of a replay, as far as it is kept."""
+    """The newest job of a replay; None after its deletion."""
     jobs = Job.objects.filter(cluster=replay.cluster, kind=KIND, inputs__replay=replay.pk)
     return jobs.order_by("-pk").first()
 
 
 def _results_of(replay: Replay, refs: Iterable[MessageRef]) -> dict[str, str]:
-    """What an earlier worker made of the letters: their results in the ledger."""
+    """Results of an earlier worker from the ledger, by id."""
     ids = [each.message.offset_msg_id for each in refs]
     assert len(ids) <= IDS_AT_ONCE
     rows = Resend.objects.filter(batch=replay.batch, offset_msg_id__in=ids)

@@ -1,7 +1,7 @@
-"""What is asked for, in one form for pages, REST resources and the rows of replays.
+"""Request parameters of pages, REST resources and replays, converted for the gateway.
 
-A wish is plain JSON: `{"filter": {…}, "target": …, "topic": …, "edit": {…}, "again": …}`. What
-serializers and forms have checked becomes here what the gateway takes.
+Parameters are plain JSON: `{"filter": {…}, "target": …, "topic": …, "edit": {…}, "again": …}`,
+validated by serializers and forms.
 """
 
 import base64
@@ -21,7 +21,7 @@ TEXTS = ("key", "tag", "topic", "text")
 
 
 def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterFilter:
-    """The filter of a search; a mark becomes the ids that the ledger has for it now."""
+    """The filter of a search. A state becomes the current ids of the ledger."""
     only, without = None, frozenset[str]()
     if asked.get("state"):
         only, without = ids_of_state(cluster, group, DeadLetterState(asked["state"]))
@@ -35,7 +35,7 @@ def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterF
 
 
 def edit_of(asked: Mapping[str, Any]) -> Edit:
-    """Raises Unusable for Base64 that is none."""
+    """The edit of a resend. Raises Unusable for invalid Base64."""
     if not asked:
         return NO_EDIT
     body = None
@@ -43,7 +43,7 @@ def edit_of(asked: Mapping[str, Any]) -> Edit:
         try:
             body = base64.b64decode(asked["body_base64"], validate=True)
         except (binascii.Error, ValueError):
-            raise Unusable(_("The body is not Base64.")) from None
+            raise Unusable(_("The body is not valid Base64.")) from None
     elif asked.get("body") is not None:
         body = str(asked["body"]).encode()
     keys = asked.get("keys")
@@ -57,7 +57,7 @@ def edit_of(asked: Mapping[str, Any]) -> Edit:
 
 
 def plan_of(asked: Mapping[str, Any], *, dry_run: bool = False) -> Plan:
-    """The plan of a resend; raises Unusable when it cannot be carried out."""
+    """The plan of a resend. Raises Unusable for an invalid plan."""
     plan = Plan(
         target=Target(asked.get("target") or Target.RETRY),
         topic=asked.get("topic") or "",

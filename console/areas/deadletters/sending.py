@@ -1,4 +1,4 @@
-"""Pages that deal with dead letters: send again, edit and send again, discard, restore."""
+"""Pages that change dead letters: resend, edit and resend, discard, restore."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -27,13 +27,13 @@ RESEND_ACTION = "deadletter.resend"
 
 
 class ResendPage(ClusterPage):
-    """Sends the selected dead letters again and shows one outcome for each of them."""
+    """Resends the selected dead letters and shows one outcome per message."""
 
     template = "deadletters/resent.html"
     actions = {"post": RESEND_ACTION}
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
-        """Whoever comes back to the address of a form lands on the list, and sends nothing."""
+        """A GET of the form's URL redirects to the list and resends nothing."""
         return redirect("deadletters:group", self.cluster.name, group)
 
     def post(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
@@ -58,9 +58,9 @@ class ResendPage(ClusterPage):
         status: int = 200,
     ) -> HttpResponse:
         if plan is None:
-            title = _("Nothing was sent")
+            title = _("Nothing resent")
         else:
-            title = _("Nothing was sent: a dry run") if plan.dry_run else _("Sent again")
+            title = _("Preview: nothing resent") if plan.dry_run else _("Resent")
         return self.show(
             title=title,
             crumbs=dead_letter_crumbs(self.cluster.name, group, title),
@@ -74,7 +74,7 @@ class ResendPage(ClusterPage):
 
 
 class EditPage(DeadLetterPage):
-    """Sends one dead letter again as the person has changed it; nothing else of it changes."""
+    """Resends one dead letter with edited fields; other fields stay unchanged."""
 
     actions = {"post": RESEND_ACTION}
 
@@ -110,7 +110,7 @@ class EditPage(DeadLetterPage):
 
 
 class DiscardPage(ClusterPage):
-    """Marks the selected letters as dealt with, or takes the mark away."""
+    """Discards or restores the selected dead letters."""
 
     actions = {"post": "deadletter.discard"}
 
@@ -134,27 +134,25 @@ class DiscardPage(ClusterPage):
             with audited(request, "deadletter.discard", cluster=cluster, target=group) as entry:
                 outcomes = discard(self.cluster, group, ids, by=request.user)
                 entry.outcomes(outcomes)
-            self._tell(request, count_results(outcomes))
+            self._show_result(request, count_results(outcomes))
         return redirect("deadletters:group", self.cluster.name, group)
 
     @staticmethod
-    def _tell(request: HttpRequest, counts: dict[str, int]) -> None:
+    def _show_result(request: HttpRequest, counts: dict[str, int]) -> None:
         text = ngettext(
-            "%(n)d dead letter is discarded: it stays, marked as dealt with.",
-            "%(n)d dead letters are discarded: they stay, marked as dealt with.",
+            "%(n)d dead letter discarded. The message stays in the queue.",
+            "%(n)d dead letters discarded. The messages stay in the queue.",
             counts[Result.SENT],
         )
         messages.success(request, text % {"n": counts[Result.SENT]})
         if counts[Result.FAILED]:
-            messages.error(
-                request, _("%(n)d could not be found any more.") % {"n": counts[Result.FAILED]}
-            )
+            messages.error(request, _("%(n)d no longer exist.") % {"n": counts[Result.FAILED]})
 
 
 def resend_audited(
     page: ClusterPage, group: str, ids: list[str], plan: Plan, *, again: bool
 ) -> tuple[Outcome, ...]:
-    """Send letters again, and keep a row of it; a dry run changes nothing and leaves none."""
+    """Resend dead letters with an audit entry. A dry run writes no entry."""
     request, cluster = page.request, page.cluster
     if plan.dry_run:
         return resend(cluster, group, ids, plan, by=request.user, again=again)
@@ -166,7 +164,7 @@ def resend_audited(
 
 
 def audit_details(plan: Plan, *, again: bool) -> dict[str, Any]:
-    """A plan as the audit list keeps it: what was edited, not the texts."""
+    """A plan for the audit list: names of edited fields, without values."""
     return {
         "target": plan.target.value,
         "topic": plan.topic,
@@ -176,7 +174,7 @@ def audit_details(plan: Plan, *, again: bool) -> dict[str, Any]:
 
 
 def edited_fields(edit: Edit) -> list[str]:
-    """The names of what an edit changes."""
+    """Names of the edited fields."""
     if edit == NO_EDIT:
         return []
     parts = {"body": edit.body, "tags": edit.tags, "keys": edit.keys}
@@ -188,6 +186,6 @@ def edited_fields(edit: Edit) -> list[str]:
 
 
 def count_results(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    """How many of each result; every result is named, also those that did not happen."""
+    """Counts by result; absent results count 0."""
     counted = Counter(each.result for each in outcomes)
     return {result.value: counted[result] for result in Result}

@@ -1,4 +1,4 @@
-"""What REST resources of dead letters take and give."""
+"""Serializers of dead letters: requests and responses."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result, Tar
 from console.services.jobs.states import State
 
 TIMESTAMP_MAX = 2**53
-#: Four characters of Base64 are three bytes.
+#: Maximum length of a Base64 body, characters: 4 per 3 bytes.
 BASE64_CHARS_MAX = BODY_BYTES_MAX * 4 // 3 + 4
 
 
@@ -39,19 +39,19 @@ class CauseSerializer(serializers.Serializer[Any]):
 
 
 class DeadLetterGroupSerializer(serializers.Serializer[Any]):
-    """A group with dead letters. Counts and times are null where nobody could tell."""
+    """A group with dead letters. Unknown counts and times are null."""
 
     group = serializers.CharField()
     topic = serializers.CharField()
     perm = serializers.IntegerField()
     count = serializers.IntegerField(allow_null=True)
     last_hour = serializers.IntegerField(
-        allow_null=True, help_text="How many of them died in the last hour, by store time."
+        allow_null=True, help_text="Dead letters of the last hour, by store time."
     )
     oldest_ms = serializers.IntegerField(allow_null=True)
     newest_ms = serializers.IntegerField(allow_null=True)
     dealt_with = serializers.IntegerField(
-        help_text="How many of them were sent again or discarded from this console."
+        help_text="Dead letters resent or discarded from this console."
     )
     clients = serializers.IntegerField(allow_null=True, help_text="Consumers online.")
     why = CauseSerializer(allow_null=True)
@@ -63,11 +63,11 @@ class DeadLetterGroupsSerializer(AnsweredSerializer):
 
 
 class DeadLetterGroupAnswerSerializer(DeadLetterGroupSerializer, AnsweredSerializer):
-    """One group with dead letters, and when it was asked for."""
+    """One group with dead letters, and the time of the query."""
 
 
 class DeadLetterSerializer(MessageRowSerializer):
-    """A dead letter; `id` of a resend is its offset_msg_id."""
+    """A dead letter. A resend takes the offset_msg_id as `id`."""
 
     origin_topic = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
@@ -98,9 +98,9 @@ class DeadLetterSerializer(MessageRowSerializer):
 
 class DeadLetterPageSerializer(AnsweredSerializer):
     items = DeadLetterSerializer(many=True)
-    total = serializers.IntegerField(help_text="Dead letters of the time, matching or not.")
+    total = serializers.IntegerField(help_text="Dead letters in the time range, matching or not.")
     scanned = serializers.IntegerField(
-        help_text="How many this page has read; with next_cursor set there are more to search."
+        help_text="Messages read for this page; a next_cursor marks unread messages."
     )
     unreadable = serializers.IntegerField()
     next_cursor = serializers.CharField(allow_null=True)
@@ -121,23 +121,23 @@ class IdsSerializer(BodySerializer):
 
 
 class FilterSerializer(BodySerializer):
-    """Which dead letters; everything that is given must hold. Empty: all of them."""
+    """Filter of dead letters; all set fields must match. Empty: all dead letters."""
 
     begin_ms = serializers.IntegerField(required=False, min_value=0, max_value=TIMESTAMP_MAX)
     end_ms = serializers.IntegerField(required=False, min_value=0, max_value=TIMESTAMP_MAX)
     key = serializers.CharField(
         required=False,
         max_length=SEARCH_CHARS_MAX,
-        help_text="One of its keys, or its message id.",
+        help_text="A message key or the message id.",
     )
     tag = serializers.CharField(required=False, max_length=TAGS_CHARS_MAX)
     topic = serializers.CharField(
-        required=False, max_length=TOPIC_CHARS_MAX, help_text="The topic it came from."
+        required=False, max_length=TOPIC_CHARS_MAX, help_text="Original topic."
     )
     text = serializers.CharField(
         required=False,
         max_length=SEARCH_CHARS_MAX,
-        help_text="Held by its body or a property, in whatever letter case.",
+        help_text="Text in the body or a property; letter case is ignored.",
     )
     state = serializers.ChoiceField(
         required=False, choices=[each.value for each in DeadLetterState]
@@ -145,7 +145,7 @@ class FilterSerializer(BodySerializer):
 
 
 class EditSerializer(BodySerializer):
-    """What is sent differently; what is not named stays as it was."""
+    """Edited fields; absent fields stay unchanged."""
 
     body = serializers.CharField(
         required=False, allow_blank=True, trim_whitespace=False, max_length=BODY_BYTES_MAX
@@ -167,12 +167,12 @@ class EditSerializer(BodySerializer):
         required=False,
         child=serializers.CharField(max_length=SEARCH_CHARS_MAX),
         max_length=PROPERTIES_MAX,
-        help_text="Names of properties that are taken away.",
+        help_text="Names of properties to remove.",
     )
 
 
 class PlanSerializer(BodySerializer):
-    """Where dead letters go, and as what."""
+    """Target and edit of a resend."""
 
     target = serializers.ChoiceField(choices=[each.value for each in Target], default=Target.RETRY)
     topic = serializers.CharField(
@@ -180,12 +180,12 @@ class PlanSerializer(BodySerializer):
     )
     edit = EditSerializer(required=False)
     again = serializers.BooleanField(
-        default=False, help_text="Also those that were sent again, or discarded, before."
+        default=False, help_text="Include already resent and discarded messages."
     )
 
 
 class ResendRequestSerializer(PlanSerializer):
-    """Which dead letters: by `ids`, or all that match `filter`."""
+    """Dead letters by `ids` or by `filter`."""
 
     ids = IdsField(
         required=False,
@@ -213,8 +213,8 @@ class ResendOutcomeSerializer(serializers.Serializer[Any]):
 
 
 class ResendAnswerSerializer(serializers.Serializer[Any]):
-    """One outcome per letter: matched is the sum of sent, failed, skipped and planned, the last of
-    which only a dry run has."""
+    """One outcome per dead letter. `matched` is the sum of sent, failed, skipped and planned;
+    `planned` is set by a dry run only."""
 
     dry_run = serializers.BooleanField()
     matched = serializers.IntegerField()
@@ -226,7 +226,7 @@ class ResendAnswerSerializer(serializers.Serializer[Any]):
 
 
 class DiscardAnswerSerializer(serializers.Serializer[Any]):
-    """How many were discarded or restored, were so already, or are no letters of the group."""
+    """Counts: changed, already in the state, and unknown to the group."""
 
     done = serializers.IntegerField()
     skipped = serializers.IntegerField()
@@ -234,23 +234,24 @@ class DiscardAnswerSerializer(serializers.Serializer[Any]):
 
 
 class ReplayCountSerializer(serializers.Serializer[Any]):
-    """The answer to a dry run: nothing was sent."""
+    """The result of a dry run."""
 
     matched = serializers.IntegerField()
     scanned = serializers.IntegerField()
     is_whole = serializers.BooleanField(
-        help_text="False when there are more dead letters than a dry run looks at."
+        help_text="False when the scan limit of a dry run was reached."
     )
 
 
 class ReplaySerializer(serializers.Serializer[Any]):
-    """One replay. Pause, resume and cancel it by its job; a job that failed can be continued."""
+    """One replay. The job of the replay can be paused, resumed, cancelled, and continued after a
+    failure."""
 
     id = serializers.IntegerField()
     group = serializers.CharField()
-    wish = serializers.DictField(help_text="What was asked for.")
+    wish = serializers.DictField(help_text="Request parameters.")
     rate = serializers.IntegerField()
-    total = serializers.IntegerField(help_text="Dead letters to look at.")
+    total = serializers.IntegerField(help_text="Dead letters to scan.")
     looked_at = serializers.IntegerField()
     matched = serializers.IntegerField()
     sent = serializers.IntegerField()
@@ -258,7 +259,9 @@ class ReplaySerializer(serializers.Serializer[Any]):
     skipped = serializers.IntegerField()
     by = serializers.CharField(allow_null=True)
     at = serializers.DateTimeField()
-    job = serializers.IntegerField(allow_null=True, help_text="Its newest job, while it is kept.")
+    job = serializers.IntegerField(
+        allow_null=True, help_text="The newest job; null after its deletion."
+    )
     state = serializers.ChoiceField(choices=State.choices, allow_null=True)
 
 
@@ -267,7 +270,7 @@ class ReplayListSerializer(serializers.Serializer[Any]):
 
 
 class ReplayOutcomeSerializer(serializers.Serializer[Any]):
-    """What became of one letter of a replay."""
+    """The outcome of one dead letter of a replay."""
 
     offset_msg_id = serializers.CharField()
     msg_id = serializers.CharField()

@@ -1,4 +1,4 @@
-"""What people made of dead letters: sent again, discarded, or open still."""
+"""States of dead letters by the ledger: open, resent, discarded."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,16 +21,16 @@ from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
 from console.gateway.dead_letters.summary import dead_letters_by_id
 from console.gateway.messages.stored import MessageRef
 
-#: A filter by mark hands the ids of so many letters to the search.
+#: Maximum ids that a filter by state passes to the search.
 STATE_IDS_MAX = 10_000
-#: Groups that one statement counts.
+#: Groups per COUNT statement.
 GROUPS_AT_ONCE = 100
 
 T = TypeVar("T")
 
 
 class DeadLetterState(StrEnum):
-    """What a letter is, as lists filter and show it."""
+    """The state of a dead letter in filters and lists."""
 
     OPEN = "open"
     RESENT = "resent"
@@ -39,7 +39,7 @@ class DeadLetterState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter as lists show it; `resent` is the latest resend of it."""
+    """A row of a list of dead letters; `resent` is the latest resend."""
 
     ref: MessageRef
     preview: str
@@ -63,7 +63,7 @@ class DeadLetter:
 
 
 def dead_letters(cluster: str, refs: Iterable[MessageRef]) -> list[DeadLetter]:
-    """Letters with what the ledger knows of them."""
+    """Dead letters with their ledger rows."""
     shown = list(refs)
     names = [each.message.offset_msg_id for each in shown]
     resent = {row.offset_msg_id: row for row in resends_of(cluster, names)}
@@ -86,15 +86,15 @@ def discards_of(cluster: str, ids: Collection[str]) -> dict[str, Discard]:
 
 
 def ids_of_state(
-    cluster: str, group: str, mark: DeadLetterState
+    cluster: str, group: str, state: DeadLetterState
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Which letters have a mark, as `only` and `without` of a search."""
+    """Ids of the dead letters in a state, as `only` and `without` of a search."""
     discarded = _newest(Discard.objects.filter(cluster=cluster, group=group))
-    if mark is DeadLetterState.DISCARDED:
+    if state is DeadLetterState.DISCARDED:
         return discarded, frozenset()
     sent = Resend.objects.filter(cluster=cluster, group=group, result=Result.SENT)
     resent = _newest(sent)
-    if mark is DeadLetterState.RESENT:
+    if state is DeadLetterState.RESENT:
         return resent - discarded, frozenset()
     return None, resent | discarded
 
@@ -104,8 +104,8 @@ def _newest(rows: Any) -> frozenset[str]:
 
 
 def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str]:
-    """How many letters of each group were sent again or discarded, of those that are still stored:
-    since the oldest one of the group."""
+    """Resent or discarded dead letters per group, without expired messages: rows count from the
+    store time of the group's oldest dead letter."""
     counted: Counter[str] = Counter()
     for groups in batched(oldest_ms.items(), GROUPS_AT_ONCE):
         stored = reduce(or_, (Q(group=name, died_ms__gte=ms or 0) for name, ms in groups))
@@ -122,11 +122,11 @@ def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str
 
 
 def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> tuple[Outcome, ...]:
-    """Mark letters as dealt with. Skipped is what is marked already; failed what is no letter."""
+    """Discard dead letters. Discarded ids are skipped; unknown ids fail."""
     wanted = list(dict.fromkeys(each.upper() for each in ids))
     known = discards_of(cluster.name, wanted)
     missing = tuple(each for each in wanted if each not in known)
-    problem: Any = format_lazy(_("“{group}” has no such dead letter any more."), group=group)
+    problem: Any = format_lazy(_("“{group}” has no such dead letter."), group=group)
     try:
         found = cluster.ask(dead_letters_by_id, group, missing).value if missing else {}
     except GatewayError as failure:
@@ -145,7 +145,7 @@ def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> 
         batch_size=ROWS_AT_ONCE,
         ignore_conflicts=True,
     )
-    already = _("It was discarded before.")
+    already = _("Already discarded.")
     return tuple(
         Outcome(each, Result.SENT, msg_id=found[each].message.msg_id)
         if each in found
@@ -157,7 +157,7 @@ def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> 
 
 
 def restore(cluster: str, group: str, ids: Sequence[str]) -> int:
-    """Take the mark away; returns of how many."""
+    """Restore discarded dead letters; returns the count."""
     rows = Discard.objects.filter(
         cluster=cluster, group=group, offset_msg_id__in={each.upper() for each in ids}
     )
@@ -165,7 +165,7 @@ def restore(cluster: str, group: str, ids: Sequence[str]) -> int:
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items, so many at a time."""
+    """Lists of at most `size` items."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

@@ -1,6 +1,6 @@
-"""Pages that show dead letters: which groups have any, one group's, one letter, as a file.
+"""Read-only pages of dead letters: list of groups, list of messages, one message, export.
 
-Those that do something with them are in `sending.py` and `replaying.py`.
+`sending.py` and `replaying.py` hold the pages with actions.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ REPLAYS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """One line of the list of groups; None is what nobody could tell."""
+    """One row of the list of groups; None marks an unknown value."""
 
     held: DeadLetterGroup
     handled: int
@@ -54,7 +54,7 @@ class GroupLine:
 
 
 def dead_letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
-    """The way from the list of groups to a page about one group's letters."""
+    """Breadcrumbs from the list of groups to a page of one group."""
     names = {"cluster": cluster}
     group_url = reverse("deadletters:group", kwargs={**names, "group": group}) if last else None
     return [
@@ -65,7 +65,7 @@ def dead_letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
 
 
 class GroupListPage(ClusterPage):
-    """Every group that has dead letters, how they grow, who is there to consume, and why."""
+    """Groups with dead letters: count, growth, online consumers, cause."""
 
     template = "deadletters/list.html"
     part = "deadletters/list_rows.html"
@@ -95,7 +95,7 @@ class GroupListPage(ClusterPage):
 
 
 class DeadLetterListPage(ClusterPage):
-    """The dead letters of one group, newest first, with boxes to select those to send again."""
+    """The dead letters of one group, newest first, with check boxes for a resend."""
 
     template = "deadletters/group.html"
 
@@ -133,7 +133,7 @@ class DeadLetterListPage(ClusterPage):
         )
 
     def _search(self, group: str, wanted: DeadLetterFilter, cursor: str) -> tuple[Any, bool]:
-        """The page of a cursor; the first one for a cursor that was cut short."""
+        """The page of a cursor; the first page for a truncated cursor."""
         ask = self.cluster.ask
         if cursor:
             try:
@@ -144,7 +144,7 @@ class DeadLetterListPage(ClusterPage):
 
 
 class DeadLetterPage(ClusterPage):
-    """One dead letter: what it was, why it is here, and what was done about it."""
+    """One dead letter: message, cause, resend history."""
 
     template = "deadletters/dead_letter.html"
 
@@ -182,20 +182,20 @@ class DeadLetterPage(ClusterPage):
 
 
 def attempts_of(found: Journey, group: str) -> Sequence[Step]:
-    """The deliveries of a message to one group, as its traces tell."""
+    """Deliveries of a message to one group, from traces."""
     if found.timeline is None:
         return []
     return [each for each in steps(found.timeline, {}) if each.is_attempt and each.group == group]
 
 
 class ExportView(ClusterPage):
-    """Dead letters that match, as a file."""
+    """Export of matching dead letters."""
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponseBase:
         form = FilterForm(request.GET)
         kind = request.GET.get("format", "jsonl")
         if not form.is_valid() or kind not in FORMATS:
-            raise Unusable(_("This is no filter, or no format, of dead letters."))
+            raise Unusable(_("Invalid filter or format."))
         wanted = filter_of(self.cluster.name, group, form.asked)
         return export_response(self.cluster, group, wanted, kind)
 
@@ -203,7 +203,7 @@ class ExportView(ClusterPage):
 def export_response(
     cluster: Any, group: str, wanted: DeadLetterFilter, kind: str
 ) -> StreamingHttpResponse:
-    """The file itself, row by row."""
+    """The export as a streaming response."""
     response = StreamingHttpResponse(
         exported(cluster, group, wanted, kind), content_type=FORMATS[kind]
     )

@@ -1,4 +1,4 @@
-"""REST resource of one message's journey."""
+"""REST resource of a message's journey."""
 
 from typing import Any
 
@@ -59,29 +59,31 @@ class TimelineSerializer(serializers.Serializer[Any]):
 
 
 class StandingSerializer(serializers.Serializer[Any]):
-    """How far a group is, as its brokers tell by its offsets and by the copies of the message."""
+    """Delivery state of a group, derived from consumer offsets and copies of the message."""
 
     group = serializers.CharField()
     standing = serializers.ChoiceField(choices=[each.value for each in DeliveryState])
     retry_times = serializers.IntegerField()
-    next_ms = serializers.IntegerField(allow_null=True, help_text="When the next retry comes.")
-    reason = serializers.CharField(help_text="Why it is unknown.")
+    next_ms = serializers.IntegerField(allow_null=True, help_text="Time of the next retry.")
+    reason = serializers.CharField(help_text="Reason of an unknown state.")
 
 
 class SeenSerializer(serializers.Serializer[Any]):
-    """What brokers and the ledger know beside the traces."""
+    """An event from a broker or the ledger, without traces."""
 
     kind = serializers.ChoiceField(choices=[each.value for each in BrokerEventKind])
     at_ms = serializers.IntegerField()
     group = serializers.CharField()
-    count = serializers.IntegerField(allow_null=True, help_text="Which retry, or which check.")
-    until_ms = serializers.IntegerField(allow_null=True, help_text="When a wait ends.")
-    by = serializers.CharField(help_text="Who sent the dead letter again.")
+    count = serializers.IntegerField(
+        allow_null=True, help_text="Number of the retry or transaction check."
+    )
+    until_ms = serializers.IntegerField(allow_null=True, help_text="End of a wait.")
+    by = serializers.CharField(help_text="User who resent the dead letter.")
 
 
 class JourneySerializer(serializers.Serializer[Any]):
-    """`reason` says why there is no trace; it is null when there is one. `standings` and `seen` are
-    what is known without any."""
+    """`reason` explains a missing trace and is null otherwise. `standings` and `seen` need no
+    traces."""
 
     msg_id = serializers.CharField()
     reason = serializers.ChoiceField(choices=[each.value for each in NoTrace], allow_null=True)
@@ -93,7 +95,7 @@ class JourneySerializer(serializers.Serializer[Any]):
 
 
 class JourneyAnswerSerializer(JourneySerializer, AnsweredSerializer):
-    """A journey, and when it was asked for."""
+    """A journey, and the time of the query."""
 
 
 class JourneyOne(ClusterResource):
@@ -106,7 +108,7 @@ class JourneyOne(ClusterResource):
         responses=JourneyAnswerSerializer,
     )
     def get(self, request: Request, cluster: str, msg_id: str) -> Response:
-        """The journey of one message by its unique key; `reason` when it was not traced."""
+        """The journey of a message by its unique key; `reason` for an untraced message."""
         topic = request.query_params.get("topic", "")[:TOPIC_CHARS_MAX]
         answer = self.cluster.ask(journey, msg_id, topic)
         found = answer.value

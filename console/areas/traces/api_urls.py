@@ -4,5 +4,5 @@ from django.urls import path
 
 from console.areas.traces import api
 
-# A message id is whatever a client put into UNIQ_KEY, slashes too.
+# UNIQ_KEY is set by the client and may contain slashes.
 urlpatterns = [path("traces/<path:msg_id>", api.JourneyOne.as_view(), name="api-trace")]

@@ -1,4 +1,4 @@
-"""The area of traces."""
+"""The area `traces`."""
 
 from django.utils.translation import gettext_lazy as _
 

@@ -1,4 +1,4 @@
-"""Events of a message's journey beside its traces: from brokers, and from other areas."""
+"""Events of a journey from brokers and other areas, without traces."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,23 +7,23 @@ from console.gateway.traces.journey import Journey
 from core_broker.message.properties import PROPERTY_TRANSACTION_CHECK_TIMES
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
-#: Gives the events that another area keeps of a journey, in no order.
+#: Returns the events of another area for a journey, unordered.
 EventSource = Callable[[str, Journey], Iterable[BrokerEvent]]
 _sources: list[EventSource] = []
 
 
 def register(source: EventSource) -> None:
-    """Add a source of events, once at start-up: (cluster, journey) -> events."""
+    """Add a source of events at start-up: (cluster, journey) -> events."""
     _sources.append(source)
 
 
 def broker_events_of(cluster: str, found: Journey) -> list[BrokerEvent]:
-    """Everything beside the traces, in no order. What traces tell of a group is not repeated."""
-    return [*_registered(cluster, found), *_waits(found), *_given(found), *_halves(found)]
+    """All events, unordered. Retries of traced groups are omitted."""
+    return [*_registered(cluster, found), *_delays(found), *_retries(found), *_halves(found)]
 
 
 def dead_letter_ids(found: Journey) -> dict[tuple[str, int], str]:
-    """Where the dead letters of a journey are, by group and time."""
+    """Offset message ids of the journey's dead letters, by group and store time."""
     messages = [each.message for each in found.dead_letters]
     return {
         (each.topic.removeprefix(DLQ_PREFIX), each.store_timestamp): each.offset_msg_id
@@ -36,14 +36,14 @@ def _registered(cluster: str, found: Journey) -> Iterable[BrokerEvent]:
         yield from source(cluster, found)
 
 
-def _waits(found: Journey) -> Iterable[BrokerEvent]:
+def _delays(found: Journey) -> Iterable[BrokerEvent]:
     for each in found.evidence.delayed:
         kind = BrokerEventKind.RETRY_WAITS if each.group else BrokerEventKind.DELAYED
         count = each.retry_times if each.group else None
         yield BrokerEvent(kind, each.at_ms, each.group, count, each.due_ms)
 
 
-def _given(found: Journey) -> Iterable[BrokerEvent]:
+def _retries(found: Journey) -> Iterable[BrokerEvent]:
     traced = {each.group for each in found.timeline.groups} if found.timeline else set()
     for ref in found.evidence.retries:
         message = ref.message

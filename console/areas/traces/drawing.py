@@ -1,6 +1,6 @@
-"""A timeline as people see it: bars of a drawing, in per cent of its width, and steps of a table.
+"""Timeline of a journey: bars of a chart, in percent of the width, and steps of a table.
 
-Pure. An attempt is one step with its outcome, though it is two events of the timeline.
+Pure. Start and end of an attempt are two events of the timeline, but one step.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,27 +11,27 @@ from trace.codec import ConsumeReturnType
 from trace.timeline import Attempt, AttemptState, Event, EventKind, Timeline
 
 ROW_HEIGHT = 30
-#: A bar of less than this could not be seen or pointed at.
+#: Minimum width of a bar, percent: narrower bars are invisible.
 WIDTH_MIN = 0.5
-#: What is left free at the right, so that a bar at the end can be seen.
+#: Ratio of the axis to the time span: free space right of the last bar.
 SPAN_SLACK = 1.02
 TICKS = 5
 
 
 class BrokerEventKind(StrEnum):
-    """What brokers tell of a message, without any trace."""
+    """Kinds of events from brokers and the ledger."""
 
-    #: Somebody sent its dead letter again from the console.
+    #: A dead letter was resent from the console.
     RESENT = "resent"
-    #: It waits for the time that its producer set.
+    #: A delayed message before its delivery time.
     DELAYED = "delayed"
-    #: A delivery failed; the next one waits for its time.
+    #: A failed delivery before its retry time.
     RETRY_WAITS = "retry_waits"
-    #: The retry was put where the group finds it.
+    #: A retry was stored in the retry topic.
     RETRY_GIVEN = "retry_given"
-    #: The half of a transaction, which no consumer sees.
+    #: A transaction half message, invisible to consumers.
     HALF = "half"
-    #: The producer was asked what became of the transaction.
+    #: The broker sent a transaction check to the producer.
     CHECKED = "checked"
 
 
@@ -59,7 +59,7 @@ _ATTEMPT_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `left` and `width` in per cent of the drawing."""
+    """One bar: `left` and `width` in percent of the chart."""
 
     tone: str
     left: float
@@ -70,7 +70,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the drawing: the producer (without a name), or one group."""
+    """One row of the chart: the producer (empty name) or one group."""
 
     name: str
     top: int
@@ -98,7 +98,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the table. `kind` is that of an event, the state of an attempt, or "resent"."""
+    """One row of the table. `kind` is an event kind or an attempt state."""
 
     kind: str
     tone: str
@@ -115,14 +115,14 @@ class Step:
 
     @property
     def is_attempt(self) -> bool:
-        """Whether it is a delivery to a listener."""
+        """Whether the step is a delivery to a listener."""
         return self.kind in _ATTEMPT_STATES
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerEvent:
-    """One thing that brokers or the ledger know. `until_ms` is when a wait ends; `count` is which
-    retry or which check it is."""
+    """One event from a broker or the ledger. `until_ms` is the end of a wait; `count` is the number
+    of the retry or transaction check."""
 
     kind: BrokerEventKind
     at_ms: int
@@ -137,9 +137,9 @@ def steps(
     dead_letter_ids: Mapping[tuple[str, int], str],
     broker_events: Iterable[BrokerEvent] = (),
 ) -> list[Step]:
-    """What happened, in order; `dead_letter_ids` names dead letters by their group and time.
+    """Steps in order of time. `dead_letter_ids` maps group and time to offset message ids.
 
-    Attempts of which nobody knows when they were come last.
+    Attempts without a time come last.
     """
     broker_events = list(broker_events)
     moments = [event.at_ms for event in timeline.events] + [each.at_ms for each in broker_events]
@@ -203,7 +203,7 @@ def _attempt_step(attempt: Attempt, begin_ms: int) -> Step:
 
 
 def _failure(attempt: Attempt) -> str:
-    """How the listener came back, where the client told more than that it failed."""
+    """The return type of a failed listener call; empty for an unknown type."""
     if attempt.state is not AttemptState.FAILED or attempt.context_code is None:
         return ""
     try:
@@ -215,8 +215,8 @@ def _failure(attempt: Attempt) -> str:
 def draw(
     timeline: Timeline, broker_events: Iterable[BrokerEvent] = (), now_ms: int | None = None
 ) -> Drawing | None:
-    """Lay out a timeline and what brokers know; None when nothing in it has a time. A wait that
-    still goes on is drawn up to now."""
+    """Lay out a timeline and broker events; None without any time. A pending wait ends at the
+    current time."""
     broker_events = list(broker_events)
     ends = {each: _end_of(each, now_ms) for each in broker_events}
     moments = [(event.at_ms, event.at_ms + (event.cost_ms or 0)) for event in timeline.events]
@@ -270,7 +270,7 @@ class _Scale:
         return Bar(tone, round(left, 2), round(width, 2), start_ms, duration_ms)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """Round lengths of time: 1, 2 or 5 of a power of ten, or of a unit of time."""
+        """Ticks at round durations: 1, 2 or 5 times a power of ten, or a unit of time."""
         step_ms = next(
             (each for each in _TICK_STEPS_MS if each * TICKS >= self.span_ms), _TICK_STEPS_MS[-1]
         )

@@ -7,6 +7,6 @@ from console.areas.traces import views
 app_name = "traces"
 urlpatterns = [
     path("traces/", views.FindJourneyPage.as_view(), name="find"),
-    # A message id is whatever a client put into UNIQ_KEY, slashes too.
+    # UNIQ_KEY is set by the client and may contain slashes.
     path("traces/<path:msg_id>/", views.JourneyPage.as_view(), name="journey"),
 ]

@@ -1,4 +1,4 @@
-"""Pages about one message's journey: find it by whatever is known of it, and its timeline."""
+"""Pages of a message's journey: search by message id or key, and the timeline."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from console.gateway.traces.journey import Journey, journey
 
 
 class FindJourneyPage(ClusterPage):
-    """Asks which message's journey to show; a key that several messages have lets one choose."""
+    """Search for a journey. A key shared by several messages gives a list."""
 
     template = "traces/find.html"
 
@@ -33,8 +33,8 @@ class FindJourneyPage(ClusterPage):
         try:
             answer = self.cluster.ask(find, text, topic)
         except NotFound:
-            return self._to_journey(text, topic)  # the topic is gone, its traces may be there
-        # Copies of one message share its id; the oldest of them is what the producer sent.
+            return self._to_journey(text, topic)  # traces can outlive a deleted topic
+        # Copies of a message share the message id; the oldest copy is the original.
         first = {ref.message.msg_id: ref for ref in answer.value.refs}
         if len(first) > 1:
             found = rows(first.values())
@@ -50,7 +50,7 @@ class FindJourneyPage(ClusterPage):
 
 
 class JourneyPage(ClusterPage):
-    """The journey of one message: produce, store, each delivery to each group, and the outcome."""
+    """The journey of a message: send, store, deliveries by group, outcome."""
 
     template = "traces/journey.html"
 
@@ -70,6 +70,6 @@ class JourneyPage(ClusterPage):
 
 
 def untraced(found: Journey) -> list[GroupDeliveryState]:
-    """Groups of which only their brokers tell how far they are."""
+    """Groups without traces, with a delivery state from brokers."""
     traced = {each.group for each in found.timeline.groups} if found.timeline else set()
     return [each for each in found.evidence.groups if each.group not in traced]

@@ -1,1 +1,1 @@
-"""Background jobs: what runs, what ran, one at a time per kind, started by people or the clock."""
+"""Background jobs: queue, state and history; one active job per kind and scope."""

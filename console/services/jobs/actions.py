@@ -1,7 +1,7 @@
-"""What people do with jobs, for pages and resources alike: allowed, kept in the audit list, told.
+"""Actions on jobs for pages and REST resources: authorised, audited, announced.
 
-Each raises PermissionDenied for who may not do it with jobs of the kind, and NotAllowedNow when the
-state of the job forbids it.
+Errors: PermissionDenied without the permission of the job kind, NotAllowedNow in a state that
+forbids the action.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ AnyRequest = HttpRequest | Request
 
 
 def may_control(request: AnyRequest, job: Job) -> bool:
-    """Whether the account may steer the job and fetch its files."""
-    return may(request.user, job.what.need if job.what else Need.WRITE)
+    """Whether the account may control the job and download files."""
+    return may(request.user, job.definition.need if job.definition else Need.WRITE)
 
 
 def start(request: AnyRequest, cluster: str, kind: JobKind) -> Job:
-    """Start a job of a kind that needs no inputs."""
+    """Start a job without inputs."""
     if not may(request.user, kind.need):
         raise PermissionDenied
     with audited(request, "job.start", cluster=cluster, target=kind.name) as entry:
@@ -38,7 +38,7 @@ def start(request: AnyRequest, cluster: str, kind: JobKind) -> Job:
 
 
 def cancel(request: AnyRequest, job: Job) -> Job:
-    return _change(request, "job.cancel", job, ledger.cancel, _("The job was over already."))
+    return _change(request, "job.cancel", job, ledger.cancel, _("The job has already ended."))
 
 
 def pause(request: AnyRequest, job: Job) -> Job:
@@ -53,7 +53,7 @@ def resume(request: AnyRequest, job: Job) -> Job:
 
 
 def continue_job(request: AnyRequest, job: Job) -> Job:
-    """A new job that goes on where a failed or cancelled one ended."""
+    """Start a new job that continues a failed or cancelled job."""
     _permit(request, job)
     with audited(request, "job.continue", cluster=job.cluster, target=label_of(job)) as entry:
         follower = tasks.continue_job(job, by=request.user)
@@ -62,7 +62,7 @@ def continue_job(request: AnyRequest, job: Job) -> Job:
 
 
 def label_of(job: Job) -> str:
-    """A job in the audit list."""
+    """Label of a job in the audit list."""
     return f"{job.kind} #{job.pk} {job.scope}".rstrip()
 
 

@@ -1,4 +1,4 @@
-"""REST resources of jobs: list, start, look, pause, resume, cancel, continue, files."""
+"""REST resources of jobs: list, start, status, pause, resume, cancel, continue, files."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import FileResponse
@@ -32,10 +32,10 @@ CURSOR_DIGITS_MAX = 18
 
 
 class JobResource(ClusterResource):
-    """A resource that does something with a job."""
+    """Base of resources with an action on a job."""
 
     def accepted(self, job: Job) -> Response:
-        """It is done, or will be soon."""
+        """202 with the job and its URL."""
         where = reverse("api-job", kwargs={"cluster": self.cluster.name, "number": job.pk})
         return Response(
             JobSerializer(job).data, status.HTTP_202_ACCEPTED, headers={"Location": where}
@@ -53,14 +53,14 @@ class JobList(JobResource):
         responses=JobPageSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
-        """The jobs of the cluster, newest first. The newest of each kind are kept."""
+        """The jobs of the cluster, newest first. Old jobs of each kind are deleted."""
         ledger.reap()
         params = request.query_params
         limit = read_limit(params.get("limit"))
         before = _read_cursor(params.get("cursor"))
         state = params.get("state", "")
         if state and state not in State.values:
-            raise ValidationError({"state": [_("There is no such state.")]})
+            raise ValidationError({"state": [_("Unknown state.")]})
         jobs = jobs_of(self.cluster.name, params.get("kind", ""), state)
         older = jobs if before is None else jobs.filter(pk__lt=before)
         found = list(older.order_by("-pk")[: limit + 1])
@@ -75,16 +75,16 @@ class JobList(JobResource):
 
     @extend_schema(request=JobRequestSerializer, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str) -> Response:
-        """Start a job of a kind that needs no inputs; others start where their matter is.
+        """Start a job without inputs. Other kinds are started by resources of their area.
 
-        409 when one of its kind waits or is at work, 503 when no worker can be told.
+        409 when a job of the kind is active, 503 when the task queue does not answer.
         """
         asked = JobRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         kind = kinds.find(asked.validated_data["kind"])
         if kind is None or not kind.by_hand:
             known = ", ".join(each.name for each in kinds.by_hand())
-            text = _("Jobs of this kind are not started here; these are: %(known)s")
+            text = _("Jobs of this kind cannot be started here. Startable kinds: %(known)s")
             raise ValidationError({"kind": [text % {"known": known}]})
         return self.accepted(actions.start(request, self.cluster.name, kind))
 
@@ -92,14 +92,14 @@ class JobList(JobResource):
 class JobKindList(ClusterResource):
     @extend_schema(responses=JobKindListSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """The kinds of jobs this console knows."""
+        """The job kinds of the console."""
         return Response({"items": JobKindSerializer(kinds.known(), many=True).data})
 
 
 class JobOne(ClusterResource):
     @extend_schema(responses=JobDetailSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
-        """One job with its progress, result or error, and the end of its log."""
+        """A job with progress, result or error, and the end of the log."""
         ledger.reap()
         return Response(JobDetailSerializer(find_job(self.cluster.name, number)).data)
 
@@ -107,35 +107,35 @@ class JobOne(ClusterResource):
 class JobCancel(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
-        """Cancel a job: at once while it waits; at work it is stopped first."""
+        """Cancel a job: a queued job at once, a running job after the work has stopped."""
         return self.accepted(actions.cancel(request, find_job(self.cluster.name, number)))
 
 
 class JobPause(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
-        """Let a running job of a kind that can pause wait within a second. 409 for others."""
+        """Pause a running job within a second. 409 for a kind without pause."""
         return self.accepted(actions.pause(request, find_job(self.cluster.name, number)))
 
 
 class JobResume(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
-        """Let a paused job go on."""
+        """Resume a paused job."""
         return self.accepted(actions.resume(request, find_job(self.cluster.name, number)))
 
 
 class JobContinue(JobResource):
     @extend_schema(request=None, responses={202: JobSerializer})
     def post(self, request: Request, cluster: str, number: int) -> Response:
-        """Start a new job that goes on where a failed or cancelled one ended."""
+        """Start a new job that continues a failed or cancelled job."""
         return self.accepted(actions.continue_job(request, find_job(self.cluster.name, number)))
 
 
 class JobFileList(ClusterResource):
     @extend_schema(responses=JobFileListSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
-        """The files a job made, until they expire."""
+        """Files of a job that have not expired."""
         job = find_job(self.cluster.name, number)
         return Response({"items": JobFileSerializer(files.listing(job.pk), many=True).data})
 
@@ -143,7 +143,7 @@ class JobFileList(ClusterResource):
 class JobFileOne(ClusterResource):
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, cluster: str, number: int, name: str) -> FileResponse:
-        """One file of a job. Needs what starting such a job needs."""
+        """A file of a job. Requires the permission to start jobs of the kind."""
         job = find_job(self.cluster.name, number)
         if not actions.may_control(request, job):
             raise PermissionDenied

@@ -1,8 +1,8 @@
-"""What the work of a job talks to while it runs: its progress, its heartbeat, its wishes.
+"""The interface between the work of a running job and the job's row: progress, heartbeat, commands.
 
-Work calls `moved` or `check` at least every few seconds; each writes a heartbeat when one is due.
-Work that is silent for longer than `ledger.LOST_AFTER` counts as lost, and hears so from `check`.
-Both are cheap: the row is written and read at most once in POLL_S.
+Work calls `moved` or `check` every few seconds; both write a due heartbeat. Work without a call for
+`ledger.LOST_AFTER` counts as lost, and the next `check` raises Cancelled. The row is read and
+written at most once per POLL_S, so frequent calls are cheap.
 """
 
 import threading
@@ -20,26 +20,26 @@ from console.services.jobs.states import State
 POLL_S: Final = 1.0
 HEARTBEAT_S: Final = 5.0
 
-# Kept in the row in English, shown in the reader's language.
+# Rows store the English text; pages translate the text.
 WORKER_STOPPED: Final = gettext_noop("The worker was stopped while the job ran. Start it again.")
 TOOK_TOO_LONG: Final = gettext_noop("The job took longer than a job may and was stopped.")
 
-#: Set when this worker process is asked to stop; its jobs stop then, too.
+#: Set at shutdown of the worker process; running jobs stop.
 stopping = threading.Event()
 
 Listener = Callable[[Job], None]
 
 
 class Cancelled(Exception):
-    """Somebody cancelled the job, or it is no longer this worker's; the work ends here."""
+    """The job was cancelled or taken from the worker; the work must end."""
 
 
 class JobFailed(Exception):
-    """The work cannot go on; its text becomes the error of the job."""
+    """The work failed; the message becomes the error of the job."""
 
 
 class Control:
-    """One running job, seen by its work. Belongs to the thread of the work."""
+    """Control of one running job, owned by the thread of the work."""
 
     def __init__(self, job: Job, notify: Listener, seconds_max: float) -> None:
         self.job = job
@@ -62,8 +62,8 @@ class Control:
         detail: str = "",
         outputs: Mapping[str, Any] | None = None,
     ) -> None:
-        """The work is so far. `rate` is per second and measured here when it is not given;
-        `detail` is a short text of where it is; `outputs` is what came of it by now."""
+        """Report progress. `rate` is per second, measured here when None; `detail` is a short
+        position; `outputs` are the results so far."""
         percent = 100.0 * done / total if total else 0.0
         now = time.monotonic()
         if rate is None:
@@ -81,14 +81,14 @@ class Control:
         )
 
     def report(self, progress: Progress) -> None:
-        """The same for a program's own report. Only the newest of a moment is written."""
+        """Report progress of a program. Only the newest report per POLL_S is written."""
         self._pending = progress
         if time.monotonic() - self._written >= POLL_S or progress.stage != self.job.stage:
             self._write()
 
     def check(self) -> None:
-        """Raises Cancelled when the job is to end, JobFailed when its time is over. While the job
-        is paused this does not return."""
+        """Raises Cancelled after a cancel, JobFailed after the time limit. Blocks while the job is
+        paused."""
         now = time.monotonic()
         if now - self._polled < POLL_S and not stopping.is_set():
             return
@@ -100,27 +100,27 @@ class Control:
             raise JobFailed(TOOK_TOO_LONG)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and `check` meanwhile: for work that must not be too fast."""
+        """Sleep with regular calls of `check`: for rate-limited work."""
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0:
             stopping.wait(min(rest, POLL_S))
             self.check()
 
     def flush(self) -> None:
-        """Write what `progress` said last, if that is still to be written."""
+        """Write the pending progress report, if any."""
         if self._pending is not None:
             self._write()
 
     def _poll(self) -> None:
-        """Read the wishes of people from the row; stay here while one is to pause."""
+        """Read the pending command from the row; block during a pause."""
         paused_at: float | None = None
         while True:
             if stopping.is_set():
                 raise JobFailed(WORKER_STOPPED)
-            wish = ledger.pending_command(self.job)
-            if wish is ledger.Command.STOP:
+            command = ledger.pending_command(self.job)
+            if command is ledger.Command.STOP:
                 raise Cancelled
-            if wish is ledger.Command.CONTINUE:
+            if command is ledger.Command.CONTINUE:
                 break
             if paused_at is None:
                 paused_at = time.monotonic()
@@ -134,14 +134,14 @@ class Control:
             self._write()
 
     def _write(self) -> None:
-        """Progress and heartbeat into the row, and to whoever watches."""
+        """Write progress and heartbeat to the row, and notify the listener."""
         progress, self._pending = self._pending, None
         self._written = time.monotonic()
         ledger.note(self.job, progress)
         self._notify(self.job)
 
     def _rate(self, now: float, done: int) -> float | None:
-        """Items per second since the last measure, of at least one POLL_S; None at the start."""
+        """Items per second since the last measurement, over at least POLL_S; None at the start."""
         if self._measured is None or done < self._measured[1]:
             self._measured = now, done
             return None

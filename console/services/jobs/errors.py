@@ -1,4 +1,4 @@
-"""Why a job cannot be started or stopped, as pages and REST resources answer it."""
+"""Errors of job actions, as responses of pages and REST resources."""
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -8,7 +8,7 @@ from console.services.jobs.models import Job
 
 
 class QueueDown(GatewayError):
-    """No worker would hear of a job."""
+    """The task queue does not answer."""
 
     status = 503
     kind = "queue-down"
@@ -25,7 +25,7 @@ class QueueDown(GatewayError):
 
 
 class AlreadyActive(NotAllowedNow):
-    """One job of a kind at a time."""
+    """A job of the kind and scope is already active."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ class AlreadyActive(NotAllowedNow):
 
 
 class NotContinuable(NotAllowedNow):
-    """Only a failed or cancelled job of a kind that can go on."""
+    """The job cannot be continued."""
 
     def __init__(self, number: int) -> None:
         super().__init__(

@@ -1,12 +1,11 @@
 """The live feed of jobs.
 
-/ws/clusters/<cluster>/jobs sends what changed, as JSON, whenever a job of the cluster moves:
+/ws/clusters/<cluster>/jobs sends JSON after every change of a job:
 
     {"id": 7, "kind": "ingest", "state": "running", "stage": "read", "percent": 31.5, …}
 
-Workers are other processes, so this goes through the shared channel layer. {"redis": "lost"} says
-that its Redis does not answer, so that nothing may be heard of, and {"redis": "back"} that it does
-again.
+Workers are separate processes, so changes go through the shared channel layer. {"redis": "lost"}
+reports an unreachable Redis server, and {"redis": "back"} the end of the outage.
 """
 
 import asyncio
@@ -19,19 +18,20 @@ from django.conf import settings
 from redis import RedisError
 
 from console.services.jobs.models import Job
+from console.services.jobs.presentation import change_of
 from console.web.live.feed import ClusterFeed
 from console.web.live.redis_watch import redis_answers
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "jobs"
-#: Try again later: the channel layer does not answer.
+#: WebSocket close code “try again later”: the channel layer does not answer.
 NOT_AVAILABLE: Final = 1013
 WATCH_S: Final = 1.0
 
 
 class JobsFeed(ClusterFeed):
-    """Every change of the cluster's jobs."""
+    """Changes of the cluster's jobs."""
 
     joined_group = False
     watching: asyncio.Task[None] | None = None
@@ -47,7 +47,7 @@ class JobsFeed(ClusterFeed):
             self.watching = asyncio.create_task(self.watch_redis())
 
     async def watch_redis(self) -> None:
-        """Tell when Redis goes away and when it is back."""
+        """Report outages of Redis and their end."""
         was_there = True
         while True:
             is_there = await redis_answers()
@@ -70,10 +70,10 @@ class JobsFeed(ClusterFeed):
 
 
 def announce(job: Job) -> None:
-    """Tell open pages that a job changed. They also poll, so a lost word does no harm."""
+    """Notify open pages of a changed job. Pages also poll, so a lost notification is harmless."""
     layer = get_channel_layer()
     assert layer is not None
     try:
-        async_to_sync(layer.group_send)(GROUP, {"type": "job.changed", "job": job.brief()})
+        async_to_sync(layer.group_send)(GROUP, {"type": "job.changed", "job": change_of(job)})
     except (RedisError, OSError) as error:
         log.debug("the change of %s was not announced: %s", job, error)

@@ -1,9 +1,9 @@
-"""Files that a job makes for people to fetch: bounded in size and number, and gone after some days.
+"""Downloadable files of jobs: limited in size and number, deleted after some days.
 
     with files.writing(job.pk, "orders.jsonl") as file:     # in the work of a job
         file.write(line)
 
-A file counts when it is closed; one that a killed worker left partial written is never offered.
+A file is listed after it was closed; a partial file of a killed worker is never listed.
 """
 
 import re
@@ -20,7 +20,7 @@ from django.utils.translation import gettext_noop
 
 from console.services.jobs.paths import job_files
 
-#: Of one job.
+#: Maximum files of a job.
 FILES_MAX: Final = 100
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 PARTIAL: Final = ".partial"
@@ -28,12 +28,12 @@ MEGABYTE: Final = 1024 * 1024
 DAY_S: Final = 24 * 3600
 
 TOO_LARGE: Final = gettext_noop(
-    "The files of the job would be larger (CONSOLE_JOB_FILES_MB), or more, than a job may keep."
+    "The files of the job exceed the size limit (CONSOLE_JOB_FILES_MB) or the number limit."
 )
 
 
 class FilesTooLarge(Exception):
-    """The job's files would be larger, or more, than one job may keep."""
+    """The files of the job exceed the limits of size or number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class JobFile:
 
 
 class BoundedFile:
-    """Writes bytes while the files of the job stay below their bound."""
+    """A file with a size limit."""
 
     def __init__(self, file: IO[bytes], left_bytes: int) -> None:
         self._file = file
         self.left_bytes = left_bytes
 
     def write(self, data: bytes) -> int:
-        """Write all of `data`, or raise FilesTooLarge and write nothing of it."""
+        """Write `data` completely. Raises FilesTooLarge before a write beyond the limit."""
         if len(data) > self.left_bytes:
             raise FilesTooLarge(TOO_LARGE)
         self.left_bytes -= len(data)
@@ -66,13 +66,13 @@ class BoundedFile:
 
 @contextmanager
 def writing(job_id: int, name: str) -> Iterator[BoundedFile]:
-    """A new file of a job. It is kept when the block ends well, and gone when it does not."""
+    """A new file of a job. An exception in the block deletes the file."""
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of a job's file")
-    there = listing(job_id)
-    if len(there) >= FILES_MAX:
+    existing = listing(job_id)
+    if len(existing) >= FILES_MAX:
         raise FilesTooLarge(TOO_LARGE)
-    left_bytes = settings.JOB_FILES_MB * MEGABYTE - sum(file.size_bytes for file in there)
+    left_bytes = settings.JOB_FILES_MB * MEGABYTE - sum(file.size_bytes for file in existing)
     folder = job_files(job_id)
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{name}{PARTIAL}"
@@ -85,7 +85,7 @@ def writing(job_id: int, name: str) -> Iterator[BoundedFile]:
 
 
 def listing(job_id: int) -> list[JobFile]:
-    """The finished files of a job that have not expired, by name."""
+    """Finished, unexpired files of a job, by name."""
     found = []
     with suppress(FileNotFoundError):
         for path in sorted(job_files(job_id).iterdir()):
@@ -97,7 +97,7 @@ def listing(job_id: int) -> list[JobFile]:
 
 
 def path_of(job_id: int, name: str) -> Path | None:
-    """Where a file of a job is; None when it has none of that name, or no longer."""
+    """The path of a file; None for an unknown or expired file."""
     is_there = any(file.name == name for file in listing(job_id))
     return job_files(job_id) / name if is_there else None
 
@@ -107,7 +107,7 @@ def forget_files(job_id: int) -> None:
 
 
 def expire(now_s: float | None = None) -> int:
-    """Delete the folders whose newest change is older than files are kept; returns how many."""
+    """Delete folders older than JOB_FILE_DAYS; returns the count."""
     horizon = (time.time() if now_s is None else now_s) - settings.JOB_FILE_DAYS * DAY_S
     gone = 0
     with suppress(FileNotFoundError):

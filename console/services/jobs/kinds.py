@@ -14,8 +14,8 @@ runs in the Celery worker:
             control.moved(stage="send", done=sent, total=found)
         return Done(done=sent, outputs={"sent": sent, "failed": failed})
 
-Work that was cancelled or lost its worker may be started anew with the same inputs. A kind that
-says `can_continue` then goes on where it was; its inputs name the job before under `continues`.
+Work after a cancel or a lost worker can be started again with the same inputs. A kind with
+`can_continue` resumes at the old position; the input `continues` names the previous job.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from console.services.jobs.reports import Done
 
 NAME_CHARS_MAX: Final = 16
-#: A job that takes longer hangs.
+#: Maximum run time of a job, seconds.
 JOB_SECONDS_MAX: Final = 6 * 3600
 
 Work = Callable[["Job", "Control"], "Done"]
@@ -38,28 +38,28 @@ Work = Callable[["Job", "Control"], "Done"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """What the console knows of one kind."""
+    """The definition of a job kind."""
 
     name: str
     title: Any
     work: Work
-    #: Who may start, steer and fetch the files of such a job.
+    #: Permission to start and control jobs and to download files.
     need: Need = Need.WRITE
-    #: One sentence for the list of jobs.
+    #: Description in the list of jobs.
     about: Any = ""
-    #: What `done` and `total` count; empty when it is not one thing.
+    #: Unit of `done` and `total`; empty for mixed units.
     unit: Any = ""
     can_pause: bool = False
     can_continue: bool = False
-    #: Whether the page and the resource of jobs start it, without inputs; else its area does.
+    #: True: pages and resources of jobs start the kind, without inputs. False: the area starts it.
     by_hand: bool = False
     uses_spark: bool = False
-    #: Without the time it was paused.
+    #: Maximum run time without pauses, seconds.
     seconds_max: float = JOB_SECONDS_MAX
     stages: Mapping[str, Any] = field(default_factory=dict)
-    #: Titles of the stages and outputs, by name; one that is not here is shown by its name.
+    #: Titles of stages and outputs by name; the name is the default.
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    #: A template of the area shown on the job's page, below the progress; it gets `job`.
+    #: Template shown below the progress on the page of a job, with `job` in the context.
     template: str = ""
 
 
@@ -67,15 +67,15 @@ _kinds: dict[str, JobKind] = {}
 
 
 def register(name: str, work: Work, *, title: Any, **more: Any) -> JobKind:
-    """Make a kind known; `more` are the fields of JobKind. Raises ValueError for a taken name."""
+    """Register a kind; `more` are fields of JobKind. Raises ValueError for a duplicate name."""
     if not 0 < len(name) <= NAME_CHARS_MAX or name in _kinds:
-        raise ValueError(f"the name of a kind of jobs, {name!r}, is taken or cannot be used")
+        raise ValueError(f"job kind {name!r} is already registered or not a valid name")
     _kinds[name] = kind = JobKind(name=name, title=title, work=work, **more)
     return kind
 
 
 def unregister(name: str) -> None:
-    """Forget a kind; rows of it stay, and are shown by its name."""
+    """Remove a kind. Existing jobs stay and show the name of the kind."""
     _kinds.pop(name, None)
 
 
@@ -84,10 +84,10 @@ def find(name: str) -> JobKind | None:
 
 
 def known() -> list[JobKind]:
-    """All kinds in the order they were registered."""
+    """All kinds in order of registration."""
     return list(_kinds.values())
 
 
 def by_hand() -> list[JobKind]:
-    """The kinds that the page of jobs starts."""
+    """Kinds with a start button on the page of jobs."""
     return [kind for kind in known() if kind.by_hand]

@@ -1,7 +1,7 @@
-"""Every change of a job's row, in one place: pages, REST resources, tasks and the clock come here.
+"""All changes of job rows by pages, REST resources, tasks and the scheduler.
 
-Each change is one UPDATE that also states from which state it may happen, so two processes cannot
-both win: a job cancelled in the same moment as a worker takes it is either cancelled or running.
+Every change is one UPDATE with the allowed previous states in the WHERE clause. Of two concurrent
+changes only one succeeds: a job is either cancelled or claimed by a worker.
 """
 
 from collections.abc import Mapping
@@ -21,21 +21,21 @@ from console.services.jobs.paths import job_log
 from console.services.jobs.reports import Done, Progress, bounded
 from console.services.jobs.states import ACTIVE, AT_WORK, State, before
 
-#: A worker writes a heartbeat every few seconds; so long without one and it is gone.
+#: Heartbeat timeout: the worker counts as lost.
 LOST_AFTER: Final = timedelta(seconds=45)
-#: So long without a worker and the job gives up, so that it does not block the next one.
+#: Maximum time in the queue. A later job is not blocked by a job without a worker.
 QUEUED_MAX: Final = timedelta(minutes=15)
 ERROR_CHARS_MAX: Final = 2000
-#: Of each cluster and kind; older rows go when a new one comes.
+#: Jobs kept per cluster and kind; a new job deletes older rows.
 JOBS_KEPT: Final = 200
 
-# Kept in the row in English, shown in the reader's language.
+# Rows store the English text; pages translate the text.
 WORKER_LOST: Final = gettext_noop("The worker of the job is gone. Start the job again.")
 NO_WORKER: Final = gettext_noop("No worker took the job. Start one: celery -A console worker.")
 
 
 class Command(Enum):
-    """What people want of a job that a worker has."""
+    """The pending command for a job at work."""
 
     CONTINUE = "go on"
     PAUSE = "pause"
@@ -51,7 +51,7 @@ def enqueue(
     scope: str = "",
     inputs: Mapping[str, Any] | None = None,
 ) -> Job:
-    """A new job in state queued. Raises AlreadyActive when there is one of its kind and scope."""
+    """Insert a queued job. Raises AlreadyActive for an active job of the kind and scope."""
     reap()
     now = timezone.now()
     who = by if isinstance(by, User) else None
@@ -70,7 +70,7 @@ def enqueue(
     except IntegrityError:
         same = Job.objects.filter(cluster=cluster, kind=kind, scope=scope[:SCOPE_CHARS_MAX])
         active = same.filter(state__in=ACTIVE).first()
-        if active is None:  # it ended just now
+        if active is None:  # the active job has just ended
             return enqueue(cluster, kind, by=by, origin=origin, scope=scope, inputs=inputs)
         raise AlreadyActive(active) from None
     _forget_oldest(cluster, kind)
@@ -78,7 +78,7 @@ def enqueue(
 
 
 def claim(job_id: int, worker: str) -> Job | None:
-    """A worker takes a queued job; None when it is no longer to be run."""
+    """Claim a queued job for a worker; None for a job in another state."""
     now = timezone.now()
     taken = Job.objects.filter(pk=job_id, state=State.QUEUED).update(
         state=State.RUNNING, started_at=now, heartbeat_at=now, worker=worker[:128]
@@ -87,7 +87,7 @@ def claim(job_id: int, worker: str) -> Job | None:
 
 
 def note(job: Job, progress: Progress | None) -> bool:
-    """Write progress and a heartbeat; False when the job is no longer this worker's."""
+    """Write progress and heartbeat; False when the job has left the worker."""
     changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "log_tail": job.log_tail}
     if progress is not None:
         kept = bounded(progress)
@@ -108,7 +108,7 @@ def note(job: Job, progress: Progress | None) -> bool:
 
 
 def finish(job: Job, state: State, *, done: Done | None = None, error: str = "") -> bool:
-    """The job is over; False when it was over already."""
+    """Write the final state; False for a job that has already ended."""
     said = error.replace("\x00", "")[:ERROR_CHARS_MAX]
     changes: dict[str, Any] = {"state": state, "finished_at": timezone.now(), "error": said}
     if done is not None:
@@ -121,7 +121,7 @@ def finish(job: Job, state: State, *, done: Done | None = None, error: str = "")
 
 
 def cancel(job: Job) -> bool:
-    """Cancel a queued job at once, ask one at work to stop; False when it is over already."""
+    """Cancel a queued job, or request the stop of a job at work; False for an ended job."""
     if Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
         state=State.CANCELLED, cancel_requested=True, finished_at=timezone.now()
     ):
@@ -130,19 +130,19 @@ def cancel(job: Job) -> bool:
 
 
 def pause(job: Job) -> bool:
-    """Let a running job pause at its next look; False when it is not running, or to be stopped."""
+    """Pause a running job at the next poll; False in another state or after a cancel."""
     running = Job.objects.filter(pk=job.pk, state=State.RUNNING, cancel_requested=False)
     return bool(running.update(state=State.PAUSED, rate=None))
 
 
 def resume(job: Job) -> bool:
-    """Let a paused job go on; False when it is not paused."""
+    """Resume a paused job; False in another state."""
     paused = Job.objects.filter(pk=job.pk, state=State.PAUSED)
     return bool(paused.update(state=State.RUNNING))
 
 
 def pending_command(job: Job) -> Command:
-    """What the row wants of the worker that has the job."""
+    """The pending command of the job's row."""
     row = Job.objects.filter(pk=job.pk).values("state", "cancel_requested").first()
     if row is None or row["state"] not in AT_WORK or row["cancel_requested"]:
         return Command.STOP
@@ -151,7 +151,7 @@ def pending_command(job: Job) -> Command:
 
 
 def reap(now: datetime | None = None) -> int:
-    """Mark jobs failed whose worker is gone or never came; returns how many."""
+    """Mark jobs as failed after a lost worker or a queue timeout; returns the count."""
     moment = now or timezone.now()
     lost = Job.objects.filter(state__in=AT_WORK, heartbeat_at__lt=moment - LOST_AFTER).update(
         state=State.FAILED,

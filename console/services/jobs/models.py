@@ -1,12 +1,11 @@
 """The jobs table: queue entry, live progress and history of each job in one row."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from console.services.jobs import kinds
@@ -22,15 +21,15 @@ class Origin(models.TextChoices):
 
 
 class Job(models.Model):
-    """One run of one kind of job on one cluster.
+    """One run of a job kind on a cluster.
 
-    The row is also the lock: the database holds at most one active row per cluster, kind and scope,
-    and a row whose worker is lost becomes failed (`ledger.reap`), which frees it again.
+    The row is also the lock: a unique constraint allows one active row per cluster, kind and scope.
+    `ledger.reap` marks the row of a lost worker as failed and so releases the lock.
     """
 
     cluster = models.CharField(max_length=64)
     kind = models.CharField(max_length=kinds.NAME_CHARS_MAX)
-    #: What of the cluster it is about, such as a group; empty for all of it.
+    #: Subject within the cluster, such as a group; empty for the whole cluster.
     scope = models.CharField(max_length=SCOPE_CHARS_MAX, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
     origin = models.CharField(max_length=16, choices=Origin.choices, default=Origin.PERSON)
@@ -40,7 +39,7 @@ class Job(models.Model):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    #: When the row was last known to be looked after: queued, or by its worker.
+    #: Time of the enqueue or of the last heartbeat.
     heartbeat_at = models.DateTimeField()
     worker = models.CharField(max_length=128, blank=True)
     cancel_requested = models.BooleanField(default=False)
@@ -75,19 +74,9 @@ class Job(models.Model):
         return f"{self.kind} #{self.pk} of {self.cluster}: {self.state}"
 
     @property
-    def what(self) -> kinds.JobKind | None:
-        """Its kind; None when no area knows it any more."""
+    def definition(self) -> kinds.JobKind | None:
+        """The job kind; None for an unregistered kind."""
         return kinds.find(self.kind)
-
-    @property
-    def title(self) -> str:
-        """Its kind, in the reader's language."""
-        return str(self.what.title) if self.what else self.kind
-
-    @property
-    def stage_title(self) -> str:
-        titles = self.what.stages if self.what else {}
-        return str(titles.get(self.stage, self.stage))
 
     @property
     def is_active(self) -> bool:
@@ -103,57 +92,28 @@ class Job(models.Model):
 
     @property
     def duration_ms(self) -> int | None:
-        """How long it ran, or has been running; None when it never ran."""
+        """Run time until the end or now; None before the start."""
         if self.started_at is None:
             return None
         return _ms(self.finished_at or timezone.now()) - _ms(self.started_at)
 
     @property
-    def reason(self) -> str:
-        """Why it failed: the console's own sentences are kept in English, and told in the reader's
-        language."""
-        return gettext(self.error) if self.error else ""
-
-    @property
     def is_unattended(self) -> bool:
-        """It waits longer than a worker that is there would let it."""
+        """Whether the queue time suggests that no worker is running."""
         waited_ms = _ms(timezone.now()) - _ms(self.created_at)
         return self.state == State.QUEUED and waited_ms > UNATTENDED_MS
 
     @property
     def may_pause(self) -> bool:
-        """Whether pausing it now is possible."""
-        known = self.what is not None and self.what.can_pause
+        """Whether the job can be paused now."""
+        known = self.definition is not None and self.definition.can_pause
         return known and self.state == State.RUNNING and not self.cancel_requested
 
     @property
     def may_continue(self) -> bool:
-        """Whether a new job can go on where this one ended."""
-        known = self.what is not None and self.what.can_continue
+        """Whether a new job can continue this job."""
+        known = self.definition is not None and self.definition.can_continue
         return known and self.state in (State.FAILED, State.CANCELLED)
-
-    @property
-    def results(self) -> list[tuple[str, Any]]:
-        """Titles and values of what came of it, without its note."""
-        titles = self.what.outputs if self.what else {}
-        shown = {name: value for name, value in self.outputs.items() if name != "note"}
-        return [(str(titles.get(name, name)), value) for name, value in shown.items()]
-
-    def brief(self) -> dict[str, Any]:
-        """What a live page needs to know of it."""
-        return {
-            "id": self.pk,
-            "cluster": self.cluster,
-            "kind": self.kind,
-            "state": self.state,
-            "stage": self.stage,
-            "percent": self.percent,
-            "scope": self.scope,
-            "done": self.done,
-            "total": self.total,
-            "rate": self.rate,
-            "detail": self.detail,
-        }
 
 
 def _ms(moment: datetime) -> int:

@@ -1,7 +1,8 @@
-"""A job's program as a process of its own: started, listened to, stopped with all it started.
+"""The process of a job's program: start, reports, stop of the whole process group.
 
-The program gets its own process group, so that a signal reaches the JVM it starts too. We hold
-its standard input: should this worker die, the input closes and the program stops by itself.
+The program has a process group, so that a signal also reaches the JVM of Spark. The worker holds
+the standard input of the program: after a crash of the worker, the pipe closes and the program
+exits.
 """
 
 import contextlib
@@ -19,12 +20,12 @@ from console.services.jobs.reports import LINE_BYTES_MAX, Report, read_line
 STOP_GRACE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 16 * 1024
 REPORTS_WAITING_MAX: Final = 1000
-#: What the program has no need of: whoever sees its environment must not become the console.
+#: Environment variables withheld from the program: secrets of the console.
 SECRETS: Final = frozenset({"SECRET_KEY", "GANTRY_ADMIN_PASSWORD", "DATABASE_URL", "REDIS_URL"})
 
 
 class JobProcess:
-    """One run of a program. Close it in the end; that stops what still runs."""
+    """One run of a program. close() stops all processes."""
 
     def __init__(self, command: Sequence[str], *, folder: Path, log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -49,26 +50,26 @@ class JobProcess:
         return self._process.pid
 
     def next_report(self, timeout_s: float) -> Report | None:
-        """The next thing it says; None when it says nothing for so long, or has ended."""
+        """The next report; None after the timeout or the end of the program."""
         with contextlib.suppress(queue.Empty):
             return self._reports.get(timeout=timeout_s)
         return None
 
     def has_ended(self) -> bool:
-        """True when it is gone and all it said was read."""
+        """Whether the program has exited and all reports were read."""
         if self._process.poll() is None:
             return False
-        # What it started may outlive it and would keep its output open.
+        # A child process can outlive the program and keep the output pipe open.
         self._signal(signal.SIGKILL)
         return not self._listener.is_alive() and self._reports.empty()
 
     @property
     def exit_code(self) -> int | None:
-        """Negative when a signal ended it; None while it runs."""
+        """Negative signal number after a kill; None during the run."""
         return self._process.poll()
 
     def stop(self) -> None:
-        """Ask the whole group to end, and insist after a grace time."""
+        """SIGTERM to the process group, then SIGKILL after a grace period."""
         for sign, grace_s in ((signal.SIGTERM, STOP_GRACE_S), (signal.SIGKILL, STOP_GRACE_S)):
             self._signal(sign)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -76,7 +77,7 @@ class JobProcess:
                 return
 
     def close(self) -> None:
-        """Stop what still runs and give the pipes back."""
+        """Stop running processes and close the pipes."""
         if self._process.poll() is None:
             self.stop()
         while not self.has_ended():
@@ -87,7 +88,7 @@ class JobProcess:
                     pipe.close()
 
     def log_tail(self) -> str:
-        """The end of what it wrote to its log."""
+        """The end of the log."""
         try:
             with self._log.open("rb") as file:
                 file.seek(max(0, self._log.stat().st_size - LOG_TAIL_BYTES))
@@ -100,17 +101,17 @@ class JobProcess:
             os.killpg(self._process.pid, sign)
 
     def _listen(self) -> None:
-        """Runs in a thread of its own until the program closes its output."""
+        """Read reports in a thread until the program closes the output."""
         output: IO[bytes] | None = self._process.stdout
         assert output is not None
-        with contextlib.suppress(ValueError, OSError):  # closed under us
+        with contextlib.suppress(ValueError, OSError):  # concurrent close
             while line := output.readline(LINE_BYTES_MAX + 1):
                 report = read_line(line)
                 if report is not None:
                     self._reports.put(report)
-        self._reports.put(None)  # whoever waits for the next word need wait no longer
+        self._reports.put(None)  # wakes next_report()
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the console's secrets."""
+    """Environment variables without secrets of the console."""
     return {name: value for name, value in environ.items() if name not in SECRETS}

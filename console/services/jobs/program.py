@@ -1,4 +1,4 @@
-"""Work that is a program of its own: started, listened to, and stopped with all it started."""
+"""Work in a separate program: start, reports, stop."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from console.services.jobs.reports import Done, Failed, Progress
 
 
 def run_program(job: Job, control: Control, command: Sequence[str]) -> Done:
-    """Run the program to its end; the end of its log stays in the job's row."""
+    """Run the program to its end; the job's row keeps the end of the log."""
     process = JobProcess(command, folder=settings.BASE_DIR, log=job_log(job.pk))
     try:
         return _listen(job, control, process)
@@ -37,7 +37,7 @@ def _listen(job: Job, control: Control, process: JobProcess) -> Done:
         try:
             control.check()
         except (Cancelled, JobFailed):
-            if last is None:  # else it did all it was to do, just now
+            if last is None:  # otherwise the program has just finished
                 raise
             break
     if last is None:
@@ -48,7 +48,7 @@ def _listen(job: Job, control: Control, process: JobProcess) -> Done:
 
 
 def _exit_error(code: int | None) -> str:
-    """The error of a program that did not say itself how it ended."""
+    """The error of a program that exited without a final report."""
     if code is not None and code < 0:
         return f"The process of the job was killed by signal {-code}."
     return f"The process of the job ended with code {code}; its log tells more."

@@ -1,8 +1,8 @@
-"""What the work of a job says: on its way, done, failed. Pure.
+"""Reports of a job's work: progress, done, failed. Pure.
 
-A program (see `program.py`) says it on its standard output, as lines of JSON like those of
-`spark_jobs.spark.progress`, whose `event` is progress, done or error. A program is another process
-and its output is not trusted: what is no such line is skipped, and texts and numbers are bounded.
+A program (see `program.py`) writes reports to standard output as JSON lines in the format of
+`spark_jobs.spark.progress`, with `event` progress, done or error. Program output is untrusted:
+other lines are skipped, and texts and numbers are bounded.
 """
 
 import math
@@ -22,7 +22,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The job is on its way; `done` of `total` units."""
+    """Progress of the work: `done` of `total` units."""
 
     stage: str = ""
     percent: float = 0.0
@@ -31,14 +31,14 @@ class Progress(msgspec.Struct, frozen=True):
     rate: float | None = None
     detail: str = ""
     spark_ui: str | None = None
-    #: What came of it by now; None leaves what was said before.
+    #: Results so far; None keeps the previous results.
     outputs: Mapping[str, Any] | None = None
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The job did all it was to do: so many units, and what came of it.
+    """The work succeeded: units done, and results.
 
-    `outputs` are texts, numbers and lists of them by name; `note` is a sentence for people.
+    `outputs` are texts, numbers and lists by name; `note` is a sentence for display.
     """
 
     done: _Count = 0
@@ -46,13 +46,13 @@ class Done(msgspec.Struct, frozen=True):
     note: str = ""
 
     def kept(self) -> dict[str, Any]:
-        """For the job's row."""
+        """Outputs for the job's row."""
         note = {"note": self.note[:TEXT_CHARS_MAX]} if self.note else {}
         return {**self.outputs, **note}
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The job gave up, and says why."""
+    """The work failed, with the reason."""
 
     kind: str = ""
     message: str = ""
@@ -62,7 +62,7 @@ Report = Progress | Done | Failed
 
 
 def read_line(line: bytes) -> Report | None:
-    """The report in a program's line; None when the line is something else."""
+    """The report of an output line; None for other lines."""
     if len(line) > LINE_BYTES_MAX:
         return None
     try:
@@ -91,7 +91,7 @@ def _read(said: dict[str, Any]) -> Report | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """A number or text that a row may keep and a page may show."""
+    """Whether the value is a bounded number or text."""
     if isinstance(value, str):
         return len(value) <= TEXT_CHARS_MAX
     if isinstance(value, float):
@@ -100,7 +100,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def bounded(progress: Progress) -> Progress:
-    """Percent within 0 to 100, a link that is one, texts that fit their columns."""
+    """Bounded progress: percent 0 to 100, valid link, texts of column length."""
     link = progress.spark_ui or ""
     is_link = link.startswith(("http://", "https://")) and len(link) <= 200
     return msgspec.structs.replace(

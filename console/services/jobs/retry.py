@@ -1,4 +1,4 @@
-"""Questions of a job to a cluster that may be away for a moment."""
+"""Retries of cluster queries in jobs."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -9,7 +9,7 @@ from console.services.jobs.control import JobFailed
 if TYPE_CHECKING:
     from console.services.jobs.control import Control
 
-#: How often in a row the cluster may fail to answer before the job gives up.
+#: Attempts per query; the last failure ends the job.
 TRIES_MAX: Final = 5
 RETRY_DELAY_S: Final = 2.0
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def with_retries(control: "Control", ask: Callable[[], T]) -> T:
-    """What `ask` answers, at one of TRIES_MAX tries; raises JobFailed with the last reason."""
+    """The result of `ask` after at most TRIES_MAX attempts; raises JobFailed after the last."""
     for tries_left in reversed(range(TRIES_MAX)):
         try:
             return ask()

@@ -1,7 +1,7 @@
-"""One job in a worker, from its row to its end.
+"""Execution of a job in a worker.
 
-Whatever happens the row ends in a final state, unless this process itself is killed; then
-`ledger.reap` ends it.
+The row always reaches a final state. After a kill of the worker process, `ledger.reap` writes the
+final state.
 """
 
 import logging
@@ -20,13 +20,13 @@ from console.services.jobs.states import State
 
 log = logging.getLogger(__name__)
 
-UNKNOWN_KIND: Final = gettext_noop("This console knows no jobs of this kind (any more).")
+UNKNOWN_KIND: Final = gettext_noop("The console has no job kind of this name.")
 
 
 def run(job_id: int, *, notify: Listener) -> None:
-    """Run a queued job to its end; `notify` hears of every change of its row.
+    """Run a queued job to its end; `notify` is called after every change of the row.
 
-    A job that was cancelled, or taken by another worker, is left alone.
+    Cancelled jobs and jobs of other workers are ignored.
     """
     job = ledger.claim(job_id, f"{socket.gethostname()}:{os.getpid()}")
     if job is None:
@@ -38,7 +38,7 @@ def run(job_id: int, *, notify: Listener) -> None:
         ledger.finish(job, State.CANCELLED)
     except (JobFailed, FilesTooLarge) as failed:
         ledger.finish(job, State.FAILED, error=str(failed))
-    except Exception as error:  # the shell of a job: whatever fails becomes its error
+    except Exception as error:  # top level of a job: any exception becomes the error of the job
         log.exception("job %s failed in its worker", job.pk)
         ledger.finish(job, State.FAILED, error=f"{type(error).__name__}: {error}")
     else:

@@ -1,4 +1,4 @@
-"""What the REST resources of jobs take and answer."""
+"""Serializers of jobs: requests and responses."""
 
 from typing import Any
 
@@ -11,12 +11,14 @@ from console.services.jobs.states import State
 
 
 class JobSerializer(serializers.Serializer[Any]):
-    """One job. Times are null for what has not happened yet."""
+    """A job. Times of future events are null."""
 
     id = serializers.IntegerField()
     cluster = serializers.CharField()
     kind = serializers.CharField()
-    scope = serializers.CharField(help_text="What it is about, such as a group; empty for all.")
+    scope = serializers.CharField(
+        help_text="Subject, such as a group; empty for the whole cluster."
+    )
     state = serializers.ChoiceField(choices=State.choices)
     origin = serializers.ChoiceField(choices=Origin.choices)
     started_by = serializers.CharField(allow_null=True, help_text="Null for the schedule.")
@@ -26,18 +28,20 @@ class JobSerializer(serializers.Serializer[Any]):
     cancel_requested = serializers.BooleanField()
     stage = serializers.CharField()
     percent = serializers.FloatField()
-    done = serializers.IntegerField(help_text="So much is done, in the unit of its kind.")
-    total = serializers.IntegerField(allow_null=True, help_text="Of so much; null when unknown.")
-    rate = serializers.FloatField(allow_null=True, help_text="Per second, while it works.")
-    detail = serializers.CharField(help_text="Where it is, for people.")
-    spark_ui = serializers.CharField(help_text="Spark's own page, while the job runs.")
+    done = serializers.IntegerField(help_text="Units done; the kind names the unit.")
+    total = serializers.IntegerField(
+        allow_null=True, help_text="Units in total; null when unknown."
+    )
+    rate = serializers.FloatField(allow_null=True, help_text="Units per second of a running job.")
+    detail = serializers.CharField(help_text="Current position, for display.")
+    spark_ui = serializers.CharField(help_text="URL of the Spark UI during the run.")
     inputs = serializers.DictField()
     outputs = serializers.DictField()
     error = serializers.CharField()
 
 
 class JobDetailSerializer(JobSerializer):
-    log_tail = serializers.CharField(help_text="The end of what its program wrote to its log.")
+    log_tail = serializers.CharField(help_text="End of the program log.")
 
 
 class JobPageSerializer(serializers.Serializer[Any]):
@@ -51,13 +55,13 @@ class JobRequestSerializer(BodySerializer):
 
 
 class JobKindSerializer(serializers.Serializer[Any]):
-    """One kind of jobs, in the reader's language."""
+    """A job kind, in the language of the request."""
 
     name = serializers.CharField()
     title = serializers.CharField()
     about = serializers.CharField()
     unit = serializers.CharField()
-    need = serializers.CharField(source="need.value", help_text="The right its jobs ask for.")
+    need = serializers.CharField(source="need.value", help_text="Required permission.")
     can_pause = serializers.BooleanField()
     can_continue = serializers.BooleanField()
     by_hand = serializers.BooleanField(help_text="Whether POST …/jobs starts it.")

@@ -1,4 +1,4 @@
-"""Whether Spark can run on this machine; asked of the program that would run it."""
+"""Availability of Spark on the machine, checked by the program of the Spark jobs."""
 
 import subprocess
 import sys
@@ -12,12 +12,12 @@ from django.conf import settings
 from console.services.jobs.paths import spark_run_dir
 
 CHECK_TIMEOUT_S: Final = 60.0
-#: Java is seldom installed while somebody waits for it; `availability(fresh=True)` asks again.
+#: Cache time of the check, seconds. `availability(fresh=True)` bypasses the cache.
 KEPT_S: Final = 300.0
 
 
 class Availability(msgspec.Struct, frozen=True):
-    """What `python -m spark_jobs check --json` says."""
+    """Output of `python -m spark_jobs check --json`."""
 
     usable: bool
     java: str | None = None
@@ -29,7 +29,7 @@ _kept: tuple[float, Availability] | None = None
 
 
 def availability(*, fresh: bool = False) -> Availability:
-    """The answer of the last minutes, or a new one; it takes about a second."""
+    """The cached result, or a new check of about one second."""
     global _kept  # noqa: PLW0603 -- one answer per process
     with _lock:
         if _kept is None or fresh or time.monotonic() - _kept[0] > KEPT_S:

@@ -1,14 +1,13 @@
-"""The states of a job and which may follow which. Pure.
+"""Job states and transitions. Pure.
 
     queued ──▶ running ──▶ succeeded
        │        ▲  │  ├──▶ failed
        │        │  ▼  └──▶ cancelled
-       │       paused ───▶ the same three: its work ends between the wish and its next look
+       │       paused ───▶ the same three: the work ends between the pause and the next poll
        ├─────────────────▶ failed       no worker took it
        └─────────────────▶ cancelled
 
-A running job that is to be cancelled stays running, with its wish written down, until its work
-has ended.
+After a cancel, a running job stays running, with `cancel_requested` set, until the work has ended.
 """
 
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ NEXT: Final[Mapping[State, frozenset[State]]] = {
     State.CANCELLED: frozenset(),
 }
 ACTIVE: Final = frozenset(state for state, followers in NEXT.items() if followers)
-#: A worker has it.
+#: States of a job claimed by a worker.
 AT_WORK: Final = frozenset({State.RUNNING, State.PAUSED})
 
 

@@ -1,4 +1,4 @@
-"""Celery's side of the jobs: the tasks, the way into the queue, and the clock.
+"""Celery tasks of jobs: execution, enqueueing, schedule.
 
 `celery -A console worker` runs the tasks; `celery -A console beat` calls `start_everywhere` for
 each kind of `settings.JOB_MINUTES`, and `reap_lost` every minute.
@@ -34,10 +34,10 @@ def start(
     by: AbstractBaseUser | AnonymousUser | None = None,
     origin: Origin = Origin.PERSON,
 ) -> Job:
-    """Put a job into the queue. Whether `by` may start it was asked before.
+    """Enqueue a job. The caller has checked the permission of `by`.
 
-    `inputs` are what its work needs to know, as JSON. Raises AlreadyActive when a job of the kind
-    and scope is waiting or at work, QueueDown when the queue does not answer.
+    `inputs` are JSON parameters of the work. Raises AlreadyActive for an active job of the kind and
+    scope, QueueDown when the task queue does not answer.
     """
     if problem := redis_problem():
         raise QueueDown(problem)
@@ -52,9 +52,9 @@ def start(
 
 
 def continue_job(job: Job, *, by: AbstractBaseUser | AnonymousUser | None) -> Job:
-    """A new job that goes on where a failed or cancelled one ended; its inputs name that one.
+    """Start a job that continues a failed or cancelled job, named in the inputs.
 
-    Raises NotContinuable when it did not end so, or its kind cannot.
+    Raises NotContinuable for other states and for kinds without `can_continue`.
     """
     if not job.may_continue:
         raise NotContinuable(job.pk)
@@ -64,7 +64,7 @@ def continue_job(job: Job, *, by: AbstractBaseUser | AnonymousUser | None) -> Jo
 
 @shared_task(name="console.jobs.run")
 def run_job(job_id: int) -> None:
-    """Run one job; a task that is delivered twice finds the job taken."""
+    """Run a job. A redelivered task finds the job claimed."""
     close_old_connections()
     try:
         runner.run(job_id, notify=announce)
@@ -74,9 +74,11 @@ def run_job(job_id: int) -> None:
 
 @shared_task(name="console.jobs.start_everywhere")
 def start_everywhere(name: str) -> None:
-    """Start a job of a kind on every cluster, where none is at work and the machine can run it."""
+    """Start a job of the kind on every cluster without an active job of the kind."""
     kind = kinds.find(name)
-    if kind is None or not settings.JOB_MINUTES.get(name):  # switched off since the clock knows it
+    if kind is None or not settings.JOB_MINUTES.get(
+        name
+    ):  # disabled after the start of the scheduler
         return
     if kind.uses_spark and not (availability := spark.availability()).usable:
         log.info("no %s on schedule: %s", name, availability.reason)
@@ -90,12 +92,12 @@ def start_everywhere(name: str) -> None:
 
 @shared_task(name="console.jobs.reap_lost")
 def reap_lost() -> None:
-    """Free the place of jobs whose worker is gone, and of files nobody may fetch any more."""
+    """Fail jobs of lost workers, and delete expired files."""
     ledger.reap()
     files.expire()
 
 
 @worker_shutting_down.connect(weak=False)
 def _stop_jobs(**_: Any) -> None:
-    """A worker that is asked to stop waits for its tasks, so they must come to an end."""
+    """Stop running jobs: a worker waits for its tasks at shutdown."""
     control.stopping.set()

@@ -1,4 +1,4 @@
-"""Pages about jobs."""
+"""/clusters/<cluster>/jobs/…"""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Pages about jobs: what runs and ran, one job in detail, start, pause, resume, cancel, files."""
+"""Pages of jobs: list, detail, start, pause, resume, cancel, files."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ PAGE_JOBS = 25
 
 
 def find_job(cluster: str, number: int) -> Job:
-    """One job of a cluster; NoSuchJob when there is none (any more)."""
+    """A job of a cluster. Raises NoSuchJob for an unknown or deleted job."""
     jobs = Job.objects.select_related("started_by").filter(cluster=cluster)
     job = jobs.filter(pk=number).first() if number < 2**63 else None
     if job is None:
@@ -34,7 +34,7 @@ def find_job(cluster: str, number: int) -> Job:
 
 
 def jobs_of(cluster: str, kind: str = "", state: str = "") -> QuerySet[Job]:
-    """The jobs of a cluster, newest first; of one kind, in one state when these are given."""
+    """The jobs of a cluster, newest first, with optional filters by kind and state."""
     jobs = Job.objects.filter(cluster=cluster).select_related("started_by")
     if kind:
         jobs = jobs.filter(kind=kind)
@@ -44,7 +44,7 @@ def jobs_of(cluster: str, kind: str = "", state: str = "") -> QuerySet[Job]:
 
 
 class JobListPage(ClusterPage):
-    """The jobs of one cluster, newest first, and what is missing to run any."""
+    """The jobs of a cluster, newest first, with warnings about missing requirements."""
 
     template = "jobs/list.html"
     part = "jobs/list_rows.html"
@@ -73,7 +73,7 @@ class JobListPage(ClusterPage):
 
 
 class JobPage(ClusterPage):
-    """One job: where it is, what it did, why it failed."""
+    """One job: progress, results, error."""
 
     template = "jobs/detail.html"
     part = "jobs/detail_part.html"
@@ -93,10 +93,10 @@ class JobPage(ClusterPage):
 
 
 class StartPage(ClusterPage):
-    """The start button of the kinds that need no inputs."""
+    """Start of a job without inputs."""
 
     def get(self, request: HttpRequest, cluster: str, kind: str) -> HttpResponseBase:
-        """Whoever comes back to the address of the button lands on the list."""
+        """A GET of the form's URL redirects to the list."""
         return redirect("jobs:list", self.cluster.name)
 
     def post(self, request: HttpRequest, cluster: str, kind: str) -> HttpResponseBase:
@@ -107,7 +107,7 @@ class StartPage(ClusterPage):
 
 
 class ControlPage(ClusterPage):
-    """A button of a job's page: `act` is what it does, and returns the job to look at then."""
+    """Base of buttons on the page of a job: `act` returns the job to show."""
 
     act: Callable[[HttpRequest, Job], Job]
 
@@ -138,7 +138,7 @@ class ContinuePage(ControlPage):
 def run_and_redirect(
     request: HttpRequest, act: Callable[[], Job], job: Job | None = None
 ) -> HttpResponseBase:
-    """Do it and go to the page of the job; what its state forbids is told there."""
+    """Run the action and redirect to the page of the job, with a message for a refused action."""
     try:
         job = act()
     except PermissionDenied:
@@ -151,7 +151,7 @@ def run_and_redirect(
 
 
 class FilePage(ClusterPage):
-    """A file of a job, as a download."""
+    """Download of a job file."""
 
     def get(self, request: HttpRequest, cluster: str, number: int, name: str) -> HttpResponseBase:
         job = find_job(self.cluster.name, number)
@@ -161,11 +161,11 @@ class FilePage(ClusterPage):
 
 
 def download(job: Job, name: str) -> FileResponse:
-    """The file; NoSuchFile when the job has none of that name, or no longer."""
+    """The file as a response. Raises NoSuchFile for an unknown or expired file."""
     path = files.path_of(job.pk, name)
     if path is None:
         raise NoSuchFile(name)
-    # Nothing that came out of messages is ever shown by the browser as a page of ours.
+    # Browsers must never render message content as a page of the console.
     return FileResponse(
         path.open("rb"),
         as_attachment=True,
@@ -175,4 +175,4 @@ def download(job: Job, name: str) -> FileResponse:
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:
-    return forbidden(request, _("Your account may not do this with jobs of this kind."))
+    return forbidden(request, _("Your role cannot control jobs of this kind."))

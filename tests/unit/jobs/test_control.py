@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from console.services.jobs import control as controls
-from console.services.jobs import files, kinds, ledger, runner
+from console.services.jobs import files, kinds, ledger, presentation, runner
 from console.services.jobs.control import Cancelled, Control, JobFailed
 from console.services.jobs.models import Job, Origin
 from console.services.jobs.reports import Done
@@ -175,7 +175,11 @@ def test_a_kind_that_nobody_knows_any_more() -> None:
     job = ledger.enqueue("local", "gone", by=None, origin=Origin.PERSON)
     runner.run(job.pk, notify=lambda job: None)
     job.refresh_from_db()
-    assert (job.state, job.error, job.title) == (State.FAILED, runner.UNKNOWN_KIND, "gone")
+    assert (job.state, job.error, presentation.title(job)) == (
+        State.FAILED,
+        runner.UNKNOWN_KIND,
+        "gone",
+    )
 
 
 def test_a_file_that_grows_too_large_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

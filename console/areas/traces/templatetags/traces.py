@@ -1,4 +1,4 @@
-"""Lengths of time within a journey, where milliseconds matter."""
+"""Durations within a journey, with milliseconds."""
 
 from django import template
 from django.utils.translation import gettext as _
@@ -10,7 +10,7 @@ register = template.Library()
 
 @register.filter
 def precise(ms: int) -> str:
-    """1052 → `1.052 s`; what is longer than a minute, or shorter than a second, as everywhere."""
+    """1052 → `1.052 s`; durations below a second or above a minute use the common format."""
     if SECOND_MS <= ms < MINUTE_MS:
         return _("%(seconds).3f s") % {"seconds": ms / SECOND_MS}
     return duration(ms)
@@ -18,7 +18,7 @@ def precise(ms: int) -> str:
 
 @register.filter
 def tick(ms: int) -> str:
-    """1500 → `1.5 s`: for marks of an axis, which stand at round places."""
+    """1500 → `1.5 s`, for axis ticks."""
     if SECOND_MS <= ms < MINUTE_MS:
         return _("%(seconds)s s") % {"seconds": f"{ms / SECOND_MS:g}"}
     return duration(ms)

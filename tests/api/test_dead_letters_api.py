@@ -158,7 +158,7 @@ def test_two_at_once_send_a_letter_once(api: Api, dead: Dead) -> None:
     )
     for again in (False, True):
         result = resend(api, dead.group, {"ids": [letter], "again": again}, 207)
-        assert result["outcomes"][0]["reason"] == "Somebody is sending it at this moment."
+        assert result["outcomes"][0]["reason"] == "Another request is resending the message."
     Resend.objects.filter(pk=row.pk).update(at=timezone.now() - ABANDONED_AFTER * 2)
     assert resend(api, dead.group, {"ids": [letter]}, 200)["sent"] == 1
     row.refresh_from_db()

@@ -59,7 +59,7 @@ def test_the_selected_are_sent_again_and_marked(page: Client, staff: User, dead:
     assert letter.count(f"· {staff.username}") == 2
     assert f"%RETRY%{dead.group}" in letter
     marked = re.findall(
-        r'<span class="badge bg-green-lt">sent again <time', html(page, f"{HOME}{dead.group}/")
+        r'<span class="badge bg-green-lt">resent <time', html(page, f"{HOME}{dead.group}/")
     )
     assert len(marked) == 2
 
@@ -79,7 +79,7 @@ def test_a_form_that_cannot_be_used_sends_nothing(
 ) -> None:
     answer = page.post(f"{HOME}{dead.group}/resend/", form)
     assert answer.status_code == 400
-    assert b"Nothing was sent" in answer.content
+    assert b"Nothing resent" in answer.content
     assert b"alert-danger" in answer.content
     assert not Resend.objects.exists()
 
@@ -94,7 +94,7 @@ def test_a_reader_looks_and_cannot_send(reader: User, local: Cluster, dead: Dead
     listed = html(client, f"{HOME}{dead.group}/")
     assert re.search(r"<button[^>]* disabled", listed)
     [letter, *_] = boxes(listed)
-    assert "Your account may look, but not send." in html(client, f"{HOME}{dead.group}/{letter}/")
+    assert "Read-only: your role cannot resend messages." in html(client, f"{HOME}{dead.group}/{letter}/")
     form = {"id": letter, "target": "retry"}
     assert client.post(f"{HOME}{dead.group}/resend/", form).status_code == 403
     assert not Resend.objects.exists()

@@ -234,7 +234,7 @@ def test_a_letter_is_edited_on_its_page(page: Client, api: Api, dead: Dead) -> N
     letter = f"{HOME}{dead.group}/{first}/"
     shown = html(page, letter)
     assert Shape(shown).wrong == []
-    assert "Edit and send again" in shown
+    assert "Edit and resend" in shown
     form = {"target": "retry", "tags": "new", "keys": "", "properties": "", "body": "message 2"}
     wrong = page.post(f"{letter}edit/", {**form, "properties": "no equals sign"})
     assert (wrong.status_code, Resend.objects.count()) == (400, 0)

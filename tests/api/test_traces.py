@@ -125,7 +125,7 @@ def test_a_dead_letter_shows_each_attempt_and_its_second_life(
     )
     record(traffic, again, done)
     poll(lambda: journey_of(api, msg_id, "consumed"))
-    assert "Sent again by staff" in poll(lambda: with_text(page, msg_id, "Sent again"))
+    assert "Resent by staff" in poll(lambda: with_text(page, msg_id, "Resent"))
 
 
 def journey_of(api: Api, msg_id: str, outcome: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_a_dead_letter_is_found_sent_again_and_consumed(page: Page, gantry: Gant
         expect(page.get_by_text(name, exact=True).first).to_be_visible()
 
         traffic.accepting.set()
-        page.get_by_role("button", name="Send again").click()
+        page.get_by_role("button", name="Resend", exact=True).click()
         expect(page.get_by_text("1 sent, 0 failed, 0 skipped.")).to_be_visible()
         wait_until(
             lambda: msg_id in [each.msg_id for each in traffic.accepted],
@@ -67,7 +67,7 @@ def test_what_was_sent_again_is_marked_and_skipped(page: Page, gantry: Gantry) -
         traffic.accepting.set()
         for outcome in ("1 sent, 0 failed, 0 skipped.", "0 sent, 0 failed, 1 skipped."):
             page.goto(gantry.page(f"dlq/{group}/"))
-            send = page.get_by_role("button", name="Send again")
+            send = page.get_by_role("button", name="Resend", exact=True)
             expect(send).to_be_disabled()
             page.get_by_label("Select all on this page").check()
             expect(page.get_by_label(f"Select {msg_id}")).to_be_checked()

@@ -42,7 +42,7 @@ def test_traces_become_figures(page: Page, gantry: Gantry) -> None:
     assert percents == sorted(percents), "progress never goes back"
     assert len(set(percents)) > 2, f"the progress moved while the page stood still: {seen}"
 
-    page.get_by_role("link", name="See the figures").click()
+    page.get_by_role("link", name="Open analytics").click()
     expect(page.get_by_role("heading", name="Analytics")).to_be_visible()
     row = page.locator("#topics-table tbody tr").filter(has_text=name)
     expect(row.get_by_role("cell").nth(1)).to_have_text(str(TRACED))

@@ -94,7 +94,8 @@ def test_a_reader_looks_and_cannot_send(reader: User, local: Cluster, dead: Dead
     listed = html(client, f"{HOME}{dead.group}/")
     assert re.search(r"<button[^>]* disabled", listed)
     [letter, *_] = boxes(listed)
-    assert "Read-only: your role cannot resend messages." in html(client, f"{HOME}{dead.group}/{letter}/")
+    shown = html(client, f"{HOME}{dead.group}/{letter}/")
+    assert "Read-only: your role cannot resend messages." in shown
     form = {"id": letter, "target": "retry"}
     assert client.post(f"{HOME}{dead.group}/resend/", form).status_code == 403
     assert not Resend.objects.exists()
@@ -128,6 +129,6 @@ def test_what_people_write_is_shown_and_never_run(page: Client, dead: Dead) -> N
 def test_a_group_without_dead_letters_says_so(page: Client, group: str) -> None:
     answer = page.get(f"{HOME}{quote(group)}/")
     assert answer.status_code == 200
-    assert b"This group has none" in answer.content
+    assert b"The group has no dead letters" in answer.content
     assert not any(raw in answer.content for raw in RAW)
     assert page.get(f"{HOME}{quote(group)}/{'0' * 32}/").status_code == 404

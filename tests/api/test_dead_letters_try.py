@@ -1,4 +1,4 @@
-"""Trying a dead letter on one consumer: what its listener says, and what the ledger keeps."""
+"""Direct delivery of a dead letter: result of the listener and ledger row."""
 
 import pytest
 from django.contrib.auth.models import User

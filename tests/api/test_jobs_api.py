@@ -179,7 +179,7 @@ def test_without_spark_the_page_says_what_is_missing(
     shown = page.get("/clusters/local/jobs/").content.decode()
     assert nothing.reason is not None
     assert nothing.reason in shown
-    assert "Everything else in the console works" in shown
+    assert "Other pages, including message traces, work" in shown
 
 
 def test_the_schedule_is_quiet_without_spark_or_when_switched_off(
@@ -215,7 +215,7 @@ def test_the_buttons_of_the_page(page: Client, queue: list[int]) -> None:
     page.post(f"/clusters/local/jobs/{queue[0]}/cancel/")
     assert Job.objects.get().state == State.CANCELLED
     over = page.post(f"/clusters/local/jobs/{queue[0]}/cancel/", follow=True)
-    assert b"The job was over already" in over.content
+    assert b"The job has already ended" in over.content
 
 
 def test_pause_resume_and_continue(api: Api, queue: list[int], counting: str) -> None:
@@ -274,7 +274,7 @@ def test_the_buttons_of_a_job(page: Client, queue: list[int], counting: str) -> 
     shown = page.get(path).content.decode()
     assert all(text in shown for text in ("Counting", "at 5", "Odd ones", "Stars"))
     ledger.finish(job, State.FAILED, error="broken")
-    assert b"goes on from there" in page.get(path).content
+    assert b"starts a job from the last progress" in page.get(path).content
     page.post(f"{path}continue/")
     assert queue
 

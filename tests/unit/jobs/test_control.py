@@ -1,4 +1,4 @@
-"""Work in Python: its progress, its wishes, its end."""
+"""Python work: progress, commands, end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -198,5 +198,5 @@ def test_a_file_that_grows_too_large_fails_the_job(monkeypatch: pytest.MonkeyPat
 def test_a_name_is_registered_once() -> None:
     kinds.register(KIND, count, title="Count")
     for name in (KIND, "", "x" * (kinds.NAME_CHARS_MAX + 1)):
-        with pytest.raises(ValueError, match="taken or cannot"):
+        with pytest.raises(ValueError, match="already registered"):
             kinds.register(name, count, title="Count")

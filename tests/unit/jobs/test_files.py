@@ -54,7 +54,7 @@ def test_names_stay_in_the_folder(name: str) -> None:
 
 
 def test_a_link_out_of_the_folder_is_a_file_of_the_console_only() -> None:
-    """A name is looked up among the finished files, so what is not one is not found."""
+    """Names are looked up among finished files only."""
     with files.writing(7, "a.csv"):
         pass
     (job_files(7) / "b.csv.partial").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""Real programs: what they say, how they are stopped, and that nothing of them is left."""
+"""Job processes with real programs: reports, stop, no leftover processes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A job that is a program, from its row to its end, with small real programs in place of Spark."""
+"""Program jobs from row to final state, with small real programs in place of Spark."""
 
 import sys
 import textwrap
@@ -124,7 +124,7 @@ def test_a_job_that_hangs_is_stopped() -> None:
 
 
 def test_a_job_that_was_given_up_is_stopped() -> None:
-    """Its row says that the worker is lost: it must not go on beside its successor."""
+    """The row is marked as lost: the old worker must stop before the successor."""
 
     def give_up(job: Job) -> None:
         if job.stage == "read":

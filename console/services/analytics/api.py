@@ -1,6 +1,6 @@
 """REST resources of trace analytics; the pages run the same queries.
 
-Lists are also available as files: `export=csv`, `json` or `parquet`.
+Every list can be fetched as a file: `export=csv`, `json` or `parquet`.
 """
 
 from collections.abc import Sequence

@@ -186,9 +186,9 @@ def _write_day(lake: Lake, snapshot: Snapshot, dataset: str, day: int) -> None:
             path = rollup_of(lake, snapshot, dataset, day, level)
             assert path is not None
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(".partial")
-            connection.execute(_sql(dataset, level, partial), {"files": source})
-            partial.rename(path)
+            half = path.with_suffix(".half")
+            connection.execute(_sql(dataset, level, half), {"files": source})
+            half.rename(path)
             source = [str(path)]
 
 

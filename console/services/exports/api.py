@@ -80,4 +80,4 @@ class TableExports(ClusterResource):
 
 
 def _expected(names: Any) -> str:
-    return f"Expected one of: {', '.join(names)}" if names else "The list has no choices."
+    return f"Expected one of: {', '.join(names)}" if names else "This list has none."

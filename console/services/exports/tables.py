@@ -115,7 +115,6 @@ def numbered_parts(
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most `size` items."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

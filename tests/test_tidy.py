@@ -203,6 +203,12 @@ def test_annotations_are_evaluated() -> None:
     assert not [file for file, text in texts(".py") if postponed in text]
 
 
+def test_command_lines_are_clicks() -> None:
+    imports = re.compile(r"^\s*(?:import|from) (?:argparse|optparse|getopt)\b", re.M)
+    assert not [file for file, text in texts(".py") if imports.search(text)]
+    assert imports.search("import argparse")
+
+
 # ---- vendored files ------------------------------------------------------------------------------
 
 VENDOR = ROOT / "static" / "vendor"

@@ -52,7 +52,7 @@ def test_every_page_and_list(java: Traffic, staff: User) -> None:
         (found,) = api(client, f"clients?q={group}&role=consumer")["items"]
         assert (found["protocol"], found["heartbeat_ms"]) == ("remoting", None)
         text = client.get(f"{HOME}/clients/?q={group}").content.decode()
-        assert "do not tell when a consumer" in text, "the page has the reason"
+        assert "do not report the heartbeat of consumers" in text, "the page has the reason"
     behind(client, java, topic, group)
 
 

@@ -55,4 +55,12 @@ def _convert(key: str, setting: "Field[Any]", text: str) -> object:
         raise ValueError("one of " + ", ".join(choices))
     if key == "namesrvAddr" and text and not is_address_list(text):
         raise ValueError("host:port, several separated by ;")
+    if key == "deleteWhen" and not _is_hour_list(text):
+        raise ValueError("hours from 00 to 23, several separated by ; (empty: no hour)")
     return text
+
+
+def _is_hour_list(text: str) -> bool:
+    """Return whether the text is a list such as "04" or "04;16"; the empty list is one."""
+    hours = text.removesuffix(";").split(";") if text else []
+    return all(re.fullmatch(r"\s*([01]?[0-9]|2[0-3])\s*", hour) for hour in hours)

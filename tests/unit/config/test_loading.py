@@ -63,6 +63,27 @@ def test_every_problem_is_reported_at_once_with_its_place(conf: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "hours", ["99", "24", "-1", "04;99", "04;;16", "4.5", "004", "four", "٤", ";"]
+)
+def test_impossible_hours_of_deletion_are_refused_with_the_allowed_ones(
+    conf: Path, hours: str
+) -> None:
+    conf.write_text(f"listenPort=1\ndeleteWhen={hours}\n", encoding="utf-8")
+    with pytest.raises(SettingsError) as raised:
+        load_broker_config(["-c", str(conf)], {})
+    assert str(raised.value) == (
+        f"{conf}:2: deleteWhen = {hours!r}: expected hours from 00 to 23, several separated by ;"
+        " (empty: no hour)"
+    )
+
+
+@pytest.mark.parametrize("hours", ["", "04", "4", "00;23", "04; 16", "04;16;"])
+def test_lists_of_hours_are_accepted(conf: Path, hours: str) -> None:
+    conf.write_text(f"deleteWhen={hours}\n")
+    assert load_broker_config(["-c", str(conf)], {}).config.delete_when == hours
+
+
 def test_a_missing_file_is_a_problem_not_a_traceback(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.conf.*readable settings file"):
         load_broker_config(["-c", str(tmp_path / "none.conf")], {})

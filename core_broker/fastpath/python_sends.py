@@ -36,7 +36,7 @@ from core_broker.message.record_layout import CRC_MASK, RECORD_MAGIC_V1
 from core_broker.message.topics import TOPIC_BYTES_MAX
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
+from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long, may_have_fraction
 from core_broker.remoting.frame_layout import LENGTH_BYTES, pack_frame_head
 from core_broker.remoting.headers import SendMessageRequestHeaderV2
 from core_broker.store.index_items import IndexEntries
@@ -186,7 +186,7 @@ class PythonSends:
 
         `is_open` has returned True for the read.
         """
-        if not header.startswith(HEADER_STARTS):
+        if not header.startswith(HEADER_STARTS) or may_have_fraction(header):
             return None
         try:
             request = _decode(header)

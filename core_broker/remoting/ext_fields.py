@@ -5,12 +5,17 @@ bare numbers and booleans, which are read as their text. Java parses only the te
 letter case, as true: the "1" of C++ clients is false for RocketMQ. Compatible with RocketMQ's
 CommandCustomHeader and RemotingCommand.decodeCommandCustomHeader.
 
+Numbers are read as Java's Integer.parseInt and Long.parseLong read them: a sign, leading zeros and
+other decimal digits of Unicode are valid; blanks, underscores, fractions and exponents are not.
+msgspec decodes the usual form of numbers; other forms are for `decode_fields`.
+
 A typed header is a `Header` struct whose attributes are the fields in snake_case. Unknown fields
 are ignored; a missing or invalid required field raises ProtocolError.
 """
 
+import re
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -25,6 +30,11 @@ else:
     # msgspec reads "1" as true, so the decoder keeps the raw value, and _convert_booleans() applies
     # Java's rule.
     Boolean = bool | int | float | str
+
+#: A number that Java parses. Java's digits are UTF-16 units, so digits above U+FFFF are invalid.
+_JAVA_NUMBER = re.compile(r"[+-]?[^\D\U00010000-\U0010ffff]+")
+#: Finds every value that may be a number with fraction or exponent, which msgspec reads as whole.
+may_have_fraction = re.compile(rb"[0-9][.eE][0-9.eE+-]*[\",}\s]").search
 
 #: Exceptions of msgspec for malformed or unexpected JSON.
 DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)
@@ -41,6 +51,8 @@ class _Plan(NamedTuple):
     decoder: msgspec.json.Decoder[Any]
     names: tuple[tuple[str, str], ...]
     booleans: tuple[str, ...]
+    #: Names of the numeric fields on the wire.
+    numbers: tuple[str, ...]
 
 
 @cache
@@ -50,6 +62,7 @@ def _plan(kind: type[Header]) -> _Plan:
         msgspec.json.Decoder(kind, strict=False),
         tuple((field.name, field.encode_name) for field in fields),
         tuple(field.name for field in fields if _is_boolean(field.type)),
+        tuple(field.encode_name for field in fields if _is_number(field.type)),
     )
 
 
@@ -58,8 +71,14 @@ def _is_boolean(annotation: Any) -> bool:
     return annotation is bool or bool in members
 
 
+def _is_number(annotation: Any) -> bool:
+    return annotation in (Int, Long) or not {Int, Long}.isdisjoint(get_args(annotation))
+
+
 def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
     """Decode a typed header from its JSON text; None when only `decode_fields` can."""
+    if may_have_fraction(raw):
+        return None
     plan = _plan(kind)
     try:
         header = plan.decoder.decode(raw)
@@ -73,12 +92,29 @@ def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
 def decode_fields(kind: type[H], fields: dict[str, str]) -> H:
     """Decode a typed header from its fields as text; raises ProtocolError."""
     plan = _plan(kind)
+    values: dict[str, str | int] = {**fields}
+    for name in plan.numbers:
+        if name in fields:
+            values[name] = _parse_number(kind, name, fields[name])
     try:
-        header = msgspec.convert(fields, kind, strict=False)
+        header = msgspec.convert(values, kind, strict=False)
     except DECODE_FAULTS as fault:
         raise ProtocolError(f"{kind.__name__}: {fault}") from None
     _convert_booleans(header, plan.booleans)
     return header
+
+
+def _parse_number(kind: type[Header], name: str, text: str) -> int:
+    """Parse a number as Java does; raises ProtocolError. msgspec checks the range."""
+    digits = text.lstrip("0") or "0"  # int() refuses thousands of digits, also when they are zeros
+    try:
+        if _JAVA_NUMBER.fullmatch(text):
+            return int(digits)
+    except ValueError:
+        pass
+    raise ProtocolError(
+        f"{kind.__name__}: expected a whole number, not {text[:40]!r} - at `$.{name}`"
+    )
 
 
 def encode_fields(header: Header) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Ext fields of C++ and Node clients, and typed headers."""
 
+import json
+
 import pytest
 
 from core_broker.errors import ProtocolError
@@ -91,6 +93,60 @@ def test_malformed_numbers(offset: str, problem: str) -> None:
     request = command(f'{{"offset":{offset},"group":"G","delayLevel":"0"}}')
     with pytest.raises(ProtocolError, match=problem):
         request.header(ConsumerSendMsgBackRequestHeader)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("007", 7),
+        ("+7", 7),
+        ("-07", -7),
+        ("+0", 0),
+        ("-0", 0),
+        ("0" * 5000 + "7", 7),
+        ("\N{ARABIC-INDIC DIGIT THREE}\N{DEVANAGARI DIGIT FOUR}", 34),
+        ("+9223372036854775807", 2**63 - 1),
+        ("-09223372036854775808", -(2**63)),
+    ],
+)
+def test_numbers_are_read_as_javas_parselong_reads_them(text: str, value: int) -> None:
+    fields = {"offset": text, "group": "G", "delayLevel": "+03", "maxReconsumeTimes": "016"}
+    in_json = command(json.dumps(fields)).header(ConsumerSendMsgBackRequestHeader)
+    for header in (in_json, decode_fields(ConsumerSendMsgBackRequestHeader, fields)):
+        assert (header.offset, header.delay_level) == (value, 3)
+        assert header.max_reconsume_times == 16
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " 7", "7 ", "7\n", "1_000", "+", "-", "+-7", "--7", "7-", "0x7", "7L", "seven"),
+        *("1.0", "1e3", "1E3", "1.", "\N{SUPERSCRIPT TWO}", "\N{MATHEMATICAL BOLD DIGIT SEVEN}"),
+        *("9223372036854775808", "-9223372036854775809", "+09223372036854775808"),
+    ],
+)
+def test_numbers_that_javas_parselong_refuses(text: str) -> None:
+    fields = {"offset": text, "group": "G", "delayLevel": "0"}
+    with pytest.raises(ProtocolError, match="offset"):
+        command(json.dumps(fields)).header(ConsumerSendMsgBackRequestHeader)
+    with pytest.raises(ProtocolError, match="offset"):
+        decode_fields(ConsumerSendMsgBackRequestHeader, fields)
+
+
+@pytest.mark.parametrize("level", ["+2147483648", "-02147483649", "1.0"])
+def test_numbers_of_32_bits_have_the_range_of_javas_parseint(level: str) -> None:
+    with pytest.raises(ProtocolError, match="delayLevel"):
+        command(f'{{"offset":"1","group":"G","delayLevel":"{level}"}}').header(
+            ConsumerSendMsgBackRequestHeader
+        )
+
+
+@pytest.mark.parametrize("number", ["1.0", "1e3", "1E3 ", "true"])
+def test_bare_numbers_follow_the_same_rule(number: str) -> None:
+    with pytest.raises(ProtocolError, match="offset"):
+        command(f'{{"group":"G","delayLevel":0,"offset":{number}}}').header(
+            ConsumerSendMsgBackRequestHeader
+        )
 
 
 def test_a_missing_required_field_is_named() -> None:

@@ -9,17 +9,22 @@
 GET needs the role viewer; POST, PUT, PATCH and DELETE need the role operator, unless `@needs`
 declares a different need (see `console.frame.access`). Writes are carried out once per
 `Idempotency-Key`. A gateway error becomes a problem+json response with the status of the error.
+Resources outside a cluster derive from `DeclaredParameters`, as `ClusterResource` does: a query
+parameter that `@extend_schema` does not declare is answered with 400.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
@@ -35,7 +40,41 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-class ClusterResource(IdempotentWrites):
+class DeclaredParameters(APIView):
+    """A resource that refuses unknown query parameters with 400, after the access check.
+
+    The known parameters of a method are the query parameters of its OpenAPI operation. A misspelled
+    parameter therefore never changes the meaning of a request, for example `dryrun=1` of a write.
+    """
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        known = self.known_parameters(request)
+        unknown = [] if known is None else sorted(set(request.query_params) - known)
+        if known is not None and unknown:
+            text = (
+                _("Unknown parameter. Known parameters: %(known)s")
+                % {"known": ", ".join(sorted(known))}
+                if known
+                else _("Unknown parameter. This method has no parameters.")
+            )
+            raise ValidationError({name: [text] for name in unknown})
+
+    def known_parameters(self, request: Request) -> set[str] | None:
+        """Return the declared query parameters; None for a method without a handler (405)."""
+        handler = getattr(self, (request.method or "").lower(), None)
+        if handler is None:
+            return None
+        declared = getattr(handler, "kwargs", {}).get("schema")
+        if declared is None:
+            return set()
+        schema = declared()
+        schema.view, schema.method = self, request.method
+        parameters: Sequence[OpenApiParameter] = schema.get_override_parameters()
+        return {each.name for each in parameters if each.location == OpenApiParameter.QUERY}
+
+
+class ClusterResource(IdempotentWrites, DeclaredParameters):
     """A resource of one cluster; `self.cluster` is the gateway to the cluster."""
 
     cluster: Cluster

@@ -11,9 +11,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError as Invalid
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from console.api.paging import LIMIT_DEFAULT, LIMIT_MAX, read_limit
+from console.api.views import DeclaredParameters
 from console.audit.filters import EXACT, AuditFilter
 from console.audit.models import AuditRow, Result, Via
 from console.audit.views import NUMBER_MAX, read_cursor, row_dict
@@ -59,7 +59,7 @@ MEANINGS = {
 
 
 @needs(Need.ADMIN)
-class AuditList(APIView):
+class AuditList(DeclaredParameters):
     @extend_schema(
         parameters=[
             *(
@@ -99,7 +99,7 @@ class AuditList(APIView):
 
 
 @needs(Need.ADMIN)
-class AuditOne(APIView):
+class AuditOne(DeclaredParameters):
     @extend_schema(responses=AuditRowSerializer)
     def get(self, request: Request, number: int) -> Response:
         """Get one audit row."""

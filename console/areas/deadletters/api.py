@@ -23,6 +23,7 @@ from console.areas.deadletters.requests import filter_of, plan_of
 from console.areas.deadletters.sending import RESEND_ACTION, audit_details, count_results
 from console.areas.deadletters.views import export_response
 from console.audit.recording import audited
+from console.frame.access import Need, needs
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
@@ -130,6 +131,7 @@ class DeadLetterList(ClusterResource):
         )
 
 
+@needs(Need.WRITE)
 class DeadLetterExport(ClusterResource):
     @extend_schema(
         parameters=[

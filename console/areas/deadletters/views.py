@@ -22,6 +22,7 @@ from console.areas.messages.body import view_body
 from console.areas.messages.properties import property_rows
 from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.areas.traces.drawing import Step, steps
+from console.frame.access import Need, needs
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
@@ -188,6 +189,7 @@ def attempts_of(found: Journey, group: str) -> Sequence[Step]:
     return [each for each in steps(found.timeline, {}) if each.is_attempt and each.group == group]
 
 
+@needs(Need.WRITE)
 class ExportView(ClusterPage):
     """Export of matching dead letters."""
 

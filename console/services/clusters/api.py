@@ -7,10 +7,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from console.api.serializers import AnsweredSerializer, FailureSerializer
-from console.api.views import ClusterResource, told_with
+from console.api.views import ClusterResource, DeclaredParameters, told_with
 from console.gateway import gateway
 from console.gateway.brokers.listing import broker_details, broker_rows, name_servers
 from console.gateway.overview import overview
@@ -141,7 +140,7 @@ class SampleSerializer(serializers.Serializer[Any]):
     failures = FailureSerializer(many=True)
 
 
-class ClusterList(APIView):
+class ClusterList(DeclaredParameters):
     """The clusters in the settings of the console; the list sends no request to a cluster."""
 
     @extend_schema(responses=ClusterNameSerializer(many=True))

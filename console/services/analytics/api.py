@@ -30,6 +30,10 @@ PARAMETERS = [
     OpenApiParameter("range", enum=list(SPANS), description=f"{SPAN_DEFAULT} if absent."),
     OpenApiParameter("begin_ms", OpenApiTypes.INT, description="Instead of `range`."),
     OpenApiParameter("end_ms", OpenApiTypes.INT, description="With `begin_ms`; now if absent."),
+    OpenApiParameter(
+        "begin", OpenApiTypes.STR, description="`begin_ms` as local time: `2026-01-31T12:00`."
+    ),
+    OpenApiParameter("end", OpenApiTypes.STR, description="`end_ms` as local time."),
     OpenApiParameter("topic", OpenApiTypes.STR),
     OpenApiParameter("group", OpenApiTypes.STR, description="A consumer group."),
     OpenApiParameter("kind", enum=list(KIND_NUMBERS), description="Message type."),

@@ -27,7 +27,7 @@ def read_flag(request: Request, name: str) -> bool:
     nothing.
     """
     text = request.query_params.get(name)
-    if text in {None, "", "false", "0"}:
+    if text in {None, "false", "0"}:
         return False
     if text in {"true", "1"}:
         return True

@@ -55,6 +55,8 @@ IDEMPOTENCY_KEY = {
     "again: the answer of the first one comes back.",
     "example": "6a7d3d7e-topic-orders",
 }
+#: Sentence in the description of writes without the parameter `dry_run`.
+NO_DRY_RUN = "This write has no dry run: the parameter `dry_run` is refused with 400."
 VERBS = {"get": "get", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
 
 
@@ -80,13 +82,18 @@ class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
 def add_problems(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
-    """Postprocessing hook: add the error responses of every operation."""
+    """Postprocessing hook: add the error responses of every operation, and to writes the
+    idempotency key and the absence of a dry run.
+    """
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas["Problem"] = PROBLEM_SCHEMA
     for operations in result["paths"].values():
         for method, operation in operations.items():
             if method != "get":
-                operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+                parameters = operation.setdefault("parameters", [])
+                if not any(each["name"] == "dry_run" for each in parameters):
+                    operation["description"] = f"{operation.get('description', '')}\n\n{NO_DRY_RUN}"
+                parameters.append(IDEMPOTENCY_KEY)
             statuses = [*COMMON_STATUSES, *(WRITE_STATUSES if method != "get" else ())]
             for code in sorted(statuses):
                 operation["responses"].setdefault(

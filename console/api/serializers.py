@@ -38,6 +38,23 @@ class OutcomesSerializer(serializers.Serializer[Any]):
     outcomes = OutcomeSerializer(many=True)
 
 
+class FieldChangeSerializer(serializers.Serializer[Any]):
+    """A field on one broker; `before` is null for a new object, `after` for a deleted one."""
+
+    broker = serializers.CharField()
+    field = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+
+
+class DryRunSerializer(serializers.Serializer[Any]):
+    """The changes that the same request without `dry_run` would make."""
+
+    name = serializers.CharField()
+    dry_run = serializers.BooleanField()
+    changes = FieldChangeSerializer(many=True)
+
+
 class BodySerializer(serializers.Serializer[Any]):
     """A request body; an unknown field is an error."""
 

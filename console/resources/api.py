@@ -14,12 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
-from console.api.serializers import OutcomesSerializer
+from console.api.serializers import DryRunSerializer, OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.gateway.changes import (
     BrokerOutcome,
+    FieldChange,
     check_unchanged,
     configs_on,
     etag_of,
@@ -76,17 +77,33 @@ class ResourceList(KindResource):
     @classmethod
     def schemas(cls) -> dict[str, Any]:
         request = cls.resource.create_serializer
-        responses = {201: OutcomesSerializer, 207: OutcomesSerializer}
-        return {"post": extend_schema(request=request, responses=responses)}
+        responses = {
+            200: DryRunSerializer,
+            201: OutcomesSerializer,
+            207: OutcomesSerializer,
+        }
+        return {"post": extend_schema(parameters=[DRY_RUN], request=request, responses=responses)}
 
     def post(self, request: Request, cluster: str) -> Response:
-        """Create a resource; 409 when a broker already has the resource."""
+        """Create a resource; 409 when a broker already has the resource.
+
+        With `dry_run`, the response has status 200 and the new settings, and nothing is created.
+        """
         resource = self.resource
         form: Any = resource.create_serializer(data=request.data)
         form.is_valid(raise_exception=True)
         name, settings = form.validated_data["name"], form.settings()
+        brokers = form.validated_data.get("brokers")
+        if read_flag(request, "dry_run"):
+            checked = self.cluster.do(resource.create, name, settings, brokers, dry_run=True)
+            fields = resource.fields_of(resource.new_config(name, settings))
+            lines = [
+                FieldChange(outcome.broker, field, None, value)
+                for outcome in checked
+                for field, value in fields.items()
+            ]
+            return Response(dry_run_body(name, lines))
         with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
-            brokers = form.validated_data.get("brokers")
             outcomes = self.cluster.do(resource.create, name, settings, brokers)
             entry.after = settings
             entry.outcomes(outcomes)
@@ -110,7 +127,7 @@ class ResourceOne(KindResource):
                 responses=OUTCOMES,
             ),
             "delete": extend_schema(
-                parameters=[IF_MATCH, *flags, CONFIRM],
+                parameters=[IF_MATCH, *flags, CONFIRM, DRY_RUN],
                 description=cls.delete_description,
                 responses=OUTCOMES,
             ),
@@ -145,14 +162,27 @@ class ResourceOne(KindResource):
     def delete(self, request: Request, cluster: str, **_names: str) -> Response:
         resource, name = self.resource, self.name
         flags = {flag.name: read_flag(request, flag.name) for flag in resource.delete_flags}
+        etag = expected_etag(request)
+        if read_flag(request, "dry_run"):
+            self.check_delete(request)
+            self.cluster.do(resource.delete, name, expected_etag=etag, dry_run=True, **flags)
+            lines = [
+                FieldChange(ref.name, field, value, None)
+                for ref, config in resource.configs(self.cluster, name)
+                for field, value in resource.fields_of(config).items()
+            ]
+            return Response(dry_run_body(name, lines))
         with audited(request, resource.action("delete"), **self.audit_context()) as entry:
-            check_deletable(cluster, resource.kind, name)
-            clients = self.cluster.ask(resource.impact, name).value.clients
-            check_confirmed(name, request.query_params.get("confirm"), clients)
-            etag = expected_etag(request)
+            self.check_delete(request)
             outcomes = self.cluster.do(resource.delete, name, expected_etag=etag, **flags)
             entry.outcomes(outcomes)
         return self.changed(name, outcomes)
+
+    def check_delete(self, request: Request) -> None:
+        """Raise the problem of a protected resource, or of connected clients without `confirm`."""
+        check_deletable(self.cluster.name, self.resource.kind, self.name)
+        clients = self.cluster.ask(self.resource.impact, self.name).value.clients
+        check_confirmed(self.name, request.query_params.get("confirm"), clients)
 
     def audit_context(self) -> dict[str, Any]:
         """Target and present state of the resource, for the audit entry."""
@@ -212,6 +242,7 @@ class BulkDelete(KindResource):
     verbs = {"post": "delete-many"}
 
     @extend_schema(
+        parameters=[DRY_RUN],
         request=bulk.DeleteNamesSerializer,
         responses={200: bulk.BulkSerializer, 207: bulk.BulkSerializer},
     )
@@ -220,7 +251,7 @@ class BulkDelete(KindResource):
         form = bulk.DeleteNamesSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         names = form.validated_data["names"]
-        if form.validated_data["dry_run"]:
+        if form.validated_data["dry_run"] or read_flag(request, "dry_run"):
             return Response(bulk.body(deletion.preview(self.cluster, self.resource, names)))
         confirmed = form.validated_data.get("confirm") == len(set(names))
         results = deletion.delete_all(
@@ -238,7 +269,11 @@ class BulkUpdate(KindResource):
     @classmethod
     def schemas(cls) -> dict[str, Any]:
         responses = {200: bulk.BulkSerializer, 207: bulk.BulkSerializer}
-        return {"post": extend_schema(request=cls.names_serializer, responses=responses)}
+        return {
+            "post": extend_schema(
+                parameters=[DRY_RUN], request=cls.names_serializer, responses=responses
+            )
+        }
 
     def post(self, request: Request, cluster: str) -> Response:
         """Change several resources. A dry run lists the resources that cannot be changed."""
@@ -247,7 +282,7 @@ class BulkUpdate(KindResource):
         form.is_valid(raise_exception=True)
         names, settings = form.validated_data["names"], form.settings()
         brokers = form.validated_data.get("brokers")
-        if form.validated_data["dry_run"]:
+        if form.validated_data["dry_run"] or read_flag(request, "dry_run"):
             return Response(bulk.body(bulk.dry_run(bulk.apply_each(names, self.check))))
 
         def update(name: str) -> Sequence[BrokerOutcome]:

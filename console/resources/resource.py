@@ -55,11 +55,14 @@ class Resource:
     configs: Callable[[Cluster, str], Configs]
     #: Impact of a deletion; `.clients` is the number of connected clients.
     impact: Question[[str], Any]
-    #: Arguments: name, settings, broker names or None for all.
+    #: Arguments: name, settings, broker names or None for all; `dry_run` only checks.
     create: Command[..., Outcomes]
+    #: Configuration of a new resource; arguments: name, settings.
+    new_config: Callable[[str, Any], Any]
     #: Arguments: name, settings, broker names or None for all, expected ETag or None.
     update: Command[..., Outcomes]
-    #: Arguments: name, `expected_etag`, and a keyword per flag of `delete_flags`.
+    #: Arguments: name, `expected_etag`, a keyword per flag of `delete_flags`. `dry_run` only
+    #: checks.
     delete: Command[..., Outcomes]
     #: Differences between configurations and settings, by broker and field.
     differences: Callable[[Configs, Any], Sequence[FieldChange]]

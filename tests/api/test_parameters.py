@@ -1,4 +1,4 @@
-"""Query parameters of all operations: unknown ones are refused."""
+"""Query parameters of all operations: unknown ones are refused, `dry_run` changes nothing."""
 
 import re
 from typing import Any
@@ -10,10 +10,30 @@ from drf_spectacular.generators import SchemaGenerator
 from knox.models import AuthToken
 from pytest_django import Settings
 
+from console.audit.models import AuditRow
 from tests.api.conftest import API, Api, browser
 from tests.support.cluster import Cluster
 
 UNKNOWN = "no_such_parameter"
+#: Writes without a dry run: of the console's own data, starts of jobs and exports, reads by POST,
+#: and the direct delivery, whose result only the consumer knows.
+WITHOUT_DRY_RUN = {
+    "dlq/{group}/discard",
+    "dlq/{group}/restore",
+    "dlq/{group}/messages/{offset_msg_id}/try",
+    "exports",
+    "topics/{name}/protection",
+    "groups/{name}/protection",
+    "jobs",
+    "jobs/{number}/cancel",
+    "jobs/{number}/continue",
+    "jobs/{number}/pause",
+    "jobs/{number}/resume",
+    "messages/exports",
+    "messages:test-filter",
+    "saved-views",
+    "saved-views/{id}",
+}
 pytestmark = pytest.mark.must_beat(28)
 
 
@@ -77,3 +97,57 @@ def test_an_export_of_dead_letters_needs_the_role_of_exports(
     assert Api(reader)("get", "/dlq/nosuch/export").status_code == 403
     assert Api(operator)("get", "/dlq/nosuch/export").status_code == 404
     assert browser(reader).get("/clusters/local/dlq/nosuch/export/").status_code == 403
+
+
+def test_every_write_to_a_cluster_has_a_dry_run() -> None:
+    without = set()
+    for method, path, operation in operations():
+        if method != "get" and "dry_run" not in query_parameters(operation):
+            without.add(path.removeprefix("/api/v1/clusters/{cluster}/"))
+            assert "no dry run" in operation["description"], path
+    assert without == WITHOUT_DRY_RUN
+
+
+@pytest.mark.parametrize("kind", ["topics", "groups"])
+def test_a_dry_run_of_a_creation_creates_nothing(kind: str, api: Api) -> None:
+    answer = api("post", f"/{kind}?dry_run=1", {"name": "planned"})
+    assert answer.status_code == 200, answer.content
+    body = answer.json()
+    assert (body["name"], body["dry_run"]) == ("planned", True)
+    assert {(each["broker"], each["before"]) for each in body["changes"]} == {("broker-a", None)}
+    api.get(f"/{kind}/planned", 404)
+    assert not AuditRow.objects.exists()
+    assert api("post", f"/{kind}?dry_run", {"name": "planned"}).status_code == 400
+    api.get(f"/{kind}/planned", 404)
+    assert api("post", f"/{kind}", {"name": "planned"}).status_code == 201
+    assert api("post", f"/{kind}?dry_run=1", {"name": "planned"}).status_code == 409
+
+
+@pytest.mark.parametrize("kind", ["topics", "groups"])
+def test_a_dry_run_of_a_deletion_deletes_nothing(kind: str, api: Api) -> None:
+    api("post", f"/{kind}", {"name": "kept"})
+    written = AuditRow.objects.count()
+    answer = api("delete", f"/{kind}/kept?dry_run=1")
+    assert answer.status_code == 200, answer.content
+    changes = answer.json()["changes"]
+    assert {(each["broker"], each["after"]) for each in changes} == {("broker-a", None)}
+    many = api("post", f"/{kind}:delete?dry_run=1", {"names": ["kept"]}).json()
+    assert [each["result"] for each in many["results"]] == ["would"]
+    api.get(f"/{kind}/kept")
+    assert AuditRow.objects.count() == written
+    assert api("delete", f"/{kind}/kept?dry_run=1", **{"If-Match": '"old"'}).status_code == 412
+    api("put", f"/{kind}/kept/protection")
+    assert api("delete", f"/{kind}/kept?dry_run=1").status_code == 409
+    assert api("delete", f"/{kind}/no-such?dry_run=1").status_code == 404
+
+
+def test_a_dry_run_of_a_bulk_change_and_of_a_message_changes_nothing(api: Api) -> None:
+    api("post", "/topics", {"name": "kept"})
+    body = {"names": ["kept"], "perm": 4}
+    assert api("post", "/topics:update?dry_run=1", body).json()["results"][0]["result"] == "would"
+    assert [each["perm"] for each in api.get("/topics/kept")["configs"]] == [6]
+    answer = api("post", "/messages?dry_run=1", {"topic": "kept", "body": "x"})
+    assert (answer.status_code, answer.json()) == (200, {"items": []})
+    assert api.get("/messages?topic=kept")["total"] == 0
+    draft = {"topic": "kept", "body": "x", "queue": "broker-a:99"}
+    assert api("post", "/messages?dry_run=1", draft).status_code == 404

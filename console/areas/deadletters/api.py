@@ -14,6 +14,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.flags import read_flag
 from console.api.paging import read_limit
 from console.api.views import ClusterResource, told_with
 from console.areas.deadletters import serializers, states
@@ -188,7 +189,7 @@ class DeadLetterResend(ClusterResource):
         """Resend dead letters. 200 when all were sent, 207 when some failed or were skipped."""
         asked = serializers.ResendRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        wish, dry_run = asked.validated_data, read_dry_run(request)
+        wish, dry_run = asked.validated_data, read_flag(request, "dry_run")
         plan, again = plan_of(wish, dry_run=dry_run), wish["again"]
         ids = self._ids(group, wish)
         if plan.edit.body is not None and len(ids) > 1:
@@ -274,13 +275,3 @@ def read_ids(request: Request) -> list[str]:
     asked = serializers.IdsSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     return [each.upper() for each in asked.validated_data["ids"]]
-
-
-def read_dry_run(request: Request) -> bool:
-    """The `dry_run` parameter. An invalid value is rejected, so that a typo resends nothing."""
-    text = request.query_params.get("dry_run")
-    if text in {None, "", "false", "0"}:
-        return False
-    if text in {"true", "1"}:
-        return True
-    raise ValidationError({"dry_run": [_("Expected true or false.")]})

@@ -11,10 +11,10 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.flags import read_flag
 from console.api.paging import read_limit
 from console.api.views import ClusterResource
 from console.areas.deadletters import replays, serializers
-from console.areas.deadletters.api import read_dry_run
 from console.areas.deadletters.models import Replay
 from console.areas.deadletters.replaying import START_ACTION, replay_of
 from console.areas.deadletters.requests import filter_of, plan_of
@@ -72,7 +72,7 @@ class ReplayList(ClusterResource):
         wish = dict(asked.validated_data)
         rate = wish.pop("rate")
         plan_of(wish)
-        if read_dry_run(request):
+        if read_flag(request, "dry_run"):
             wanted = filter_of(self.cluster.name, group, wish.get("filter") or {})
             counted = self.cluster.ask(count, group, wanted).value
             return Response(serializers.ReplayCountSerializer(counted).data)

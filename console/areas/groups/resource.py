@@ -22,6 +22,7 @@ from console.gateway.groups.changes import (
     delete_group,
     differences,
     group_impact,
+    new_config,
     update_group,
 )
 from console.gateway.groups.listing import group_settings
@@ -59,6 +60,7 @@ GROUP = Resource(
     configs=configs,
     impact=group_impact,
     create=create_group,
+    new_config=new_config,
     update=update_group,
     delete=delete_group,
     differences=differences,

@@ -8,6 +8,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.flags import DRY_RUN, read_flag
 from console.api.serializers import BodySerializer
 from console.areas.messages.api import MessageList
 from console.areas.messages.drafts import (
@@ -103,8 +104,9 @@ class Messages(MessageList):
     actions = {"post": "message.send"}
 
     @extend_schema(
+        parameters=[DRY_RUN],
         request=DraftSerializer,
-        responses={201: SentListSerializer},
+        responses={200: SentListSerializer, 201: SentListSerializer},
         examples=[
             OpenApiExample(
                 "in order",
@@ -120,7 +122,11 @@ class Messages(MessageList):
         ],
     )
     def post(self, request: Request, cluster: str) -> Response:
-        """Send a message, once or several times."""
+        """Send a message, once or several times.
+
+        With `dry_run`, the message is checked against the topic and its queues and nothing is sent:
+        status 200 with an empty list.
+        """
         serializer = DraftSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
@@ -129,6 +135,9 @@ class Messages(MessageList):
         except ValueError as wrong:
             raise ValidationError({"body": [str(wrong)]}) from wrong
         draft = draft_of(fields, body=body, keys=fields["keys"])
+        if read_flag(request, "dry_run"):
+            self.cluster.do(send, draft, dry_run=True)
+            return Response({"items": []})
         with audited(request, "message.send", cluster=cluster, target=draft.topic) as entry:
             sent = self.cluster.do(send, draft)
             entry.after = audit_summary(draft, sent)

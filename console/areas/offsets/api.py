@@ -12,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.flags import read_flag
 from console.api.serializers import AnsweredSerializer, BodySerializer, OutcomeSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.areas.messages.forms import TOPIC_CHARS_MAX
@@ -34,6 +35,10 @@ TIMESTAMP_MAX = 2**53
 BROKER_CHARS_MAX = 255
 QUEUE_ID_MAX = 2**31 - 1
 RESETS_SHOWN = 50
+
+PLAN_ONLY = OpenApiParameter(
+    "dry_run", OpenApiTypes.BOOL, description="Return the plan without a reset."
+)
 
 
 class QueuePositionSerializer(serializers.Serializer[Any]):
@@ -231,9 +236,7 @@ class OffsetList(ClusterResource):
     @extend_schema(
         parameters=[
             IF_MATCH,
-            OpenApiParameter(
-                "dry_run", OpenApiTypes.BOOL, description="Return the plan without a reset."
-            ),
+            PLAN_ONLY,
         ],
         request=ResetRequestSerializer,
         responses={200: PlanSerializer, 201: PlanSerializer, 207: PlanSerializer},
@@ -263,7 +266,7 @@ class OffsetList(ClusterResource):
         asked = ResetRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         self.cluster.ask(group_settings, group)
-        if _is_dry_run(request):
+        if read_flag(request, "dry_run"):
             planned = self.cluster.ask(plan, group, asked.reset_request).value
             return Response(plan_body(planned, dry_run=True), headers={"ETag": f'"{planned.etag}"'})
         row, planned, outcomes = execute_reset(
@@ -311,10 +314,17 @@ class ResetOne(ClusterResource):
 class ResetUndo(ClusterResource):
     actions = {"post": UNDO_ACTION}
 
-    @extend_schema(request=None, responses={201: PlanSerializer, 207: PlanSerializer})
+    @extend_schema(
+        parameters=[PLAN_ONLY],
+        request=None,
+        responses={200: PlanSerializer, 201: PlanSerializer, 207: PlanSerializer},
+    )
     def post(self, request: Request, cluster: str, group: str, number: int) -> Response:
         """Restore the offsets from before this reset; 409 when the reset is already undone."""
         row = reset_of(self.cluster.name, group, number)
+        if read_flag(request, "dry_run"):
+            planned = self.cluster.ask(plan, group, undo_request(row)).value
+            return Response(plan_body(planned, dry_run=True), headers={"ETag": f'"{planned.etag}"'})
         undone, planned, outcomes = execute_reset(
             request, self.cluster, group, undo_request(row), undoes=row
         )
@@ -365,13 +375,3 @@ def reset_body(row: OffsetReset) -> dict[str, Any]:
         "by": row.by.get_username() if row.by else None,
         "at": row.at,
     }
-
-
-def _is_dry_run(request: Request) -> bool:
-    """The `dry_run` parameter. Strict: an unknown value must not start a reset."""
-    text = request.query_params.get("dry_run")
-    if text in {None, "", "false", "0"}:
-        return False
-    if text in {"true", "1"}:
-        return True
-    raise ValidationError({"dry_run": [_("Expected true or false.")]})

@@ -15,6 +15,7 @@ from console.gateway.changes import (
     brokers_named,
     check_unchanged,
     etag_of,
+    outcomes,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import AlreadyExists, NotAllowedNow
@@ -94,8 +95,13 @@ async def create_group(
     name: str,
     settings: GroupSettings,
     brokers: Sequence[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the group on the named brokers (default: all); AlreadyExists when it exists there."""
+    """Create the group on the named brokers (default: all); AlreadyExists when it exists there.
+
+    With `dry_run`, the command only checks, and returns the brokers that would get the group.
+    """
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
@@ -109,7 +115,9 @@ async def create_group(
                 brokers=", ".join(taken),
             )
         )
-    config = settings.on(SubscriptionGroupConfig(group_name=name))
+    if dry_run:
+        return outcomes(refs, ())
+    config = new_config(name, settings)
     return await apply_change(
         session, refs, lambda ref: session.admin.create_group(ref.addr, config)
     )
@@ -139,14 +147,20 @@ async def delete_group(
     *,
     dead_letters: bool = False,
     expected_etag: str | None = None,
+    dry_run: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
-    """Delete the group with offsets and retry topic; with `dead_letters` also the DLQ topic."""
+    """Delete the group with offsets and retry topic; with `dead_letters` also the DLQ topic.
+
+    With `dry_run`, the command only checks, and returns the brokers that have the group.
+    """
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     if is_system_group(name):
         raise NotAllowedNow(
             format_lazy(_("“{group}” is a group of the system itself."), group=name)
         )
+    if dry_run:
+        return outcomes(held, ())
     results = await apply_change(
         session, held, lambda ref: session.admin.delete_group(ref.addr, name)
     )
@@ -169,6 +183,11 @@ def merge_outcomes(
         if before is None or before.error is None:
             merged[outcome.addr] = outcome
     return tuple(merged.values())
+
+
+def new_config(name: str, settings: GroupSettings) -> SubscriptionGroupConfig:
+    """Return the configuration of a new group: the settings over the defaults."""
+    return settings.on(SubscriptionGroupConfig(group_name=name))
 
 
 def differences(

@@ -134,13 +134,19 @@ async def send_choices(session: ClusterSession, topic: str) -> Partial[SendChoic
 
 
 @command(deadline_ms=SEND_DEADLINE_MS)
-async def send(session: ClusterSession, draft: Draft) -> tuple[Sent, ...]:
-    """Send the messages; return one entry each. After an error, earlier messages are stored."""
+async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) -> tuple[Sent, ...]:
+    """Send the messages; return one entry each. After an error, earlier messages are stored.
+
+    With `dry_run`, the command only checks the draft against the topic, and returns no entry.
+    """
     check(draft)
     queues = _writable(draft.topic, await _route(session, draft.topic))
     queue = _chosen(draft, queues)
     if draft.deliver_ms is not None:
         await _check_timer(session, queues)
+    if dry_run:
+        message_of(draft)
+        return ()
     hooks = [TraceHook()] if draft.trace else []
     settings = ProducerSettings(retry_times=0)  # a retry could store the message twice
     if draft.type is MessageType.TRANSACTION:

@@ -104,8 +104,13 @@ async def create_topic(
     name: str,
     settings: TopicSettings,
     brokers: Sequence[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
-    """Create the topic on the named brokers (default: all); AlreadyExists when it exists there."""
+    """Create the topic on the named brokers (default: all); AlreadyExists when it exists there.
+
+    With `dry_run`, the command only checks, and returns the brokers that would get the topic.
+    """
     refs = brokers_named(await masters(session), brokers)
     if not refs:
         raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
@@ -119,7 +124,9 @@ async def create_topic(
                 brokers=", ".join(taken),
             )
         )
-    config = settings.on(TopicConfig(topic_name=name, read_queue_nums=8, write_queue_nums=8))
+    if dry_run:
+        return outcomes(refs, ())
+    config = new_config(name, settings)
     return await apply_change(
         session, refs, lambda ref: session.admin.create_topic(ref.addr, config)
     )
@@ -144,9 +151,16 @@ async def update_topic(
 
 @command()
 async def delete_topic(
-    session: ClusterSession, name: str, expected_etag: str | None = None
+    session: ClusterSession,
+    name: str,
+    expected_etag: str | None = None,
+    *,
+    dry_run: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
-    """Delete the topic on the brokers, then the route on the name servers."""
+    """Delete the topic on the brokers, then the route on the name servers.
+
+    With `dry_run`, the command only checks, and returns the brokers that have the topic.
+    """
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     own = own_names((await session.ask(cluster_map)).value)
@@ -155,6 +169,8 @@ async def delete_topic(
             format_lazy(_("“{topic}” is a topic of the system itself."), topic=name),
             hint=_("Brokers cannot work without it, and would make it again."),
         )
+    if dry_run:
+        return outcomes(held, ())
     return await remove_topic(session, name, list(held))
 
 
@@ -168,6 +184,11 @@ async def remove_topic(
     if not failures:
         await session.admin.delete_topic_in_namesrv(name)
     return outcomes(refs, failures)
+
+
+def new_config(name: str, settings: TopicSettings) -> TopicConfig:
+    """Return the configuration of a new topic: the settings over the defaults."""
+    return settings.on(TopicConfig(topic_name=name, read_queue_nums=8, write_queue_nums=8))
 
 
 def differences(

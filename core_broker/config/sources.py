@@ -5,12 +5,11 @@ known key, because RocketMQ ignores them. Keys without effect are warned about w
 differs from the default: a file that a broker has written back contains every key.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
 from pathlib import Path
 
-from core_broker.config.assignments import Assignment, nearest_key
+from core_broker.config.assignments import Assignment, Suggestions
 from core_broker.config.broker import BrokerConfig
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.property_files import parse_properties
@@ -45,6 +44,7 @@ def from_file(
         problems.append(option.problem(f"a readable settings file ({reason})"))
         return []
     known = kind.keys()
+    suggestions = Suggestions(known)
     assignments: list[Assignment] = []
     useless: list[str] = []
     for entry in parse_properties(text):
@@ -52,7 +52,7 @@ def from_file(
         if entry.key in known or refusal(entry.key, entry.value):
             assignments.append(assignment)
         elif entry.key not in KEYS_WITHOUT_EFFECT and entry.key not in REFUSED_KEYS:
-            nearest = nearest_key(entry.key, known)
+            nearest = suggestions.nearest(entry.key)
             warnings.append(_unknown(assignment.location, entry.key, nearest))
         if _is_useless(kind, entry.key, entry.value):
             useless.append(entry.key)
@@ -68,6 +68,7 @@ def from_environment(
     own = {_plain(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
     others = {_plain(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
     others |= {_plain(name) for name in KEYS_WITHOUT_EFFECT} | _OTHER_VARIABLES
+    suggestions = Suggestions(own)
     assignments: list[Assignment] = []
     useless = [variable for variable in _JAVA_VARIABLES if environ.get(variable)]
     for variable in sorted(environ):
@@ -80,8 +81,8 @@ def from_environment(
             if _is_useless(kind, own[plain], value):
                 useless.append(variable)
         elif plain not in others:
-            close = difflib.get_close_matches(plain, own, 1)
-            warnings.append(_unknown("environment", variable, own[close[0]] if close else ""))
+            nearest = suggestions.nearest(plain)
+            warnings.append(_unknown("environment", variable, own.get(nearest, "")))
     warnings.extend(f"environment: {variable} has no effect here" for variable in useless)
     return assignments
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from core_broker.config.assignments import Assignment, nearest_key
+from core_broker.config.assignments import Assignment, Suggestions
 from core_broker.config.conversion import typed_values
 from core_broker.config.property_files import parse_properties
 from core_broker.config.settings import Settings
@@ -27,6 +27,7 @@ def updated_settings(config: C, text: str) -> C:
     current = dict(config.items())
     updatable = config.updatable_keys()
     no_effect = config.no_effect_keys()
+    suggestions = Suggestions(updatable)
     problems: list[SettingProblem] = []
     assignments: list[Assignment] = []
     for entry in parse_properties(text):
@@ -41,8 +42,7 @@ def updated_settings(config: C, text: str) -> C:
         elif advice := refusal(entry.key, entry.value):
             problems.append(assignment.problem(advice))
         elif entry.key not in known and entry.key not in _ACCEPTED:
-            nearest = nearest_key(entry.key, updatable)
-            problems.append(assignment.problem("a known key", nearest))
+            problems.append(assignment.problem("a known key", suggestions.nearest(entry.key)))
     values = typed_values(config, assignments, problems)
     if problems:
         raise SettingsError(problems)

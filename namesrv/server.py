@@ -45,7 +45,11 @@ class NameServer:
         self.port = 0
         self.readiness = Readiness()
         self.side_port: SidePort | None = None
-        key_values = load_key_values(Path(config.kv_config_path))
+        key_values = load_key_values(
+            Path(config.kv_config_path),
+            value_bytes_max=config.max_kv_value_size,
+            table_bytes_max=config.max_kv_table_size,
+        )
         self._settings = SettingsProcessor(config, key_values, self.routes.invalidate)
         routes = RouteProcessor(
             self.routes, key_values, lambda: self._settings.config, monotonic_ms
@@ -143,3 +147,5 @@ class NameServer:
         yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
         requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
         yield Family("rocketmq_namesrv_requests_total", requests)
+        refused = [({"request_code": str(code)}, n) for code, n in self._settings.refused.items()]
+        yield Family("rocketmq_namesrv_refused_changes_total", refused)

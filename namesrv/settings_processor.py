@@ -1,12 +1,13 @@
 """Request codes of the key-value store and of the name server's settings.
 
 The response to a change is sent after the change is on disk. When the write fails, the change stays
-in memory, and the response reports the failed write.
+in memory, and the response reports the failed write. A change above a limit is refused before any
+work on it.
 """
 
-import asyncio
-import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from core_broker.config import NamesrvConfig
@@ -24,10 +25,12 @@ from core_broker.remoting.headers.cluster import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from namesrv.kv import AtomicFile, KeyValues
+from namesrv.kv import ORDER_TOPIC_NAMESPACE, KeyValues
 from namesrv.route_processor import Handler
+from namesrv.saving import SavedFile
 
-log = logging.getLogger(__name__)
+#: Maximum size of the body of UPDATE_NAMESRV_CONFIG (318), bytes.
+UPDATE_BODY_BYTES_MAX = 16 * 1024
 
 
 class SettingsProcessor:
@@ -39,9 +42,10 @@ class SettingsProcessor:
         self.config = config
         self._on_change = on_change
         self._key_values = key_values
-        self._key_value_file = AtomicFile(Path(config.kv_config_path))
-        self._config_file = AtomicFile(Path(config.config_store_path))
-        self._saving: set[asyncio.Task[None]] = set()
+        self._key_value_file = SavedFile(Path(config.kv_config_path), key_values.to_json)
+        self._config_file = SavedFile(Path(config.config_store_path), self._properties)
+        #: Refused changes by request code.
+        self.refused: Counter[int] = Counter()
         self.handlers: dict[int, Handler] = {
             RequestCode.PUT_KV_CONFIG: self.put_key_value,
             RequestCode.GET_KV_CONFIG: self.get_key_value,
@@ -53,13 +57,16 @@ class SettingsProcessor:
 
     async def drain(self) -> None:
         """Wait until every accepted change is on disk."""
-        await asyncio.gather(*self._saving)
+        await self._key_value_file.drain()
+        await self._config_file.drain()
 
     def put_key_value(self, connection: Connection, request: RemotingCommand) -> None:
         """100: add or overwrite a key."""
         header = request.header(PutKVConfigRequestHeader)
-        self._key_values.put(header.namespace, header.key, header.value)
-        self._save(connection, request, self._key_value_file, self._key_values.to_json())
+        with self._counted_refusal(request.code):
+            self._key_value_file.check_capacity()
+            self._key_values.put(header.namespace, header.key, header.value)
+        self._key_values_changed(connection, request, header.namespace)
 
     def get_key_value(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """101: read a key."""
@@ -75,8 +82,10 @@ class SettingsProcessor:
     def delete_key_value(self, connection: Connection, request: RemotingCommand) -> None:
         """102: remove a key if present."""
         header = request.header(DeleteKVConfigRequestHeader)
+        with self._counted_refusal(request.code):
+            self._key_value_file.check_capacity()
         self._key_values.delete(header.namespace, header.key)
-        self._save(connection, request, self._key_value_file, self._key_values.to_json())
+        self._key_values_changed(connection, request, header.namespace)
 
     def list_namespace(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """219: read all keys of a namespace."""
@@ -92,6 +101,14 @@ class SettingsProcessor:
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | None:
         """318: update settings of the running name server, all or none, and write the file."""
+        with self._counted_refusal(request.code):
+            if len(request.body) > UPDATE_BODY_BYTES_MAX:
+                raise RequestRefused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"the body has {len(request.body)} bytes, the limit of an update is "
+                    f"{UPDATE_BODY_BYTES_MAX}; send only the changed keys",
+                )
+            self._config_file.check_capacity()
         text = request.body.decode("utf-8", "replace")
         black_list = self.config.config_black_list.split(";")
         if any(entry.key in black_list for entry in parse_properties(text)):
@@ -100,32 +117,28 @@ class SettingsProcessor:
             self.config = updated_settings(self.config, text)
         except SettingsError as error:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        self._save(connection, request, self._config_file, self.config.to_properties().encode())
+        self._on_change()
+        self._config_file.answer_when_saved(connection, request)
         return None
 
     def get_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """319: all settings as `key=value` lines."""
-        return RemotingCommand.response(body=self.config.to_properties().encode())
+        return RemotingCommand.response(body=self._properties())
 
-    def _save(
-        self, connection: Connection, request: RemotingCommand, file: AtomicFile, content: bytes
+    def _properties(self) -> bytes:
+        return self.config.to_properties().encode()
+
+    def _key_values_changed(
+        self, connection: Connection, request: RemotingCommand, namespace: str
     ) -> None:
-        self._on_change()
-        task = asyncio.get_running_loop().create_task(
-            _save_and_answer(connection, request, file, content)
-        )
-        self._saving.add(task)
-        task.add_done_callback(self._saving.discard)
+        if namespace == ORDER_TOPIC_NAMESPACE:  # routes contain no other namespace
+            self._on_change()
+        self._key_value_file.answer_when_saved(connection, request)
 
-
-async def _save_and_answer(
-    connection: Connection, request: RemotingCommand, file: AtomicFile, content: bytes
-) -> None:
-    try:
-        await file.save(content)
-    except OSError as error:
-        log.exception("%s cannot be written", file.path)
-        remark = f"changed in memory only: {file.path} cannot be written ({error.strerror})"
-        connection.answer(request, RemotingCommand.response(ResponseCode.SYSTEM_ERROR, remark))
-        return
-    connection.answer(request, RemotingCommand.response())
+    @contextmanager
+    def _counted_refusal(self, code: int) -> Iterator[None]:
+        try:
+            yield
+        except RequestRefused:
+            self.refused[code] += 1
+            raise

@@ -39,3 +39,7 @@ class NamesrvConfig(Settings):
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.
     return_order_topic_config_to_broker: bool = key(True, updatable=True)
     scan_not_active_broker_interval: int = key(10_000, low=1)
+
+    # Gantry's own: limits of the key-value table, bytes.
+    max_kv_value_size: int = key(64 * 1024, low=1, high=INT_MAX)
+    max_kv_table_size: int = key(4 * 1024 * 1024, low=1, high=INT_MAX)

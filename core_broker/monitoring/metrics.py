@@ -41,6 +41,7 @@ METRIC_HELP = {
     "rocketmq_namesrv_brokers": "Brokers registered",
     "rocketmq_namesrv_topics": "Topics with a route",
     "rocketmq_namesrv_requests_total": "Requests answered",
+    "rocketmq_namesrv_refused_changes_total": "Changes of key-values or settings above a limit",
     "rocketmq_namesrv_connections": "Open connections",
 }
 

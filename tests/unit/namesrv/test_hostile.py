@@ -9,9 +9,9 @@ from core_broker.config import NamesrvConfig
 from core_broker.errors import GantryError
 from core_broker.remoting.bodies import MASTER_ID, DataVersion, TopicConfig
 from core_broker.remoting.command import RemotingCommand
-from namesrv.kv import KeyValues
 from namesrv.route_processor import RouteProcessor
 from namesrv.routes import BROKER_EXPIRY_MS, BrokerIdentity, LiveBroker, RouteTable
+from tests.unit.namesrv.key_values import key_values
 
 FIELDS = (
     *("brokerName", "brokerAddr", "clusterName", "cluster", "brokerId", "haServerAddr", "topic"),
@@ -51,7 +51,7 @@ def test_any_request_is_answered_or_refused(
     data: st.DataObject, fields: dict[str, str], body: bytes, version: int
 ) -> None:
     table = RouteTable()
-    processor = RouteProcessor(table, KeyValues(), NamesrvConfig, lambda: 0)
+    processor = RouteProcessor(table, key_values(), NamesrvConfig, lambda: 0)
     handler: Any = processor.handlers[data.draw(st.sampled_from(sorted(processor.handlers)))]
     request = RemotingCommand.request(0, fields, body)
     request.version = version

@@ -16,7 +16,7 @@ from console.launcher.options import BROKER_PORT, NAMESRV_PORT, Options
 
 VIP_DISTANCE = 2  # the VIP port of a RocketMQ broker is listenPort - 2
 NAMESRV_HTTP_PORT = 5558
-BROKER_HTTP_PORT = 5557
+BROKER_HTTP_PORT = 5559
 FREE_PORT_TRIES = 50
 
 

@@ -21,8 +21,8 @@ BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
 PERM_READ_WRITE = 6
 #: Delays of the levels 1 to 18.
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-#: TCP port of the broker's HTTP side listener.
-BROKER_HTTP_PORT = 5557
+#: TCP port of the broker's HTTP side listener; Apache's rocketmq-exporter listens on 5557.
+BROKER_HTTP_PORT = 5559
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
+from console.launcher import ports
 from core_broker.config import BrokerConfig, NamesrvConfig, java_key
 
 
@@ -35,6 +36,13 @@ def test_keys_have_rocketmqs_spelling() -> None:
 )
 def test_broker_defaults_are_those_of_4_9_8(key: str, value: str) -> None:
     assert dict(BrokerConfig().items())[key] == value
+
+
+def test_side_ports_leave_the_port_of_apaches_exporter_free() -> None:
+    """Port 5557 is the default of Apache's rocketmq-exporter, which may run on the same machine."""
+    side_ports = {BrokerConfig().http_port, NamesrvConfig().http_port}
+    assert side_ports == {5559, 5558}
+    assert (ports.BROKER_HTTP_PORT, ports.NAMESRV_HTTP_PORT) == (5559, 5558)
 
 
 def test_properties_text_has_one_line_for_every_key() -> None:

@@ -11,7 +11,7 @@ from console.launcher.service import Service
 from console.launcher.services import Plan, RedisPlan
 
 PORTS = Ports(
-    namesrv=9876, namesrv_http=5558, broker=10911, broker_http=5557, console=8082, redis=6380
+    namesrv=9876, namesrv_http=5558, broker=10911, broker_http=5559, console=8082, redis=6380
 )
 EMBEDDED = RedisPlan(url="redis://:pw@127.0.0.1:6380/0", server=Path("/bin/true"), password="pw")
 ELSEWHERE = RedisPlan(url="redis://elsewhere:6379/0")

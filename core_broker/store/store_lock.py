@@ -1,5 +1,10 @@
-"""The lock on a store folder: byte 0 of the file `lock`, as RocketMQ locks it."""
+"""The lock on a store folder: the folder, and byte 0 of the file `lock`, as RocketMQ locks it.
 
+The lock on the file excludes Java brokers. The lock on the folder excludes a second Gantry broker
+also after the removal of the file, when the second broker would create and lock another file.
+"""
+
+import errno
 import fcntl
 import os
 import struct
@@ -26,20 +31,40 @@ class DiskLock:
     """A lock that ends with the process. Raises StoreLocked when another holder exists."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fds = [os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
-            _lock_first_byte(self._fd)
-        except OSError as error:
+            _lock_folder(self._fds[0])
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fds.append(file)
+            try:
+                _lock_first_byte(file)
+            except OSError as error:
+                raise StoreLocked(str(path.parent)) from error
+            os.ftruncate(file, 0)
+            os.pwrite(file, LOCK_TEXT, 0)
+        except BlockingIOError as error:
             self.release()
             raise StoreLocked(str(path.parent)) from error
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, LOCK_TEXT, 0)
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Release the lock."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        while self._fds:
+            os.close(self._fds.pop())
+
+
+def _lock_folder(fd: int) -> None:
+    """Raise BlockingIOError when another holder has the folder locked.
+
+    Network file systems may refuse locks on folders; there the lock on the file must suffice.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
 
 
 def _lock_first_byte(fd: int) -> None:

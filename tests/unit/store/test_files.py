@@ -141,6 +141,29 @@ def test_a_second_store_of_this_process_is_refused(files: DiskFiles, tmp_path: P
     files.lock(tmp_path / "lock").release()
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_removing_the_lock_file_does_not_unlock_the_folder(
+    files: DiskFiles, tmp_path: Path, is_replaced: bool
+) -> None:
+    lock = files.lock(tmp_path / "lock")
+    (tmp_path / "lock").unlink()
+    if is_replaced:
+        (tmp_path / "lock").write_bytes(b"lock")
+    with pytest.raises(StoreLocked, match="in use by another broker"):
+        files.lock(tmp_path / "lock")
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from core_broker.store.store_lock import DiskLock\n"
+        "DiskLock(Path(sys.argv[1]))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "lock")]
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "StoreLocked" in second.stderr
+    lock.release()
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def test_another_process_sees_the_lock_as_java_would(files: DiskFiles, tmp_path: Path) -> None:
     lock = files.lock(tmp_path / "lock")
     program = (

@@ -76,6 +76,11 @@ def test_the_preview_is_what_happens_and_undo_goes_back(
     assert offsets(api, behind) == new
     check = api.get(f"{behind.path}/resets/{answer.json()['reset']}")
     assert (check["moved"], check["may_undo"]) == (True, True)
+    before = offsets(api, behind)
+    planned = api("post", f"{behind.path}/resets/{check['id']}/undo?dry_run=1")
+    assert (planned.status_code, planned.json()["dry_run"]) == (200, True)
+    assert [each["new"] for each in planned.json()["moves"]] == [3, 5]
+    assert offsets(api, behind) == before
     undo = api("post", f"{behind.path}/resets/{check['id']}/undo")
     assert (undo.status_code, offsets(api, behind)) == (201, [3, 5])
     assert api("post", f"{behind.path}/resets/{check['id']}/undo").status_code == 409

@@ -12,6 +12,7 @@ bytes only. The log has four offsets, which never decrease while the broker runs
       oldest      on disk   in file   next record goes here
 """
 
+import shlex
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,10 +91,21 @@ class CommitLog:
             self.segment_size,
             "mappedFileSizeCommitLog",
             mends_last=mends_last,
+            advice=self._advice_on_cut_segment(),
         )
         self._paths = {start: segment_path(self.folder, start) for start in starts}
         self.min_offset = starts[0] if starts else 0
         self.written = self.loaded_end
+
+    def _advice_on_cut_segment(self) -> str:
+        command = f"mqstore verify DIR --store-path-commit-log {shlex.quote(str(self.folder))}"
+        if self.folder.name == "commitlog":
+            command = f"mqstore verify {shlex.quote(str(self.folder.parent))}"
+        return (
+            "if the file was cut, keep a copy of the store and run"
+            f" {command} --mapped-file-size-commit-log {self.segment_size}"
+            " for the list of whole and lost records"
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -41,13 +41,20 @@ def segment_path(folder: Path, start: int) -> Path:
 
 
 def list_segments(
-    files: Files, folder: Path, size: int, setting: str, *, mends_last: bool = False
+    files: Files,
+    folder: Path,
+    size: int,
+    setting: str,
+    *,
+    mends_last: bool = False,
+    advice: str = "",
 ) -> list[int]:
     """Return the start offsets of the segments of a folder, in order and without gaps.
 
     Removes an empty last file, which a crash may leave. With `mends_last` the last used file is
     extended to full size if truncated. Raises StoreCorrupt when the size of a file differs from
-    `setting`, or when a file between two others is missing.
+    `setting`, or when a file between two others is missing; for a short last file, the error ends
+    with `advice`.
     """
     names = [each for each in files.names(folder) if len(each) == NAME_DIGITS and each.isdecimal()]
     if names and files.size(folder / names[-1]) == 0:
@@ -58,6 +65,8 @@ def list_segments(
         actual = files.size(folder / name)
         if actual != size:
             reason = f"it has {actual} bytes, but {setting} is {size}"
+            if advice and name == names[-1] and actual < size:
+                reason += f"; {advice}"
             raise StoreCorrupt(str(folder / name), 0, reason)
     starts = [int(each) for each in names]
     if starts and starts[-1] > OFFSET_MAX:

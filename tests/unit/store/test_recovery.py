@@ -1,9 +1,13 @@
 """Starting again: after a clean stop, after a crash, with files cut, lost or damaged."""
 
 import logging
+import os
 import random
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -288,6 +292,34 @@ def test_a_missing_segment_in_front_is_as_if_it_had_expired(tmp_path: Path) -> N
     assert (low > 0, high) == (True, 100)
     assert [each.queue_offset for each in read_queue(bench.store)] == list(range(low, 100))
     bench.store.close()
+
+
+def test_the_refusal_of_a_cut_last_segment_contains_a_command_that_works(tmp_path: Path) -> None:
+    stopped(tmp_path, 200)
+    (tmp_path / "dispatchCheckpoint.json").unlink()  # as after a Java broker
+    last = max((tmp_path / "commitlog").iterdir())
+    os.truncate(last, SEGMENT_BYTES // 2)
+    with pytest.raises(StoreCorrupt, match=str(last)) as raised:
+        Bench(tmp_path).open()
+    command = re.search(r"run mqstore (verify .*) for the list", str(raised.value))
+    assert command is not None
+    options = shlex.split(command[1])
+    assert options == ["verify", str(tmp_path), "--mapped-file-size-commit-log", f"{SEGMENT_BYTES}"]
+    verify = [sys.executable, "-m", "core_broker.mqstore", *options]
+    verified = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert verified.returncode == 1
+    assert last.name in verified.stdout
+
+
+def test_the_advice_names_a_commit_log_elsewhere(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "fast disk"
+    bench = Bench(tmp_path / "store", store_path_commit_log=str(elsewhere)).open()
+    bench.put(message(0))
+    bench.store.close()
+    (tmp_path / "store" / "dispatchCheckpoint.json").unlink()
+    os.truncate(elsewhere / f"{0:020d}", SEGMENT_BYTES // 2)
+    with pytest.raises(StoreCorrupt, match=f"DIR --store-path-commit-log '{elsewhere}'"):
+        Bench(tmp_path / "store", store_path_commit_log=str(elsewhere)).open()
 
 
 def test_without_any_segment_the_store_begins_anew(tmp_path: Path) -> None:

@@ -243,6 +243,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "displayRequestDuration": True},
     "COMPONENT_SPLIT_REQUEST": True,
+    # Types of the path converters that are not Django's, see `console/frame/names.py`.
+    "PATH_CONVERTER_OVERRIDES": {"name": str},
     "POSTPROCESSING_HOOKS": [
         "console.api.schema.add_problems",
         "console.api.examples.add_examples",

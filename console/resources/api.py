@@ -310,9 +310,9 @@ def api_urls(resource: Resource) -> list[URLPattern]:
     """URLs of impact, protection and bulk deletion of a kind of resource."""
     one, many = resource.argument, resource.namespace
     return [
-        path(f"{many}/<str:{one}>/impact", Impact.of(resource), name=f"api-{one}-impact"),
+        path(f"{many}/<name:{one}>/impact", Impact.of(resource), name=f"api-{one}-impact"),
         path(
-            f"{many}/<str:name>/protection", Protection.of(resource), name=f"api-{one}-protection"
+            f"{many}/<name:name>/protection", Protection.of(resource), name=f"api-{one}-protection"
         ),
         path(f"{many}:delete", BulkDelete.of(resource), name=f"api-{many}-delete"),
     ]

@@ -291,10 +291,10 @@ def page_urls(resource: Resource) -> list[URLPattern]:
     """URLs of all pages of this module for a kind of resource."""
     one, many = resource.argument, resource.namespace
     return [
-        path(f"{many}/<str:{one}>/edit/", EditPage.of(resource), name="edit"),
-        path(f"{many}/<str:{one}>/delete/", DeletePage.of(resource), name="delete"),
-        path(f"{many}/<str:name>/protect/", ProtectPage.of(resource), name="protect"),
-        path(f"{many}/<str:name>/undo/<int:number>/", ResourceUndoPage.of(resource), name="undo"),
+        path(f"{many}/<name:{one}>/edit/", EditPage.of(resource), name="edit"),
+        path(f"{many}/<name:{one}>/delete/", DeletePage.of(resource), name="delete"),
+        path(f"{many}/<name:name>/protect/", ProtectPage.of(resource), name="protect"),
+        path(f"{many}/<name:name>/undo/<int:number>/", ResourceUndoPage.of(resource), name="undo"),
         path(f"delete-{many}/", BulkDeletePage.of(resource), name="bulk-delete"),
         path(f"create-{one}/", CreatePage.of(resource), name="create"),
     ]

@@ -82,7 +82,7 @@ def test_metrics_parse_and_routes_make_no_series_of_names(api: Api) -> None:
     requests = families["gantry_console_request_seconds"]
     assert requests.type == "histogram"
     routes = {sample.labels["route"] for sample in requests.samples}
-    assert "api/v1/clusters/<str:cluster>/topics/<str:topic>" in routes
+    assert "api/v1/clusters/<str:cluster>/topics/<name:topic>" in routes
     assert not any("x" * 200 in route for route in routes)
     assert "process_resident_memory_bytes" in families
 

@@ -22,10 +22,12 @@ from core_broker.client import (
 from core_broker.message.model import Message, MessageExt
 from core_broker.message.topics import is_system_group, is_system_topic, reply_topic
 from core_broker.remoting.bodies import (
+    HeartbeatData,
     RegisterBrokerBody,
     SubscriptionGroupConfig,
     TopicConfig,
     TopicConfigSerializeWrapper,
+    encode_body,
     encode_register_body,
 )
 from core_broker.remoting.client import RemotingClient
@@ -158,9 +160,26 @@ class Traffic:
             self._loop.wait(consumer.stop(), WAIT_S)
 
     @contextmanager
-    def dead_broker(self, addr: str) -> Iterator[str]:
+    def foreign_client(self, beat: HeartbeatData) -> Iterator[None]:
+        """A client of another implementation: a connection and one heartbeat."""
+
+        async def start() -> RemotingClient:
+            remoting = RemotingClient(name="foreign client")
+            request = RemotingCommand.request(RequestCode.HEART_BEAT, None, encode_body(beat))
+            answer = await remoting.invoke(self.broker_addr, request)
+            assert answer.code == 0, answer.remark
+            return remoting
+
+        client = self._loop.wait(start(), WAIT_S)
+        try:
+            yield
+        finally:
+            self._loop.wait(client.close(), WAIT_S)
+
+    @contextmanager
+    def dead_broker(self, addr: str, prefix: str = "broker") -> Iterator[str]:
         """A broker with a registration at the name server and an unreachable address."""
-        name = f"broker-{uuid4().hex[:6]}"
+        name = f"{prefix}-{uuid4().hex[:6]}"
         header = RegisterBrokerRequestHeader(
             broker_name=name,
             broker_addr=addr,

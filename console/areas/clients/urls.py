@@ -8,6 +8,6 @@ app_name = "clients"
 
 urlpatterns = [
     path("clients/", views.ClientListPage.as_view(), name="list"),
-    path("clients/<str:client>/", views.ConnectedPage.as_view(), name="detail"),
+    path("clients/<name:client>/", views.ConnectedPage.as_view(), name="detail"),
     path("producers/", views.ProducerListPage.as_view(), name="producers"),
 ]

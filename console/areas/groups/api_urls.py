@@ -8,10 +8,12 @@ from console.resources.api import api_urls
 
 urlpatterns = [
     path("groups", api.GroupList.as_view(), name="api-groups"),
-    path("groups/<str:group>", api.GroupOne.as_view(), name="api-group"),
-    path("groups/<str:group>/clients", api.ClientList.as_view(), name="api-group-clients"),
+    path("groups/<name:group>", api.GroupOne.as_view(), name="api-group"),
+    path("groups/<name:group>/clients", api.ClientList.as_view(), name="api-group-clients"),
     path(
-        "groups/<str:group>/clients/<str:client>", api.ClientOne.as_view(), name="api-group-client"
+        "groups/<name:group>/clients/<name:client>",
+        api.ClientOne.as_view(),
+        name="api-group-client",
     ),
     *api_urls(GROUP),
 ]

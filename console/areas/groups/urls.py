@@ -10,7 +10,7 @@ app_name = "groups"
 
 urlpatterns = [
     path("groups/", views.GroupListPage.as_view(), name="list"),
-    path("groups/<str:group>/", views.GroupPage.as_view(), name="detail"),
-    path("groups/<str:group>/clients/<str:client>/", views.ClientPage.as_view(), name="client"),
+    path("groups/<name:group>/", views.GroupPage.as_view(), name="detail"),
+    path("groups/<name:group>/clients/<name:client>/", views.ClientPage.as_view(), name="client"),
     *page_urls(GROUP),
 ]

@@ -9,6 +9,6 @@ urlpatterns = [
     path("messages/exports", export_page.MessageExports.as_view(), name="api-messages-exports"),
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
     path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
-    path("messages/<str:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),
-    path("messages/<str:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
+    path("messages/<name:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),
+    path("messages/<name:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
 ]

@@ -12,6 +12,6 @@ urlpatterns = [
     path("messages/send/", send_page.SendPage.as_view(), name="send"),
     path("messages/sent/", send_page.SentPage.as_view(), name="sent"),
     path("messages/tail/", tail_page.TailPage.as_view(), name="tail"),
-    path("messages/<str:offset_msg_id>/", views.MessagePage.as_view(), name="detail"),
-    path("messages/<str:offset_msg_id>/body/", views.BodyDownload.as_view(), name="body"),
+    path("messages/<name:offset_msg_id>/", views.MessagePage.as_view(), name="detail"),
+    path("messages/<name:offset_msg_id>/body/", views.BodyDownload.as_view(), name="body"),
 ]

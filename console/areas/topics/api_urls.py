@@ -8,7 +8,7 @@ from console.resources.api import api_urls
 
 urlpatterns = [
     path("topics", api.TopicList.as_view(), name="api-topics"),
-    path("topics/<str:topic>", api.TopicOne.as_view(), name="api-topic"),
+    path("topics/<name:topic>", api.TopicOne.as_view(), name="api-topic"),
     path("topics:update", api.TopicBulkUpdate.as_view(), name="api-topics-update"),
     *api_urls(TOPIC),
 ]

@@ -10,6 +10,6 @@ app_name = "topics"
 
 urlpatterns = [
     path("topics/", views.TopicListPage.as_view(), name="list"),
-    path("topics/<str:topic>/", views.TopicPage.as_view(), name="detail"),
+    path("topics/<name:topic>/", views.TopicPage.as_view(), name="detail"),
     *page_urls(TOPIC),
 ]

@@ -8,7 +8,7 @@ from console.services.clusters.settings_api import BrokerSettings
 urlpatterns = [
     path("load", api.LoadNow.as_view(), name="api-load"),
     path("brokers", api.BrokerList.as_view(), name="api-brokers"),
-    path("brokers/<str:broker>", api.BrokerOne.as_view(), name="api-broker"),
+    path("brokers/<name:broker>", api.BrokerOne.as_view(), name="api-broker"),
     path("broker-settings", BrokerSettings.as_view(), name="api-broker-settings"),
     path("name-servers", api.NameServerList.as_view(), name="api-name-servers"),
 ]

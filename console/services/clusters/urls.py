@@ -10,7 +10,7 @@ urlpatterns = [
     path("", views.OverviewPage.as_view(), name="overview"),
     path("behind/", views.HighestLagPart.as_view(), name="behind"),
     path("brokers/", views.BrokersPage.as_view(), name="brokers"),
-    path("brokers/<str:broker>/", views.BrokerPage.as_view(), name="broker"),
+    path("brokers/<name:broker>/", views.BrokerPage.as_view(), name="broker"),
     path("broker-settings/", configuration.SettingsPage.as_view(), name="settings"),
     path("broker-settings/<str:key>/", configuration.SettingPage.as_view(), name="setting"),
     path(

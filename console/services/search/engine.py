@@ -113,7 +113,6 @@ def _named(
     return [
         Entry(kind, name, reverse(view, kwargs={"cluster": cluster.name, argument: name}))
         for name in best(candidates, text)[:ENTRIES_OF_KIND_MAX]
-        if "/" not in name  # a URL path segment cannot have a slash
     ]
 
 

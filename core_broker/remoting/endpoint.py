@@ -14,6 +14,7 @@ from core_broker.errors import GantryError, ProtocolError, RequestRefused
 from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.frame_faults import FrameFaultLog
 from core_broker.remoting.iteration import Iteration, IterationEnd
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Endpoint:
         self.dispatch = dispatch
         self.limits = limits
         self.counters = Counters()
+        self._frame_faults = FrameFaultLog(name)
         self.connections: set[Connection] = set()
         #: Bytes of all incomplete frames.
         self.unfinished_bytes = 0
@@ -178,7 +180,7 @@ class Endpoint:
             self.counters.oversize += 1
         else:
             self.counters.malformed += 1
-        log.warning("%s: closing %s: %s", self.name, connection.peer, fault)
+        self._frame_faults.write(connection.peer, fault)
 
     def count_slow_reader(self, connection: "Connection") -> None:
         """Count a connection aborted because the peer does not read."""
@@ -191,6 +193,7 @@ class Endpoint:
 
     def _sweep(self) -> None:
         """Close idle connections; runs a few times per idle limit."""
+        self._frame_faults.end_minute()
         for connection in list(self.connections):
             if connection.check_idle() > _IDLE_CHECKS:
                 self.counters.idle += 1

@@ -6,11 +6,13 @@ The layout of a frame is in frame_layout.py. Compatible with RocketMQ's NettyDec
 from core_broker.errors import ProtocolError
 from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.command import RemotingCommand, decode_parts
+from core_broker.remoting.frame_faults import foreign_protocol
 from core_broker.remoting.frame_layout import (
     FRAME_HEAD_BYTES,
     HEADER_BYTES_MAX,
     LENGTH_BYTES,
     SERIALIZE_TYPE_SHIFT,
+    pack_frame_head,
     unpack_frame_head,
 )
 
@@ -95,6 +97,10 @@ class FrameSplitter:
     def _refusal(self, length: int, word: int) -> ProtocolError:
         if length > self._frame_bytes_max:
             self.oversize = True
+            if protocol := foreign_protocol(pack_frame_head(length, word)):
+                return ProtocolError(
+                    f"this looks like {protocol}; the port speaks RocketMQ's remoting protocol"
+                )
             return ProtocolError(
                 f"a frame of {length} bytes is longer than the limit of {self._frame_bytes_max}"
             )

@@ -27,6 +27,16 @@ OUTPUT_GRACE_S = 1.0  # time to read the last output of a terminated program
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+#: Variables of `up` that a program gets from its `Service.env` only.
+SECRETS = frozenset({"GANTRY_ADMIN_PASSWORD"})
+
+
+def environment(service: Service) -> dict[str, str]:
+    """Return the variables of a program: those of `up` without secrets, and the service's own."""
+    kept = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    return {**kept, **service.env}
+
+
 class Child:
     """Runs a service's program once. Create, `start`, then `until_ready`, `wait` and `stop`."""
 
@@ -59,7 +69,7 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=write_end,
-                env={**os.environ, **self.service.env},
+                env=environment(self.service),
                 cwd=PROJECT_ROOT,
                 start_new_session=True,
                 preexec_fn=dies_with_parent(),

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from console.launcher.errors import EXIT_USAGE, StartError
 
+#: Permission bits removed from new files, of `up` and of all programs: those of other users.
+PRIVATE_UMASK = 0o077
 FOLDERS = ("conf", "store", "namesrv", "valkey", "lake", "logs", "run")
 LOCK_NAME = "run/up.lock"
 
@@ -40,11 +42,25 @@ waitTimeMillsInSendQueue=2000
 def claimed_home(home: Path) -> Iterator[Path]:
     """Create the folder and hold the lock; raises StartError when another `up` holds the lock.
 
-    The kernel releases the lock at the exit of this process, also after a crash.
+    The kernel releases the lock at the exit of this process, also after a crash. Files made inside,
+    also by programs started meanwhile, belong to the user alone: the database has sessions.
     """
+    umask = os.umask(PRIVATE_UMASK)
     try:
+        with _locked(home):
+            yield home
+    finally:
+        os.umask(umask)
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    try:
+        is_own = not home.exists() or (home / LOCK_NAME).exists() or not any(home.iterdir())
         for name in FOLDERS:
             (home / name).mkdir(parents=True, exist_ok=True)
+        if is_own:  # never close a folder that other programs use, such as /tmp
+            home.chmod(0o700)
         lock = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as problem:
         raise StartError(
@@ -55,7 +71,7 @@ def claimed_home(home: Path) -> Iterator[Path]:
     try:
         take_lock(lock, home)
         write_broker_conf(home)
-        yield home
+        yield
     finally:
         os.close(lock)
 

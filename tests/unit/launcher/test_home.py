@@ -1,4 +1,5 @@
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,20 @@ def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         claimed_home(tmp_path / "file" / "home"),
     ):
         pytest.fail("claimed a file")
+
+
+def test_only_the_user_can_read_the_home(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o755)
+    with claimed_home(tmp_path / "home") as home:
+        subprocess.run(["/bin/touch", home / "console.sqlite3"], check=True)
+        assert not [it for it in (home, *home.rglob("*")) if it.stat().st_mode & 0o077]
+    home.chmod(0o755)
+    with claimed_home(home):
+        assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_of_other_programs_stays_open(tmp_path: Path) -> None:
+    (tmp_path / "of another program").touch()
+    tmp_path.chmod(0o755)
+    with claimed_home(tmp_path):
+        assert tmp_path.stat().st_mode & 0o777 == 0o755

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from console.launcher.child import environment
 from console.launcher.options import Options
 from console.launcher.ports import Ports
 from console.launcher.service import Service
@@ -72,7 +73,9 @@ def test_the_admins_password_reaches_the_set_up_step_alone(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GANTRY_ADMIN_PASSWORD", "s3cret")
-    services = planned(options, EMBEDDED, set_up=True)
+    services = planned(replace(options, with_demo=True), EMBEDDED, set_up=True)
+    told = {name for name, each in services.items() if "s3cret" in environment(each).values()}
+    assert told == {"setup"}
     assert services["setup"].env["GANTRY_ADMIN_PASSWORD"] == "s3cret"
     assert services["console"].env["GANTRY_ADMIN_PASSWORD"] == ""
     assert services["setup"].private_output

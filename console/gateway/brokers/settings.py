@@ -48,6 +48,8 @@ APACHE_ONLY = frozenset(
         *("haSlaveFallbehindMax", "slaveTimeout"),
     }
 )
+#: A key of every Gantry broker that no Apache RocketMQ broker has.
+GANTRY_KEY = "kernelEnable"
 #: Keys that the console changes while brokers run.
 CHANGEABLE = BrokerConfig.updatable_keys() | APACHE_ONLY
 #: Default values; keys with a machine-dependent default are missing.
@@ -96,9 +98,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The settings of all brokers, by key; `brokers` lists the brokers that answered."""
+    """The settings of all brokers, by key; `brokers` lists the brokers that answered, `apache` the
+    ones among them that run Apache RocketMQ."""
 
     brokers: tuple[str, ...]
+    apache: tuple[str, ...]
     settings: tuple[Setting, ...]
     etag: str
 
@@ -117,8 +121,11 @@ async def broker_settings(session: ClusterSession) -> Partial[ClusterSettings]:
         for key, value in shown(table).items():
             by_key.setdefault(key, {})[label(ref)] = value
     settings = (Setting(key, by_key[key], DEFAULTS.get(key)) for key in sorted(by_key))
+    apache = tuple(label(ref) for ref, table in tables.items() if GANTRY_KEY not in table)
     return Partial(
-        ClusterSettings(tuple(map(label, tables)), tuple(settings), etag_of(tables.items())),
+        ClusterSettings(
+            tuple(map(label, tables)), apache, tuple(settings), etag_of(tables.items())
+        ),
         failures,
     )
 

@@ -45,7 +45,7 @@ class SettingForm(BrokersForm):
 def matching(state: ClusterSettings, show: str, search: str) -> list[Setting]:
     """The settings of the filter `show` whose key, value or meaning contains every search word."""
     words = search.lower().split()
-    docs = meanings()
+    docs = meanings(apache=bool(state.apache))
     return [
         setting
         for setting in state.settings
@@ -76,7 +76,7 @@ class SettingsPage(ClusterPage):
         answer = self.cluster.ask(broker_settings)
         show, search = request.GET.get("show", ""), request.GET.get("q", "").strip()[:255]
         settings = matching(answer.value, show, search)
-        docs = meanings()
+        docs = meanings(apache=bool(answer.value.apache))
         return self.show(
             title=_("Broker settings"),
             answer=answer,
@@ -171,7 +171,7 @@ class SettingPage(ClusterPage):
             crumbs=[Crumb(_("Broker settings"), back), Crumb(setting.name)],
             status=status,
             setting=setting,
-            meaning=meanings().get(setting.name, ""),
+            meaning=meanings(apache=bool(state.apache)).get(setting.name, ""),
             form=form,
             etag=state.etag,
             back=back,

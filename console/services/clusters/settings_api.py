@@ -42,10 +42,13 @@ class SettingSerializer(serializers.Serializer[Any]):
     differs = serializers.BooleanField()
     own = serializers.BooleanField(help_text="Identity or address of the broker; always differs.")
     changeable = serializers.BooleanField()
-    meaning = serializers.SerializerMethodField(help_text="From Gantry's documentation.")
+    meaning = serializers.SerializerMethodField(
+        help_text="From Gantry's documentation; null for keys whose effect differs on brokers of "
+        "Apache RocketMQ, if the cluster has such brokers."
+    )
 
     def get_meaning(self, setting: Setting) -> str | None:
-        return meanings().get(setting.name)
+        return meanings(apache=self.context["apache"]).get(setting.name)
 
 
 class SettingsSerializer(AnsweredSerializer):
@@ -89,7 +92,8 @@ class BrokerSettings(ClusterResource):
         settings = matching(
             answer.value, params.get("show", ""), params.get("q", "")[:KEY_CHARS_MAX]
         )
-        items = SettingSerializer(settings, many=True).data
+        context = {"apache": bool(answer.value.apache)}
+        items = SettingSerializer(settings, many=True, context=context).data
         body = {"brokers": answer.value.brokers, "items": items, **told_with(answer)}
         return Response(body, headers={"ETag": f'"{answer.value.etag}"'})
 

@@ -1,18 +1,23 @@
 """Request codes about routes: registration, look-up, topic lists, write permission.
 
 Responses are equal to those of RocketMQ 4.9.8's DefaultRequestProcessor, including remarks. A route
-is encoded once per change and JSON dialect; later responses use the encoded bytes.
+is encoded once per change and form; later responses use the encoded bytes. Requests of RocketMQ 5
+get the member `enableActingMaster` of 5.x, without which the Rust client drops a route.
 """
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from enum import Enum
 from hashlib import blake2b
+
+from msgspec.structs import replace as replace_members
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import RequestRefused
 from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
+    BrokerData,
     DataVersion,
     Dialect,
     KVTable,
@@ -54,11 +59,21 @@ DIGEST_BYTES = 16
 VERSION_WITH_FILTER_SERVERS = 36
 #: MQVersion.V4_9_4, the first client version that reads routes as standard JSON.
 VERSION_WITH_STANDARD_JSON = 401
+#: MQVersion.V5_0_0_SNAPSHOT, the first client version that knows acting masters.
+VERSION_WITH_ACTING_MASTERS = 412
 
 NO_ROUTE = (
     "No topic route info in name server for the topic: {}\n"
     "See http://rocketmq.apache.org/docs/faq/ for further details."
 )
+
+
+class RouteForm(Enum):
+    """The form of a route in a response, by the version of the requesting client."""
+
+    FASTJSON = "fastjson"
+    STANDARD = "standard"
+    WITH_ACTING_MASTERS = "with acting masters"
 
 
 class RouteProcessor:
@@ -75,7 +90,7 @@ class RouteProcessor:
         self._key_values = key_values
         self._settings = settings
         self._clock_ms = clock_ms
-        self._encoded: dict[tuple[str, bool], bytes] = {}
+        self._encoded: dict[tuple[str, RouteForm], bytes] = {}
         self.handlers: dict[int, Handler] = {
             RequestCode.REGISTER_BROKER: self.register_broker,
             RequestCode.UNREGISTER_BROKER: self.unregister_broker,
@@ -140,10 +155,9 @@ class RouteProcessor:
         )
 
     def get_route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """105: the brokers and queues of a topic, in the client's JSON dialect."""
+        """105: the brokers and queues of a topic, in the client's form."""
         header = request.header(GetRouteInfoRequestHeader)
-        standard = request.version >= VERSION_WITH_STANDARD_JSON or header.accept_standard_json_only
-        body = self._route_body(header.topic, standard=standard)
+        body = self._route_body(header.topic, _route_form(request, header))
         if body is None:
             return RemotingCommand.response(
                 ResponseCode.TOPIC_NOT_EXIST, NO_ROUTE.format(header.topic)
@@ -152,7 +166,13 @@ class RouteProcessor:
 
     def get_cluster_info(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """106: all brokers and clusters."""
-        return RemotingCommand.response(body=encode_body(self._routes.cluster_info()))
+        info = self._routes.cluster_info()
+        if request.version >= VERSION_WITH_ACTING_MASTERS:
+            info.broker_addr_table = {
+                name: _without_acting_master(broker)
+                for name, broker in info.broker_addr_table.items()
+            }
+        return RemotingCommand.response(body=encode_body(info))
 
     def wipe_write_perm(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """205: remove the write permission of a broker, until its topics change."""
@@ -248,19 +268,22 @@ class RouteProcessor:
         )
         return live, topics.topic_config_table.values()
 
-    def _route_body(self, topic: str, *, standard: bool) -> bytes | None:
+    def _route_body(self, topic: str, form: RouteForm) -> bytes | None:
         for changed in self._routes.take_changed():
-            self._encoded.pop((changed, True), None)
-            self._encoded.pop((changed, False), None)
-        body = self._encoded.get((topic, standard))
+            for known in RouteForm:
+                self._encoded.pop((changed, known), None)
+        body = self._encoded.get((topic, form))
         if body is None:
             route = self._routes.route(topic)
             if route is None:
                 return None
             if self._settings().order_message_enable:
                 route.order_topic_conf = self._key_values.get(ORDER_TOPIC_NAMESPACE, topic)
-            body = encode_body(route, Dialect.STANDARD if standard else Dialect.FASTJSON)
-            self._encoded[topic, standard] = body
+            if form is RouteForm.WITH_ACTING_MASTERS:
+                route.broker_datas = [_without_acting_master(data) for data in route.broker_datas]
+            dialect = Dialect.FASTJSON if form is RouteForm.FASTJSON else Dialect.STANDARD
+            body = encode_body(route, dialect)
+            self._encoded[topic, form] = body
         return body
 
     def _order_topics(self) -> bytes:
@@ -268,6 +291,19 @@ class RouteProcessor:
             return b""
         table = self._key_values.namespace(ORDER_TOPIC_NAMESPACE)
         return b"" if table is None else encode_body(KVTable(table=table))
+
+
+def _without_acting_master(broker: BrokerData) -> BrokerData:
+    """Return the broker as RocketMQ 5 writes a broker without slaves that act as master."""
+    return replace_members(broker, enable_acting_master=False)
+
+
+def _route_form(request: RemotingCommand, header: GetRouteInfoRequestHeader) -> RouteForm:
+    if request.version >= VERSION_WITH_ACTING_MASTERS:
+        return RouteForm.WITH_ACTING_MASTERS
+    if request.version >= VERSION_WITH_STANDARD_JSON or header.accept_standard_json_only:
+        return RouteForm.STANDARD
+    return RouteForm.FASTJSON
 
 
 def _digest(request: RemotingCommand, header: RegisterBrokerRequestHeader) -> bytes:

@@ -3,11 +3,14 @@
 The JSON header (serialize type 0) is one object:
 
     code int · flag int (bit 0 answer, bit 1 one-way) · language NAME · opaque int · version int
+    serializeTypeCurrentRPC "JSON", the encoding of this header
     remark string, absent when empty · extFields object of strings, absent when empty
 
-Unknown members are ignored. `opaque` matches an answer to its request; the requesting peer chooses
-the value freely. The binary header (serialize type 1) is in `binary_header`. An answer uses the
-encoding of its request. Compatible with RocketMQ's RemotingCommand.
+The reader ignores unknown members and serializeTypeCurrentRPC: the header word has the encoding.
+Java writes the member in every header, and the Rust client drops a frame without it.
+`opaque` matches an answer to its request; the requesting peer chooses the value freely. The binary
+header (serialize type 1) is in `binary_header`. An answer uses the encoding of its request.
+Compatible with RocketMQ's RemotingCommand.
 """
 
 from typing import TypeVar
@@ -44,6 +47,7 @@ _LANGUAGES: dict[str | int | None, LanguageCode] = {
     **{language.name: language for language in LanguageCode},
     **{language.value: language for language in LanguageCode},
 }
+_JSON_NAME = SerializeType.JSON.name
 _LANGUAGE_NAMES = {language: language.name for language in LanguageCode}
 
 H = TypeVar("H", bound=Header)
@@ -151,6 +155,7 @@ class RemotingCommand:
                     self.flag,
                     _LANGUAGE_NAMES[self.language],
                     self.opaque,
+                    _JSON_NAME,
                     self.version,
                     self.ext_fields or None,
                     self.remark or None,
@@ -207,12 +212,16 @@ class _JsonHeader(msgspec.Struct, rename={"ext_fields": "extFields"}):
 
 
 class _JsonHeaderOut(
-    msgspec.Struct, rename={"ext_fields": "extFields"}, omit_defaults=True, gc=False
+    msgspec.Struct,
+    rename={"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"},
+    omit_defaults=True,
+    gc=False,
 ):
     code: int
     flag: int
     language: str
     opaque: int
+    serialize_type: str
     version: int
     ext_fields: dict[str, str] | None = None
     remark: str | None = None

@@ -101,9 +101,7 @@ _OF_5 = {
     "34 HEART_BEAT -> 0": Differs(
         "fields of RocketMQ 5", without=frozenset({"IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2"})
     ),
-    "105 GET_ROUTEINFO_BY_TOPIC -> 0": _members(".brokerDatas[].enableActingMaster"),
     "105 GET_ROUTEINFO_BY_TOPIC -> 17": Differs("5.x names another page of help", code=17),
-    "106 GET_BROKER_CLUSTER_INFO -> 0": _members(".brokerAddrTable.*.enableActingMaster"),
     "201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG -> 0": _members(
         *("forbiddenTable", "groupRetryPolicy", "stateVersion", "type", "attributes"),
         *("consumeMessageOrderly", "consumeTimeoutMinute", "groupSysFlag"),

@@ -44,6 +44,22 @@ async def test_registration_and_route_in_both_dialects(client: NamesrvClient) ->
     assert (await client.request(105, {"topic": "T1"}, version=400)).body == unquoted
     fields = {"topic": "T1", "acceptStandardJsonOnly": "true"}
     assert (await client.request(105, fields, version=63)).body == quoted
+    of_5 = quoted.replace(
+        b'"cluster":"DefaultCluster"', b'"cluster":"DefaultCluster","enableActingMaster":false'
+    )
+    assert (await client.request(105, {"topic": "T1"}, version=412)).body == of_5
+    assert (await client.request(105, {"topic": "T1"}, version=411)).body == quoted
+
+
+async def test_members_of_a_cluster_in_the_form_of_rocketmq_5(client: NamesrvClient) -> None:
+    async def broker_of(version: int) -> dict[str, object]:
+        body = json.decode((await client.request(106, version=version)).body)
+        member: dict[str, object] = body["brokerAddrTable"]["broker-a"]
+        return member
+
+    await client.request(103, broker(), registration(topic("T1")))
+    assert "enableActingMaster" not in await broker_of(411)
+    assert (await broker_of(412))["enableActingMaster"] is False
 
 
 async def test_a_compressed_registration_of_java(client: NamesrvClient) -> None:

@@ -33,6 +33,7 @@ def test_request() -> None:
         "flag": 0,
         "language": "PYTHON",
         "opaque": 7,
+        "serializeTypeCurrentRPC": "JSON",
         "version": 409,
         "extFields": {"topic": "T", "queueId": "3", "committed": "true"},
     }

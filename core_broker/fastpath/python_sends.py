@@ -30,6 +30,7 @@ from core_broker.message.properties import (
     PROPERTY_TRACE_SWITCH,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
+    TIMER_PROPERTIES,
 )
 from core_broker.message.record import FIRST_DELIVERY, pack_head_with_hosts
 from core_broker.message.record_layout import CRC_MASK, RECORD_MAGIC_V1
@@ -53,9 +54,9 @@ _OTHER_FLAGS = ~0x703
 _NO_BATCH: frozenset[object] = frozenset({False, "false"})
 _BATCH: frozenset[object] = frozenset({"true"})
 _DETOURS = {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED}
-#: Properties for the slow path: delay level, transaction, and properties set by the broker.
+#: Properties for the slow path: delay level, transaction, timer, and those set by the broker.
 _SLOW_PATH_PROPERTIES = frozenset(
-    _DETOURS | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""}
+    _DETOURS | TIMER_PROPERTIES | {PROPERTY_CLUSTER, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, ""}
 )
 _WAIT = PROPERTY_WAIT_STORE_MSG_OK + NAME_VALUE_SEPARATOR
 _pack_unit = UNIT.pack

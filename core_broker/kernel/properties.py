@@ -3,8 +3,8 @@
 
     name 0x01 value 0x02 name 0x01 value …
 
-The format is in message/properties.py. Messages with a delay level or a transaction, and messages
-with a property that comes twice, are for the slow path.
+The format is in message/properties.py. Messages with a delay level, a timer property or a
+transaction, and messages with a property that comes twice, are for the slow path.
 """
 
 import cython
@@ -97,6 +97,12 @@ class Properties:
             return not same(name, b"CLUSTER", 7)
         elif name.n == 10:
             return not same(name, b"MSG_REGION", 10)
+        elif name.n >= 14:
+            return not (
+                same(name, b"TIMER_DELAY_MS", 14)
+                or same(name, b"TIMER_DELAY_SEC", 15)
+                or same(name, b"TIMER_DELIVER_MS", 16)
+            )
         return True
 
     def drop_wait(self):

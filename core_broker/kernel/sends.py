@@ -3,9 +3,9 @@
 """Sends (codes 310 and 320), from the read buffer to records, queue units, index keys, answers.
 
 The kernel takes common sends: a compact JSON header, known topic and queue, an IPv4 peer, ASCII
-properties without a delay level or a transaction. All other sends are left untouched to the slow
-path (processors/send.py). Records, units, keys and answers are byte for byte equal to the slow
-path's (tests/unit/kernel).
+properties without a delay level, a timer or a transaction. All other sends are left untouched to
+the slow path (processors/send.py). Records, units, keys and answers are byte for byte equal to
+the slow path's (tests/unit/kernel).
 
 The formats are in message/record.py, message/batch.py and remoting/command.py.
 """

@@ -22,13 +22,14 @@ from core_broker.message.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_WAIT_STORE_MSG_OK,
+    TIMER_PROPERTIES,
     decode_properties,
 )
 from core_broker.message.topics import RETRY_PREFIX, TOPIC_BYTES_MAX, TRANS_HALF_TOPIC
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.delays import delay, requested_level
+from core_broker.processors.delays import delay, refuse_timer, requested_level, settle_timer
 from core_broker.processors.failed_messages import (
     ensure_dlq_topic,
     ensure_system_topic,
@@ -147,6 +148,8 @@ class SendProcessor:
         """Store one message; returns its id and its position."""
         ctx = self._ctx
         properties = inner.properties
+        if not TIMER_PROPERTIES.isdisjoint(properties):
+            settle_timer(inner)
         if inner.topic.startswith(RETRY_PREFIX):
             self._redirect_exhausted(inner, request, header)
         if _REDIRECTING.isdisjoint(properties) and not inner.sys_flag & sysflag.TRANSACTION_MASK:
@@ -216,6 +219,8 @@ class SendProcessor:
             )
         if len(batch.body) > ctx.config.max_message_size:
             raise put_refusal(ctx.config, PutStatus.MESSAGE_ILLEGAL)
+        for message in messages:
+            refuse_timer(message.properties)
         inners = [
             MessageInner(
                 batch.topic,
@@ -260,3 +265,4 @@ def _check_batch(batch: MessageInner) -> None:
         raise RequestRefused(
             ResponseCode.MESSAGE_ILLEGAL, "a batch can be neither delayed nor transactional"
         )
+    refuse_timer(batch.properties)

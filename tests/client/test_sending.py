@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from core_broker.client import AdminClient, Producer, PullStatus, SendStatus
-from core_broker.errors import ClientError
+from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.model import Message
 from core_broker.message.sysflag import COMPRESSED
 from core_broker.remoting.bodies import MessageQueue, TopicConfig
+from core_broker.remoting.codes import ResponseCode
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
@@ -71,6 +72,21 @@ async def test_the_first_message_creates_its_topic(
         await producer.send(Message(topic, b"hi"))
     route = await admin.topic_route(topic)
     assert [it.write_queue_nums for it in route.queue_datas] == [4]
+
+
+@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+async def test_a_timer_message_is_refused_and_not_stored(
+    quick_cluster: ClusterAddrs, admin: AdminClient, new_topic: NewTopic, group: str, name: str
+) -> None:
+    topic = await new_topic(1)
+    timer = Message(topic, b"later", properties={name: "5000"})
+    async with Producer(group, quick_cluster.namesrv_addr) as producer:
+        with pytest.raises(RequestRefused, match=name) as single:
+            await producer.send(timer)
+        with pytest.raises(RequestRefused, match=name) as batch:
+            await producer.send_batch([Message(topic, b"now"), timer])
+    assert {single.value.code, batch.value.code} == {ResponseCode.MESSAGE_ILLEGAL}
+    assert await admin.max_offset(quick_cluster.broker_addr, topic, 0) == 0
 
 
 @pytest.mark.on_java

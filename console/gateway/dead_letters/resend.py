@@ -67,6 +67,7 @@ _PROPERTIES_OF_THE_JOURNEY = frozenset(
         names.PROPERTY_RETRY_TOPIC,
         names.PROPERTY_TRANSACTION_PREPARED,
         names.PROPERTY_WAIT_STORE_MSG_OK,
+        *names.TIMER_PROPERTIES,
     }
 )
 

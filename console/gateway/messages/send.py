@@ -36,7 +36,7 @@ from core_broker.client import (
     TransactionProducer,
 )
 from core_broker.errors import RequestRefused
-from core_broker.message.properties import PROPERTY_SHARDING_KEY
+from core_broker.message.properties import PROPERTY_SHARDING_KEY, PROPERTY_TIMER_DELIVER_MS
 from core_broker.remoting.bodies import PERM_WRITE, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from trace.hooks import TraceHook
@@ -49,8 +49,6 @@ TOTAL_BYTES_MAX = 64 * 1024 * 1024
 PROPERTIES_MAX = 100
 SEND_DEADLINE_MS = 30_000
 PRODUCER_GROUP = "console_producer"
-#: Delivery time of a message, for 5.x brokers with the timer wheel enabled (the default).
-PROPERTY_TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
 DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 

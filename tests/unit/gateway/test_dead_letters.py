@@ -16,6 +16,7 @@ JOURNEY = {
     "REAL_TOPIC": "%DLQ%billing",
     "REAL_QID": "0",
     "WAIT": "false",
+    "TIMER_DELAY_SEC": "10",
     "MIN_OFFSET": "0",
     "MAX_OFFSET": "3",
     "CLUSTER": "DefaultCluster",
@@ -40,7 +41,7 @@ def test_to_the_origin_goes_what_the_application_sent() -> None:
     assert sent.properties["tenant"] == "acme"
     assert sent.properties["UNIQ_KEY"] == "B" * 32
     assert sent.properties[PROPERTY_RESENT_FROM] == letter.offset_msg_id
-    for name in ("DELAY", "REAL_TOPIC", "RETRY_TOPIC", "MAX_OFFSET"):
+    for name in ("DELAY", "REAL_TOPIC", "RETRY_TOPIC", "MAX_OFFSET", "TIMER_DELAY_SEC"):
         assert name not in sent.properties
 
 

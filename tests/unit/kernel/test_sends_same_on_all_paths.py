@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from core_broker.fastpath import has_kernel
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
-from core_broker.remoting.codes import RequestCode
+from core_broker.message.properties import TIMER_PROPERTIES
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import common_case_frame, frame
@@ -33,6 +34,9 @@ names = st.sampled_from(
         "TRACE_ON",
         "DELAY",
         "TRAN_MSG",
+        "TIMER_DELAY_SEC",
+        "TIMER_DELAY_MS",
+        "TIMER_DELIVER_MS",
         "a",
         "user",
         "é",
@@ -217,4 +221,31 @@ async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path
     assert places[failing] == [("0", "0")]
     assert places[sending] == [("0", "1"), ("1", "0"), ("0", "2")]
     assert [each.queue_offset for each in await path.broker.messages("T", 0)] == [0, 1, 2]
+    await path.close()
+
+
+@each_fast_path
+@pytest.mark.parametrize("name", sorted(TIMER_PROPERTIES))
+async def test_timer_messages_are_refused_on_every_path(
+    tmp_path: Path, fast_path: str, name: str
+) -> None:
+    """A single message, a half message and a batch with a timer property store nothing."""
+    timer = f"UNIQ_KEY\x01AC\x02{name}\x015000"
+    batch = encode_batch([Message("T", b"1"), Message("T", b"2", properties={name: "5000"})])
+    frames = [
+        common_case_frame(0, i=timer),
+        common_case_frame(1, i=f"{timer}\x02TRAN_MSG\x01true", f="4"),
+        common_case_frame(2, batch, m="true", i=""),
+    ]
+    longer = common_case_frame(3, i=f"{name}X\x015000")
+    turns = [[(0, each)] for each in (*frames, b"".join(frames), longer)]
+    assert await compare(tmp_path / "same", turns, TOPICS, fast_path=fast_path) == 1
+    path = OnePath(tmp_path / "one", TOPICS, fast_path=fast_path)
+    producer = path.peer()
+    path.hear(producer, b"".join(frames))
+    told = await path.settle()
+    answers = FrameSplitter().feed(told[producer])
+    assert [answer.code for answer in answers] == [ResponseCode.MESSAGE_ILLEGAL] * len(frames)
+    assert all(name in (answer.remark or "") for answer in answers)
+    assert [await path.broker.messages("T", queue_id) for queue_id in range(4)] == [[]] * 4
     await path.close()

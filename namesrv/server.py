@@ -11,7 +11,7 @@ from typing import Any
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import CannotListen
-from core_broker.monitoring.metrics import Family, Metrics, remoting_families
+from core_broker.monitoring.metrics import Family, Metrics, event_loop_family, remoting_families
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.remoting.codes import ResponseCode
@@ -110,6 +110,7 @@ class NameServer:
             },
             "topics": len(self.routes.topics),
             "connections": len(self._server.connections),
+            "event_loop_holds": self._server.watchdog.varz(),
             "requests": {str(code): count for code, count in self._answered.items()},
         }
 
@@ -132,7 +133,9 @@ class NameServer:
     async def _scan_for_expired_brokers(self) -> None:
         while True:
             await asyncio.sleep(self.config.scan_not_active_broker_interval / 1000)
+            begin = self._server.watchdog.begin()
             self.remove_expired_brokers(monotonic_ms())
+            self._server.watchdog.end(begin, "expire_brokers")
 
     def remove_expired_brokers(self, now_ms: int) -> None:
         """Remove the brokers without a recent heartbeat, and close their connections."""
@@ -145,6 +148,7 @@ class NameServer:
         yield Family("rocketmq_namesrv_topics", [({}, len(self.routes.topics))])
         yield Family("rocketmq_namesrv_connections", [({}, len(self._server.connections))])
         yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
+        yield event_loop_family(self._server.watchdog.counts())
         requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
         yield Family("rocketmq_namesrv_requests_total", requests)
         refused = [({"request_code": str(code)}, n) for code, n in self._settings.refused.items()]

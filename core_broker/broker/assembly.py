@@ -114,13 +114,14 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
     compiled = compiled_fast_path(ctx, requests)
+    server = broker_server(ctx, requests, compiled, PythonFastPath(ctx, requests.turn))
     return Parts(
         ctx=ctx,
         requests=requests,
         compiled=compiled,
-        server=broker_server(ctx, requests, compiled, PythonFastPath(ctx, requests.turn)),
+        server=server,
         registration=registration,
-        jobs=Jobs(ctx, requests),
+        jobs=Jobs(ctx, requests, server.watchdog),
         delays=delays,
         checks=checks,
         saver=saver,

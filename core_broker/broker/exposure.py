@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from core_broker.fastpath import has_kernel
-from core_broker.monitoring.metrics import Family, Metrics, remoting_families
+from core_broker.monitoring.metrics import Family, Metrics, event_loop_family, remoting_families
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
@@ -60,6 +60,7 @@ class Exposure:
                 "unfinished_bytes": self._server.unfinished_bytes,
                 "unsent_bytes": self._server.unsent_bytes,
             },
+            "event_loop_holds": self._server.watchdog.varz(),
             "kernel": {
                 "is_compiled": has_kernel(),
                 "messages_sent": compiled.sends.messages if compiled else 0,
@@ -120,6 +121,7 @@ class Exposure:
 
     def _remoting(self) -> Iterator[Family]:
         yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
+        yield event_loop_family(self._server.watchdog.counts())
         refused = self._requests.flow.refused.items()
         yield Family("rocketmq_flow_control_total", [({"reason": name}, n) for name, n in refused])
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.groups import disable_slow_groups
 from core_broker.processors.table import RequestTable
+from core_broker.remoting.loop_watchdog import LoopWatchdog
 from core_broker.state.channels import SCAN_INTERVAL_MS
 from core_broker.state.day_totals import Totals
 from core_broker.state.long_poll import DEADLINE_STEP_MS
@@ -25,10 +26,14 @@ FILTERS_SAVED_MS = 10_000
 
 
 class Jobs:
-    """Runs the jobs as tasks; a failed job is logged and runs again after its interval."""
+    """Runs the jobs as tasks; a failed job is logged and runs again after its interval.
 
-    def __init__(self, ctx: BrokerContext, requests: RequestTable) -> None:
+    The watchdog knows each job by its name.
+    """
+
+    def __init__(self, ctx: BrokerContext, requests: RequestTable, watchdog: LoopWatchdog) -> None:
         self._ctx = ctx
+        self._watchdog = watchdog
         self._requests = requests
         self._tasks: list[asyncio.Task[None]] = []
         self._saved_offsets = ctx.offsets.changes
@@ -40,17 +45,27 @@ class Jobs:
     def start(self) -> None:
         """Start the jobs; intervals that are settings may be updated while the broker runs."""
         ctx = self._ctx
-        self._every(lambda: DEADLINE_STEP_MS, self._requests.pulls.expire)
-        self._every(lambda: SCAN_INTERVAL_MS, self._requests.clients.close_silent)
-        self._every(lambda: LOCK_LIVE_MS, lambda: ctx.locks.expire(ctx.now_ms()))
-        self._every(lambda: SAMPLE_INTERVAL_MS, lambda: ctx.statistics.sample(ctx.now_ms()))
-        self._every(lambda: ctx.config.flush_consumer_offset_interval, self.save_offsets)
-        self._every(lambda: ctx.config.flush_delay_offset_interval, self.save_delays)
-        self._every(lambda: FILTERS_SAVED_MS, self.save_filters)
-        self._every(lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx))
-        self._every(lambda: _SAVE_RETRY_MS, ctx.saver.retry_failed)
-        self._every(lambda: _DAY_CHECK_MS, self._watch_day)
-        self._every(lambda: _STORE_CHECK_MS, self._watch_store)
+        now_ms = ctx.now_ms
+        pulls, clients = self._requests.pulls, self._requests.clients
+        for name, interval_ms, job in (
+            ("expire_pulls", lambda: DEADLINE_STEP_MS, pulls.expire),
+            ("close_silent_clients", lambda: SCAN_INTERVAL_MS, clients.close_silent),
+            ("expire_locks", lambda: LOCK_LIVE_MS, lambda: ctx.locks.expire(now_ms())),
+            (
+                "sample_statistics",
+                lambda: SAMPLE_INTERVAL_MS,
+                lambda: ctx.statistics.sample(now_ms()),
+            ),
+            ("save_offsets", lambda: ctx.config.flush_consumer_offset_interval, self.save_offsets),
+            ("save_delays", lambda: ctx.config.flush_delay_offset_interval, self.save_delays),
+            ("save_filters", lambda: FILTERS_SAVED_MS, self.save_filters),
+            ("disable_slow_groups", lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx)),
+            ("retry_saves", lambda: _SAVE_RETRY_MS, ctx.saver.retry_failed),
+            ("watch_day", lambda: _DAY_CHECK_MS, self._watch_day),
+            ("watch_store", lambda: _STORE_CHECK_MS, self._watch_store),
+        ):
+            work = _repeat(name, interval_ms, job, self._watchdog)
+            self._tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def stop(self) -> None:
         """Cancel all jobs."""
@@ -92,15 +107,15 @@ class Jobs:
             self._ctx.topics.touch(self._ctx.now_ms())
             self._ctx.registrar.all_changed()
 
-    def _every(self, interval_ms: Callable[[], int], job: Callable[[], None]) -> None:
-        task = asyncio.get_running_loop().create_task(_repeat(interval_ms, job))
-        self._tasks.append(task)
 
-
-async def _repeat(interval_ms: Callable[[], int], job: Callable[[], None]) -> None:
+async def _repeat(
+    name: str, interval_ms: Callable[[], int], job: Callable[[], None], watchdog: LoopWatchdog
+) -> None:
     while True:
         await asyncio.sleep(interval_ms() / 1000)
+        begin = watchdog.begin()
         try:
             job()
         except Exception:
-            log.exception("a periodic job failed")
+            log.exception("the periodic job %s failed", name)
+        watchdog.end(begin, name)

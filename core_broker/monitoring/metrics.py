@@ -37,6 +37,7 @@ METRIC_HELP = {
     "rocketmq_remoting_opened_total": "Connections opened",
     "rocketmq_remoting_closed_total": "Connections closed by the server, by reason",
     "rocketmq_remoting_failures_total": "Requests not handled, responses not expected, by reason",
+    "rocketmq_event_loop_holds_total": "Steps that held the event loop over 50 ms, by cause",
     "rocketmq_flow_control_total": "Requests refused with SYSTEM_BUSY, by the reason in the remark",
     "rocketmq_namesrv_brokers": "Brokers registered",
     "rocketmq_namesrv_topics": "Topics with a route",
@@ -69,6 +70,13 @@ def remoting_families(connections: int, counters: Mapping[str, int]) -> Iterable
         ("rocketmq_remoting_failures_total", _FAILURES),
     ):
         yield Family(family, [({"reason": name}, counters[name]) for name in names])
+
+
+def event_loop_family(holds: Mapping[tuple[str, str, str], int]) -> Family:
+    """Return the metric of a loop's watchdog; the keys are step, request code and cause."""
+    names = ("step", "request_code", "cause")
+    samples = [(dict(zip(names, key, strict=True)), float(n)) for key, n in holds.items()]
+    return Family("rocketmq_event_loop_holds_total", samples)
 
 
 @dataclass(slots=True)

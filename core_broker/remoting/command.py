@@ -111,9 +111,16 @@ class RemotingCommand:
         header: Header | dict[str, str] | None = None,
         body: bytes = b"",
     ) -> "RemotingCommand":
-        """An answer; the connection sets the opaque and the encoding of the request."""
+        """An answer; the connection calls `answer_to` with the request."""
         fields = encode_fields(header) if isinstance(header, Header) else header
         return cls(code, fields, body, flag=_RESPONSE, remark=remark)
+
+    def answer_to(self, request: "RemotingCommand") -> "RemotingCommand":
+        """Make the command the answer to a request, with its opaque and encoding; returns it."""
+        self.opaque = request.opaque
+        self.flag = self.flag & ~_ONEWAY | _RESPONSE
+        self.serialize_type = request.serialize_type
+        return self
 
     @property
     def is_response(self) -> bool:

@@ -19,6 +19,7 @@ from core_broker.remoting.frames import FrameSplitter
 from core_broker.remoting.intake import IntakeStage
 from core_broker.remoting.iteration import AnswerWriter
 from core_broker.remoting.kernel_age import KernelAge
+from core_broker.remoting.loop_watchdog import FRAME, Begin, RequestTimes
 from core_broker.remoting.pending_requests import PendingRequests, next_opaque
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 BUSY_REMARK = "[OVERLOAD]system busy, start flow control for a while"
 
+_BUSY = ResponseCode.SYSTEM_BUSY
 _RESPONSE = CommandFlag.RESPONSE.value
 _ONEWAY = CommandFlag.ONEWAY.value
 
@@ -77,11 +79,6 @@ class Connection(asyncio.BufferedProtocol):
         return self.state.held
 
     @property
-    def arrived(self) -> float:
-        """Latest possible arrival of the requests in hand, in seconds of the monotonic clock."""
-        return self.state.arrived
-
-    @property
     def unsent_bytes(self) -> int:
         """Bytes in the transport's write buffer, which the socket has not accepted yet."""
         return 0 if self.state.is_closed else self._transport.get_write_buffer_size()
@@ -130,8 +127,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str) -> None:
         """Close after sending the queued answers."""
-        if self.state.close(reason or "closed") and self.state.mark_dirty():
-            self.iteration.mark_dirty(self.writer or self)
+        if self.state.close(reason or "closed"):
+            self._mark_dirty()
 
     def abort(self, reason: str) -> None:
         """Close now and drop unsent answers."""
@@ -288,40 +285,50 @@ class Connection(asyncio.BufferedProtocol):
                 if taken == len(data) and not state.unfinished_bytes:
                     return
                 data = data[taken:]
+        began = self._endpoint.watchdog.begin()
         commands = splitter.feed(data)
         if commands:
             # Only complete requests count as traffic: a peer must not stay connected by dripping.
             state.idle_checks = 0
-            self._run(commands)
+            self._run(commands, began)
         if splitter.fault is not None:
             self._endpoint.count_malformed(self, splitter.fault, is_oversize=splitter.oversize)
+            self._endpoint.watchdog.end(began, FRAME)
             self.close(str(splitter.fault))
         elif splitter.pending_bytes != state.unfinished_bytes:
             self.count_unfinished(splitter.pending_bytes)
 
-    def _run(self, commands: Iterable[RemotingCommand]) -> None:
-        """Handle commands in order; commands behind a stall or close go to the backlog."""
+    def _run(self, commands: Iterable[RemotingCommand], begin: Begin) -> None:
+        """Handle commands in order; commands behind a stall or close go to the backlog.
+
+        The first command is always handled; after the slow path's budget of the iteration, the
+        connection stalls until the iteration's end.
+        """
         if self._fast_path is not None:
             self._fast_path.slow_path_begins()
         state, remaining = self.state, iter(commands)
+        times = RequestTimes(self._endpoint.watchdog, begin)
         for command in remaining:
+            if times.now_s > self.iteration.budget_end and times.now_s > begin.wall:
+                self._stall()
+                self._mark_dirty()
             if state.is_stalled or state.is_closing:
                 self._backlog += (command, *remaining)
                 self._backlog_arrived = state.arrived
-                return
+                break
             self._receive(command)
+            times.handled(command)
+        times.end(self.peer)
 
     def _receive(self, command: RemotingCommand) -> None:
         flag = command.flag
         if flag & _RESPONSE:
-            if not self._pending.answered(command):
-                self._endpoint.counters.late_answers += 1
+            self._endpoint.counters.late_answers += not self._pending.answered(command)
             return
         if not flag & _ONEWAY:
             if self.state.held >= self.limits.in_flight_max:
                 self._endpoint.counters.busy += 1
-                busy = RemotingCommand.response(ResponseCode.SYSTEM_BUSY, BUSY_REMARK)
-                self._reply(command, busy)
+                self._reply(command, RemotingCommand.response(_BUSY, BUSY_REMARK))
                 return
             command.held = True
             self.state.held += 1
@@ -335,16 +342,10 @@ class Connection(asyncio.BufferedProtocol):
     def _reply(self, request: RemotingCommand, response: RemotingCommand) -> None:
         if self.state.is_closed:
             return
-        response.opaque = request.opaque
-        response.flag = response.flag & ~_ONEWAY | _RESPONSE
-        response.serialize_type = request.serialize_type
         try:
-            self._queue(response)
+            self._queue(response.answer_to(request))
         except (ProtocolError, UnicodeEncodeError) as fault:
-            failure = self._endpoint.failure(self, request, fault)
-            failure.opaque = request.opaque
-            failure.serialize_type = request.serialize_type
-            self._queue(failure)
+            self._queue(self._endpoint.failure(self, request, fault).answer_to(request))
 
     def _queue(self, command: RemotingCommand) -> None:
         head, body = command.encode_head(), command.body
@@ -365,7 +366,10 @@ class Connection(asyncio.BufferedProtocol):
             self._stall()
             if state.out_bytes > self.limits.write_bytes_max:
                 self._cut_off()
-        if state.mark_dirty():
+        self._mark_dirty()
+
+    def _mark_dirty(self) -> None:
+        if self.state.mark_dirty():
             self.iteration.mark_dirty(self.writer or self)
 
     def cut_off_slow_reader(self) -> bool:
@@ -384,9 +388,8 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         state = self.state
         state.resume()
-        backlog, self._backlog = self._backlog, []
-        state.arrived = self._backlog_arrived
-        self._run(backlog)
+        backlog, self._backlog, state.arrived = self._backlog, [], self._backlog_arrived
+        self._run(backlog, self._endpoint.watchdog.begin())
         if not state.is_stalled and not self._transport.is_closing():
             self._transport.resume_reading()
             self._endpoint.resumed(self)

@@ -16,6 +16,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frame_faults import FrameFaultLog
 from core_broker.remoting.iteration import Iteration, IterationEnd
+from core_broker.remoting.loop_watchdog import LoopWatchdog
 
 if TYPE_CHECKING:
     from core_broker.remoting.connection import Connection
@@ -106,7 +107,8 @@ class Endpoint:
         #: Connections whose transport buffers are over the high-water mark.
         self.slow_readers: set[Connection] = set()
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
-        self.iteration = Iteration(iteration_end, self._count_unstored)
+        self.watchdog = LoopWatchdog(name)
+        self.iteration = Iteration(iteration_end, self._count_unstored, self.watchdog)
         self._on_close = on_close
         self._on_resume = on_resume
         self._sweeper: asyncio.TimerHandle | None = None

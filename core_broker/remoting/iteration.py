@@ -4,12 +4,20 @@ Requests received in an iteration are handled to completion, and the answers are
 connection. At the end the steps of IterationEnd run in order, then every connection with answers
 gets one write. A read with very many requests is split into two iterations, so that the peer can
 process the first answers while the broker handles the remaining requests.
+
+The slow path handles requests for BUDGET_S per iteration and at least one request per read; the
+remaining requests of a connection wait for the next iteration, so that other peers are served.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
+
+from core_broker.remoting.loop_watchdog import HOLD_S_MAX, ITERATION_END, READS, LoopWatchdog
+
+#: Time for the slow path in one iteration, and again in its end, seconds.
+BUDGET_S = 0.02
 
 Step = Callable[[], None]
 
@@ -48,13 +56,21 @@ class Iteration:
     `on_unstored` gets the error of a step, and the number of connections with dropped answers.
     """
 
-    def __init__(self, end: IterationEnd, on_unstored: Callable[[Exception, int], None]) -> None:
+    def __init__(
+        self,
+        end: IterationEnd,
+        on_unstored: Callable[[Exception, int], None],
+        watchdog: LoopWatchdog,
+    ) -> None:
         #: Time of the first read, in seconds of the monotonic clock; 0 outside of an iteration.
         self.began = 0.0
+        #: End of the slow path's budget, in seconds of the monotonic clock.
+        self.budget_end = 0.0
         #: Connections with answers, in the order of their first answer; never a new list object.
         self.dirty: list[AnswerWriter] = []
         self._end = end
         self._on_unstored = on_unstored
+        self._watchdog = watchdog
         self._is_end_scheduled = False
 
     def begin(self) -> float:
@@ -62,6 +78,7 @@ class Iteration:
         if not self.began:
             # loop.time() of uvloop is constant during an iteration, so time.monotonic() is needed.
             self.began = time.monotonic()
+            self.budget_end = self.began + BUDGET_S
             self._schedule_end()
         return self.began
 
@@ -73,7 +90,16 @@ class Iteration:
 
     def end(self) -> None:
         """Run the steps now; later requests belong to the next iteration."""
+        now = time.monotonic()
+        if self.began and now - self.began > HOLD_S_MAX:
+            self._watchdog.held(self.began, READS)
         self.began = 0.0
+        self.budget_end = now + BUDGET_S
+        self._run_steps()
+        if time.monotonic() - now > HOLD_S_MAX:
+            self._watchdog.held(now, ITERATION_END)
+
+    def _run_steps(self) -> None:
         for step in self._end.always:
             step()
         dirty = self.dirty.copy()

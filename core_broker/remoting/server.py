@@ -54,6 +54,7 @@ class RemotingServer(Endpoint):
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on a further port, 0 for any free port; returns the actual port."""
+        self.watchdog.start()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self.accept, host, port, backlog=BACKLOG)
         self._servers.append(server)
@@ -73,6 +74,7 @@ class RemotingServer(Endpoint):
         self._servers.clear()
         await self._drain(drain_timeout_s)
         await self._close_all("the server is shutting down")
+        self.watchdog.stop()
         if self._on_stopped is not None:
             self._on_stopped()
 

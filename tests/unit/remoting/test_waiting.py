@@ -29,7 +29,7 @@ class Noting:
 
     def __call__(self, connection: Connection, command: RemotingCommand) -> RemotingCommand:
         time.sleep(self.pause_s)
-        self.arrived[command.opaque] = connection.arrived
+        self.arrived[command.opaque] = connection.state.arrived
         self.handled[command.opaque] = time.monotonic()
         return RemotingCommand.response(body=command.body)
 
@@ -62,7 +62,7 @@ async def test_stalled_requests_keep_their_arrival_time(
     arrived: dict[int, float] = {}
 
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
-        arrived[command.opaque] = connection.arrived
+        arrived[command.opaque] = connection.state.arrived
         return RemotingCommand.response(body=bytes(100_000))
 
     server = await loopback.server(dispatch, limits=Limits(write_high_water_bytes=200_000))

@@ -98,7 +98,7 @@ class Jobs:
             self._today = today
             stats = self._ctx.store.stats()
             totals = Totals(stats.put_times_total, stats.get_transferred_messages)
-            self._ctx.day_totals.day_begins(totals)
+            self._ctx.day_totals.day_begins(totals, self._ctx.now_ms())
 
     def _watch_store(self) -> None:
         """Register without write permission at once when the store has failed."""

@@ -20,7 +20,7 @@ from core_broker.kernel.commits import CompiledCommits
 from core_broker.kernel.pulls import CompiledPulls
 from core_broker.kernel.sources import PullSource as CompiledPullSource
 from core_broker.message.sysflag import PULL_SUBSCRIPTION
-from core_broker.message.topics import RETRY_PREFIX
+from core_broker.message.topics import RETRY_PREFIX, TOOLS_CONSUMER_GROUP
 from core_broker.processors.admission import check_foreign_group, check_topic_name
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.flow_control import FlowControl
@@ -124,6 +124,8 @@ class FastPulls:
 
     def _new_source(self, header: PullMessageRequestHeader) -> PullSource | None:
         if self._ctx.groups.get(header.consumer_group) is None:
+            return None
+        if header.consumer_group == TOOLS_CONSUMER_GROUP:  # the taker counts all its pulls
             return None
         try:
             check_foreign_group(header.consumer_group)

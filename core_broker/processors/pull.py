@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from core_broker.errors import RequestRefused
 from core_broker.message import sysflag
+from core_broker.message.topics import TOOLS_CONSUMER_GROUP
 from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext, response_of
 from core_broker.processors.failed_messages import find_group
@@ -172,6 +173,7 @@ class PullProcessor:
             header.max_msg_bytes,
             msg_filter.accept,
             msg_filter.by_properties,
+            is_counted=header.consumer_group != TOOLS_CONSUMER_GROUP,
         )
         if result.status is GetStatus.FOUND:
             response = self._found(header, result, group)

@@ -1,8 +1,10 @@
 """Runtime information of the broker: code 28, a table of texts.
 
 Keys and value formats are compatible with RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo;
-`mqadmin clusterList` and dashboards parse some of the values as numbers. Gantry has no thread
-pools, so the sizes of thread pool queues are always 0.
+`mqadmin clusterList`, dashboards and Apache's exporter parse the values as numbers, and the
+exporter fails without a key. So the table has all keys; `gantryUnmeasured` lists the keys with a
+constant value, such as the wait in thread pools, which Gantry does not have. `gantryTodayFrom` is
+the time from which the totals of today count.
 """
 
 import shutil
@@ -11,7 +13,12 @@ from pathlib import Path
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import KVTable, encode_body
-from core_broker.remoting.bodies.inventory import CODES_SEPARATOR, GANTRY_CODES_KEY
+from core_broker.remoting.bodies.inventory import (
+    CODES_SEPARATOR,
+    GANTRY_CODES_KEY,
+    GANTRY_TODAY_KEY,
+    GANTRY_UNMEASURED_KEY,
+)
 from core_broker.remoting.codes import PROTOCOL_VERSION, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -29,7 +36,25 @@ GANTRY_CODES = (
     RequestCode.SET_GROUP_OFFSETS,
 )
 
-#: Histogram of put times, all 0: a put stages bytes and never waits.
+#: Keys whose values are constants or, with the longest read, miss the reads of the fast path.
+UNMEASURED = (
+    "EndTransactionQueueSize",
+    "EndTransactionThreadPoolQueueCapacity",
+    "dispatchBehindBytes",
+    "dispatchMaxBuffer",
+    "getMessageEntireTimeMax",
+    "pageCacheLockTimeMills",
+    "pullThreadPoolQueueHeadWaitTimeMills",
+    "pullThreadPoolQueueSize",
+    "putMessageDistributeTime",
+    "queryThreadPoolQueueCapacity",
+    "queryThreadPoolQueueHeadWaitTimeMills",
+    "queryThreadPoolQueueSize",
+    "remainTransientStoreBufferNumbs",
+    "sendThreadPoolQueueHeadWaitTimeMills",
+)
+
+#: Histogram of put times, all 0.
 _NO_WAITS = "".join(
     f"[{span}]:0 "
     for span in (
@@ -59,7 +84,8 @@ class RuntimeInfoProcessor:
             **self._days(stats),
             **self._log(stats),
             **self._delays(),
-            **self._queues(),
+            **self._queues(stats),
+            GANTRY_UNMEASURED_KEY: CODES_SEPARATOR.join(UNMEASURED),
         }
 
     def _age(self) -> dict[str, str]:
@@ -82,6 +108,7 @@ class RuntimeInfoProcessor:
             "msgGetTotalYesterdayMorning": str(days.yesterday_morning.got),
             "msgGetTotalTodayMorning": str(days.today_morning.got),
             "msgGetTotalTodayNow": str(stats.get_transferred_messages),
+            GANTRY_TODAY_KEY: str(days.midnight_ms or self._ctx.boot_ms),
         }
 
     def _log(self, stats: StoreStats) -> dict[str, str]:
@@ -113,7 +140,7 @@ class RuntimeInfoProcessor:
             table[f"scheduleMessageOffset_{level}"] = f"{progress.offset(level)},{end}"
         return table
 
-    def _queues(self) -> dict[str, str]:
+    def _queues(self, stats: StoreStats) -> dict[str, str]:
         config = self._ctx.config
         capacities = {
             "send": config.send_thread_pool_queue_capacity,
@@ -128,6 +155,8 @@ class RuntimeInfoProcessor:
             table[f"{pool}ThreadPoolQueueSize"] = "0"
             table[f"{pool}ThreadPoolQueueCapacity"] = str(capacity)
             table[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
+        # Sends wait for the disk only: SYNC_FLUSH.
+        table["sendThreadPoolQueueSize"] = str(stats.flush_waiters)
         return table
 
 

@@ -11,6 +11,7 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable
 
+from core_broker.message.topics import TOOLS_CONSUMER_GROUP
 from core_broker.remoting.bodies import BrokerStatsData, BrokerStatsItem
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -137,15 +138,21 @@ class Statistics:
         *,
         pulls: int = 1,
     ) -> None:
-        """Count messages answered to a consumer's pulls, and the time for reading them, ms."""
+        """Count messages answered to a consumer's pulls, and the time for reading them, ms.
+
+        Pulls of tools (TOOLS_CONSUMER: a console's message browser, mqadmin) are no consumption:
+        they count for their own group, but not for the broker.
+        """
         key = f"{topic}@{group}"
         self.add(GROUP_GET_NUMS, key, count, pulls)
         self.add(GROUP_GET_SIZE, key, size, pulls)
         queue = f"{topic}@{queue_id}@{group}"
         self.add(QUEUE_GET_NUMS, queue, count, pulls)
         self.add(QUEUE_GET_SIZE, queue, size, pulls)
-        self.add(BROKER_GET_NUMS, self._cluster, count, pulls)
         self.add(GROUP_GET_LATENCY, f"{queue_id}@{key}", took_ms, pulls)
+        if group == TOOLS_CONSUMER_GROUP:
+            return
+        self.add(BROKER_GET_NUMS, self._cluster, count, pulls)
         self.get_time_max_ms = max(self.get_time_max_ms, took_ms)
         self.get_total += count
         self.get_bytes_total += size
@@ -153,7 +160,8 @@ class Statistics:
     def got_from_disk(self, group: str, topic: str, count: int) -> None:
         """Count messages of a pull with a lag too large for the memory."""
         self.add(GROUP_GET_FROM_DISK_NUMS, f"{topic}@{group}", count)
-        self.add(BROKER_GET_FROM_DISK_NUMS, self._cluster, count)
+        if group != TOOLS_CONSUMER_GROUP:
+            self.add(BROKER_GET_FROM_DISK_NUMS, self._cluster, count)
 
     def dead_lettered(self, group: str) -> None:
         """Count a message that became a dead letter of a group."""

@@ -317,13 +317,18 @@ class MessageStore:
         max_bytes: int | None = None,
         accept: Accept | None = None,
         by_properties: PropertyFilter | None = None,
+        *,
+        is_counted: bool = True,
     ) -> GetResult:
         """Read messages of a queue from an offset on, filtered by tags code and properties.
 
-        Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments.
+        Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments. With
+        `is_counted` False, the read is missing in totals and rates of the statistics.
         """
         queue = self._queues.get(topic, queue_id)
         result = self._reader.get(queue, offset, max_count, max_bytes, accept, by_properties)
+        if not is_counted:
+            return result
         if result.status is GetStatus.FOUND:
             self._counters.get_found += 1
             self._counters.get_messages += len(result.records)

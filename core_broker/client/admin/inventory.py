@@ -7,6 +7,7 @@ from core_broker.client.admin.base import AdminBase
 from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
+    GANTRY_UNMEASURED_KEY,
     ClientInventoryBody,
     GroupInventoryBody,
     TopicInventoryBody,
@@ -47,3 +48,9 @@ def offered_codes(runtime_info: Mapping[str, str]) -> frozenset[int]:
     """Gantry's private codes in a broker's runtime information; empty for Apache RocketMQ."""
     words = runtime_info.get(GANTRY_CODES_KEY, "").split(CODES_SEPARATOR)
     return frozenset(int(word) for word in words if word.isascii() and word.isdecimal())
+
+
+def unmeasured_keys(runtime_info: Mapping[str, str]) -> frozenset[str]:
+    """The keys of runtime information that a Gantry broker sends without measuring them."""
+    words = runtime_info.get(GANTRY_UNMEASURED_KEY, "").split(CODES_SEPARATOR)
+    return frozenset(words) - {""}

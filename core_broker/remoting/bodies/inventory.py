@@ -11,7 +11,13 @@ from msgspec import Struct
 
 #: Key of the list of private codes in the runtime information.
 GANTRY_CODES_KEY = "gantryRequestCodes"
-#: Separator of the codes in the list.
+#: Key of the list of runtime information that Gantry sends as constants: Apache's exporter fails
+#: without them, but nothing measures them.
+GANTRY_UNMEASURED_KEY = "gantryUnmeasured"
+#: Key of the time from which the totals of today count, milliseconds since the epoch: the last
+#: midnight in the broker's time zone, or the broker's start if that was later.
+GANTRY_TODAY_KEY = "gantryTodayFrom"
+#: Separator in the lists of codes and of keys.
 CODES_SEPARATOR = ","
 
 

@@ -72,7 +72,9 @@ numbers = st.one_of(
 )
 pull_fields = st.fixed_dictionaries(
     {
-        "consumerGroup": st.sampled_from(["CG", "CG", "CG", "New", "", "CID_RMQ_SYS_TRANS", "é"]),
+        "consumerGroup": st.sampled_from(
+            ["CG", "CG", "CG", "New", "", "CID_RMQ_SYS_TRANS", "TOOLS_CONSUMER", "é"]
+        ),
         "topic": st.sampled_from(["T", "T", "T", "Other", "None", "%RETRY%CG", "%LMQ%x", ""]),
         "queueId": st.one_of(st.sampled_from(["0", "0", "1", "2"]), numbers),
         "queueOffset": st.one_of(st.integers(0, 40).map(str), numbers),
@@ -150,6 +152,11 @@ async def test_a_backlog_takes_a_fast_path(tmp_path: Path) -> None:
         [(0, pulled(0, max_msg_nums=0)), (0, pulled(0, max_msg_nums=-1))],
     ]
     assert await compare_pulls(tmp_path, [*backlog(40), *FIRST, *asked], TOPICS) > 200
+
+
+async def test_pulls_of_tools_take_the_slow_path_which_does_not_count_them(tmp_path: Path) -> None:
+    asked = [[(0, pulled(offset, consumer_group="TOOLS_CONSUMER"))] for offset in (0, 5)]
+    assert await compare_pulls(tmp_path, [*backlog(20), *asked], TOPICS) == 0
 
 
 async def test_one_queue_read_at_many_offsets(tmp_path: Path) -> None:

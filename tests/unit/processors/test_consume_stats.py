@@ -2,6 +2,8 @@
 
 import pytest
 
+from core_broker.client.admin.inventory import unmeasured_keys
+from core_broker.message.topics import TOOLS_CONSUMER_GROUP
 from core_broker.processors.runtime_info import duration_text, size_text
 from core_broker.remoting.bodies import (
     ConsumerData,
@@ -21,6 +23,7 @@ from core_broker.remoting.headers import (
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
+from core_broker.state.day_totals import Totals
 from tests.support.broker_harness import BrokerHarness
 
 Q0 = MessageQueue("T", "b", 0)
@@ -140,6 +143,41 @@ class TestRuntimeInfo:
         folder = broker.ctx.config.commit_log_dir
         assert f"commitLogDiskRatio_{folder}" in table
         assert (table["brokerVersion"], table["brokerVersionDesc"]) == ("409", "V4_9_8")
+
+    async def test_names_the_values_that_nothing_measures(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        before = await self.table(broker)
+        unmeasured = unmeasured_keys(before)
+        assert {"putMessageDistributeTime", "dispatchMaxBuffer"} <= unmeasured <= set(before)
+        await broker.send(topic)
+        await broker.pull(topic)
+        after = await self.table(broker)
+        assert not [key for key in unmeasured if before[key] != after[key]]
+
+    async def test_totals_of_today_count_from_start_or_midnight(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        assert (await self.table(broker))["gantryTodayFrom"] == str(broker.ctx.boot_ms)
+        await broker.send(topic)
+        broker.ctx.day_totals.day_begins(Totals(1, 0), broker.ctx.boot_ms + 500)
+        table = await self.table(broker)
+        assert table["gantryTodayFrom"] == str(broker.ctx.boot_ms + 500)
+        assert table["msgPutTotalTodayMorning"] == "1"
+
+    async def test_pulls_of_tools_are_no_consumption(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        for _ in range(3):
+            await broker.send(topic)
+        await broker.pull(topic, consumer_group=TOOLS_CONSUMER_GROUP)
+        totals = broker.ctx.statistics.totals()
+        assert totals["GROUP_GET_NUMS"] == {f"T@{TOOLS_CONSUMER_GROUP}": 3}
+        assert "BROKER_GET_NUMS" not in totals
+        assert (await self.table(broker))["msgGetTotalTodayNow"] == "0"
+        await broker.pull(topic, max_msg_nums=2)
+        assert (await self.table(broker))["msgGetTotalTodayNow"] == "2"
+        assert broker.ctx.store.stats().get_found_times == 1
 
     async def test_values_can_be_parsed_by_tools(self, broker: BrokerHarness, topic: str) -> None:
         await broker.send(topic)

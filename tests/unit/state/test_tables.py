@@ -265,7 +265,7 @@ class TestOffsets:
 
 def test_totals_of_two_midnights() -> None:
     days = DayTotals()
-    days.day_begins(Totals(10, 4))
-    days.day_begins(Totals(30, 9))
+    days.day_begins(Totals(10, 4), 1_000)
+    days.day_begins(Totals(30, 9), 2_000)
     assert days.yesterday_morning == Totals(10, 4)
     assert days.today_morning == Totals(30, 9)
